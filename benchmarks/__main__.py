@@ -1,0 +1,19 @@
+"""Run the benchmarks that are named on the command line, or all."""
+
+import sys
+from importlib import import_module
+
+BENCHMARKS = ("chip_timing",)
+
+
+def main(names: list[str]) -> None:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(map(repr, unknown))}; known: {', '.join(BENCHMARKS)}")
+    for name in names or BENCHMARKS:
+        print(f"{name}:")
+        import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Estimates that search uses, and lower bounds; the simulator never looks at them."""

@@ -1,0 +1,1 @@
+"""The machine: values, the time of one tile on one unit, the YAML reader and the presets."""

@@ -1,0 +1,125 @@
+"""The machine: clusters of cores, memories, links and engines, as frozen values."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from tilestitch.dtypes import DType
+
+
+class Level(StrEnum):
+    """What a memory is for. GB and the per-core areas may be absent."""
+
+    DDR = "ddr"
+    GB = "gb"
+    LB = "lb"
+    WEIGHTS = "weights"  # the part of the local buffer that feeds the matrix unit's second operand
+    ACCUMULATORS = "accumulators"  # float32 partial sums of the matrix unit
+
+
+class Sharing(StrEnum):
+    """How many of a memory there are."""
+
+    CHIP = "chip"
+    CLUSTER = "cluster"
+    CORE = "core"
+
+
+class Dataflow(StrEnum):
+    """Which operand a matrix unit holds still."""
+
+    WEIGHT_STATIONARY = "weight_stationary"
+    OUTPUT_STATIONARY = "output_stationary"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One kind of memory: its place, size, port and energy. Every instance of it (per core, ...) is alike."""
+
+    level: Level
+    sharing: Sharing
+    size_bytes: int
+    bandwidth_bytes_per_cycle: Fraction
+    burst_bytes: int
+    read_pj_per_byte: float
+    write_pj_per_byte: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """Does m x k x n multiply-accumulates a cycle; `rates` is the factor per element type (int8 may be 2)."""
+
+    name: str
+    m: int
+    k: int
+    n: int
+    dataflow: Dataflow
+    systolic: bool
+    overlapped_folds: bool
+    rates: tuple[tuple[DType, Fraction], ...]
+    mac_pj: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """Does one primitive operation on `lanes` elements a cycle, per element type."""
+
+    name: str
+    lanes: tuple[tuple[DType, int], ...]
+    operation_pj: float
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The units of one core; cores of a cluster may differ."""
+
+    matrix: MatrixUnit | None
+    vector: VectorUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The on-chip network as a crossbar: each core has one port of this rate."""
+
+    bandwidth_bytes_per_cycle: Fraction
+    pj_per_byte: float
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Cycles that an instruction occupies its engine before its work begins."""
+
+    dma_cycles: int  # per descriptor, DDR <-> GB
+    mover_cycles: int  # per descriptor, to and from a core
+    compute_cycles: int
+    launch_cycles: int  # per kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """d clusters of c cores; identical clusters. `memories` holds one entry per level that exists."""
+
+    name: str
+    description: str
+    clock_hz: int
+    clusters: int
+    cores: tuple[Core, ...]
+    memories: tuple[Memory, ...]
+    link: Link
+    setup: Setup
+    granule_bytes: int
+
+    def memory(self, level: Level) -> Memory | None:
+        """The memory of that level, None where the machine has none."""
+        return next((memory for memory in self.memories if memory.level is level), None)
+
+    @property
+    def ddr(self) -> Memory:
+        memory = self.memory(Level.DDR)
+        assert memory is not None, "the loader refuses a machine without DDR"
+        return memory
+
+    @property
+    def private_ddr(self) -> bool:
+        """Whether each cluster has a DDR of its own, so that one cluster stands for all."""
+        return self.ddr.sharing is Sharing.CLUSTER

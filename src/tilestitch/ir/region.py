@@ -1,0 +1,88 @@
+"""Half-open boxes of indices: what a scheduler decides, a DMA moves, a simulator counts and numpy slices."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from tilestitch.units import ceil_div
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The indices `start[i] <= index[i] < stop[i]` of every axis i."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+
+    @staticmethod
+    def whole(shape: tuple[int, ...]) -> "Region":
+        """Every index of a tensor of that shape."""
+        return Region((0,) * len(shape), tuple(shape))
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for a, b in zip(self.start, self.stop, strict=True):
+            size *= b - a
+        return size
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+
+    def overlaps(self, other: "Region") -> bool:
+        """Whether an index lies in both; a region without axes (a scalar) overlaps every other."""
+        return all(
+            a < d and c < b for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+        )
+
+    def contains(self, other: "Region") -> bool:
+        return all(
+            a <= c and d <= b for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+        )
+
+    def intersect(self, other: "Region") -> "Region | None":
+        """The common box, or None where there is none."""
+        start = tuple(map(max, self.start, other.start))
+        stop = tuple(map(min, self.stop, other.stop))
+        if any(a >= b for a, b in zip(start, stop, strict=True)):
+            return None
+        return Region(start, stop)
+
+    def hull(self, other: "Region") -> "Region":
+        """The smallest box that holds both."""
+        return Region(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
+
+    def relative_to(self, origin: "Region") -> "Region":
+        """The same box in coordinates that begin at the start of `origin`."""
+        return Region(
+            tuple(a - o for a, o in zip(self.start, origin.start, strict=True)),
+            tuple(b - o for b, o in zip(self.stop, origin.start, strict=True)),
+        )
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.start, self.stop, strict=True)) + "]"
+
+
+def pieces(start: int, stop: int, extent: int) -> tuple[tuple[int, int], ...]:
+    """Cut `start..stop` into runs of `extent`, the last one ragged."""
+    return tuple((at, min(at + extent, stop)) for at in range(start, stop, extent))
+
+
+def even_pieces(extent: int, count: int, step: int = 1) -> tuple[tuple[int, int], ...]:
+    """Cut `0..extent` into at most `count` contiguous runs whose lengths differ by at most one `step`."""
+    units = ceil_div(extent, step)
+    count = min(count, units)
+    bounds = [min(extent, step * (units * i // count)) for i in range(count + 1)]
+    bounds[-1] = extent
+    return tuple((a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b)
+
+
+def split(shape: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Region, ...]:
+    """Cover `shape` by boxes of at most `extents`, row-major, each element once."""
+    axes = [pieces(0, size, extent) for size, extent in zip(shape, extents, strict=True)]
+    return tuple(Region(tuple(a for a, _ in box), tuple(b for _, b in box)) for box in product(*axes))

@@ -1,0 +1,75 @@
+"""Every decision about how a network runs on a machine, in execution order."""
+
+from dataclasses import dataclass
+
+from tilestitch.ir.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How one kernel's work is cut, over cores in space and over tiles in time.
+
+    The kernel's last operator (its sink) is cut; every other operator computes what the sink's tile needs. All tuples
+    have one entry per dim of the sink, except `reduction`: one per dim of the anchor.
+    """
+
+    splits: tuple[int, ...]  # pieces over the cores; their product is the number of cores at work
+    tile: tuple[int, ...]  # largest extent of a tile
+    steps: tuple[int, ...]  # pieces and tiles begin at multiples of this
+    order: tuple[int, ...]  # dims, outermost loop first
+    reduction: tuple[int, ...]  # extent of one part of the anchor's loops; only reduction dims are cut
+    resident: tuple[str, ...]  # tensors that stay whole in GB while the kernel runs
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Operators that run together, one tile after another, without their intermediate results leaving the core."""
+
+    name: str
+    operators: tuple[str, ...]
+    anchor: str | None  # the operator on the matrix unit
+    tiling: Tiling
+    estimated_cycles: int
+
+    @property
+    def sink(self) -> str:
+        return self.operators[-1]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What each cluster does: `iterations` times the kernels, each on `batch` samples, kernel after kernel."""
+
+    strategy: str
+    graph: Graph  # for one iteration's batch, views composed away
+    batch: int
+    iterations: int
+    clusters: int
+    kernels: tuple[Kernel, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"schedule {self.strategy} of {self.graph.name}: {self.clusters} clusters x {self.iterations} iterations "
+            f"x batch {self.batch}, {len(self.kernels)} kernels"
+        ]
+        for number, kernel in enumerate(self.kernels):
+            sink = self.graph.by_name[kernel.sink]
+            tiling = kernel.tiling
+            cut = " ".join(
+                f"{dim.name}:{dim.extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < dim.extent else "")
+                for dim, s, t in zip(sink.dims, tiling.splits, tiling.tile, strict=True)
+            )
+            lines.append(f"  {number:4d} {' + '.join(kernel.operators)}")
+            parts = ""
+            if kernel.anchor is not None:
+                anchor = self.graph.by_name[kernel.anchor]
+                cuts = [
+                    f"{dim.name}+{dim.extent} by {extent}"
+                    for dim, extent in zip(anchor.dims, tiling.reduction, strict=True)
+                    if extent < dim.extent
+                ]
+                parts = f"; reduction {', '.join(cuts)}" if cuts else ""
+            order = " ".join(sink.dims[d].name for d in tiling.order)
+            resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
+            lines.append(f"       loops {cut}; order {order}{parts}{resident}; about {kernel.estimated_cycles:,} cycles")
+        return "\n".join(lines)

@@ -1,0 +1,110 @@
+"""From a tile of a kernel's last operator to what every operator computes and every operand needs."""
+
+from collections.abc import Sequence
+from itertools import product
+
+from tilestitch.ir.graph import Access, DimKind, Graph, Operator
+from tilestitch.ir.region import Region, even_pieces, pieces
+from tilestitch.ir.schedule import Tiling
+
+
+def box_for_region(op: Operator, write: Access, region: Region) -> Region:
+    """The smallest box of iterations of `op` that writes all of `region`.
+
+    An axis written by several dims (64h + d) is a mixed-radix number: one value of the outer dim lets the inner be
+    cut, more than one need all of it.
+    """
+    start, stop = [0] * len(op.dims), [dim.extent for dim in op.dims]
+    for axis, low, high in zip(write.axes, region.start, region.stop, strict=True):
+        low, high = low - axis.offset, high - axis.offset
+        for dim, stride in axis.terms:
+            first, last = low // stride, (high - 1) // stride
+            start[dim], stop[dim] = max(0, first), min(op.dims[dim].extent, last + 1)
+            if first != last:
+                break
+            low, high = low - first * stride, high - first * stride
+    return Region(tuple(start), tuple(stop))
+
+
+def operator_boxes(graph: Graph, operators: Sequence[Operator], sink_box: Region) -> dict[str, Region]:
+    """What each operator of a kernel must compute so that its last one can compute `sink_box`."""
+    needed: dict[str, Region] = {}
+    boxes: dict[str, Region] = {}
+    for op in reversed(operators):
+        box = sink_box if op is operators[-1] else None
+        for write in op.writes:
+            if write.tensor in needed and op is not operators[-1]:
+                wanted = box_for_region(op, write, needed[write.tensor])
+                box = wanted if box is None else box.hull(wanted)
+        assert box is not None, f"nothing in the kernel reads what {op.name} writes"
+        boxes[op.name] = box
+        for read in op.reads:
+            region = graph.read_region(read, box)
+            needed[read.tensor] = region.hull(needed[read.tensor]) if read.tensor in needed else region
+    return boxes
+
+
+def core_pieces(sink: Operator, tiling: Tiling) -> list[Region]:
+    """The part of the sink's iterations that each core computes, outermost split dim first."""
+    axes = [
+        even_pieces(dim.extent, count, step)
+        for dim, count, step in zip(sink.dims, tiling.splits, tiling.steps, strict=True)
+    ]
+    return [Region(tuple(a for a, _ in box), tuple(b for _, b in box)) for box in product(*axes)]
+
+
+def tiles_of(piece: Region, tiling: Tiling) -> list[Region]:
+    """The tiles of one core's piece in execution order."""
+    cuts = [pieces(a, b, extent) for a, b, extent in zip(piece.start, piece.stop, tiling.tile, strict=True)]
+    found = []
+    for choice in product(*(cuts[dim] for dim in tiling.order)):
+        start, stop = list(piece.start), list(piece.stop)
+        for dim, (a, b) in zip(tiling.order, choice, strict=True):
+            start[dim], stop[dim] = a, b
+        found.append(Region(tuple(start), tuple(stop)))
+    return found
+
+
+def reduction_parts(anchor: Operator, box: Region, extents: Sequence[int]) -> list[Region]:
+    """`box` cut along the reduction dims of `anchor` into parts of at most `extents`."""
+    cuts = [
+        pieces(a, b, extent) if dim.kind is DimKind.REDUCTION else ((a, b),)
+        for dim, a, b, extent in zip(anchor.dims, box.start, box.stop, extents, strict=True)
+    ]
+    return [Region(tuple(a for a, _ in c), tuple(b for _, b in c)) for c in product(*cuts)]
+
+
+def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
+    """Per dim of the sink: where a cut may lie, so that every operator's tile writes an exact box.
+
+    An axis written as 64h + d inside the kernel is a box only for whole multiples of 64; the inner dims of the sink's
+    own writes are never cut.
+    """
+    sink = operators[-1]
+    steps = [1] * len(sink.dims)
+    for write in sink.writes:
+        for axis in write.axes:
+            for dim, _ in axis.terms[1:]:
+                steps[dim] = sink.dims[dim].extent
+    for op in operators[:-1]:
+        for write in op.writes:
+            for number, axis in enumerate(write.axes):
+                if len(axis.terms) > 1:
+                    _align(graph, operators, write.tensor, number, axis.terms[0][1], steps)
+    return tuple(
+        dim.extent if dim.kind is not DimKind.PARALLEL else step for dim, step in zip(sink.dims, steps, strict=True)
+    )
+
+
+def _align(
+    graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int, steps: list[int]
+) -> None:
+    """Let cuts of the sink fall on multiples of `block` along one axis of an inner tensor."""
+    sink = operators[-1]
+    for read in sink.reads:
+        if read.tensor == tensor and len(operators) > 1:
+            for dim, stride in read.axes[axis].terms:
+                steps[dim] = max(steps[dim], block if stride == 1 else sink.dims[dim].extent)
+            return
+    for dim in range(len(sink.dims)):  # the tensor is further up: keep the sink's dims whole, which is always exact
+        steps[dim] = sink.dims[dim].extent

@@ -1,0 +1,30 @@
+"""What happened when: the result of simulating a program."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilestitch.ir.program import Program
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Start and end of every instruction, in ticks of exactly 1/`ticks_per_cycle` cycle."""
+
+    program: Program
+    ticks_per_cycle: int
+    start_ticks: np.ndarray  # int64
+    end_ticks: np.ndarray  # int64
+    resource_busy_ticks: np.ndarray  # int64, per resource of the program
+    resource_bytes: np.ndarray  # int64, per resource, bursts included
+
+    @property
+    def latency_cycles(self) -> int:
+        """Cycles until the last instruction has ended, rounded up."""
+        return -(-int(self.end_ticks.max(initial=0)) // self.ticks_per_cycle)
+
+    def engine_busy_cycles(self) -> np.ndarray:
+        """Per engine, cycles between start and end of its instructions (an engine runs one at a time)."""
+        busy = np.zeros(len(self.program.engines), np.int64)
+        np.add.at(busy, self.program.engine, self.end_ticks - self.start_ticks)
+        return busy / self.ticks_per_cycle

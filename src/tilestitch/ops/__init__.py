@@ -1,0 +1,157 @@
+"""The vocabulary of operators: for each kind its arithmetic in numpy, its vector work, and its fusion pattern.
+
+`RULES` is the whole vocabulary. An operator's loop nest lives in the operator itself (`ir.graph`); a rule says only
+what one iteration computes. Element-wise kinds come from `functions`, contractions from `contraction`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from tilestitch.ir.graph import DimKind, Operator
+from tilestitch.ops import contraction
+from tilestitch.ops.functions import FUNCTIONS
+
+
+class Pattern(IntEnum):
+    """TVM's classes of operators for fusion, in the order in which they absorb one another."""
+
+    ELEMENTWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    REDUCE = 3
+    OUT_ELEMENTWISE_FUSABLE = 4
+    OPAQUE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one kind of operator computes.
+
+    `evaluate(operator, operands)` gets one array per read, with one axis per dim (extent 1 where the dim does not move
+    it), and returns one array of the same form per write, reduction dims at extent 1. Floating operands come as
+    float32 and all arithmetic is float32. `operations` is the number of primitive vector operations an iteration.
+    """
+
+    pattern: Pattern
+    operations: int
+    evaluate: Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def _reduced(op: Operator) -> tuple[int, ...]:
+    return tuple(i for i, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
+
+
+def _whole(op: Operator) -> tuple[int, ...]:
+    return tuple(i for i, dim in enumerate(op.dims) if dim.kind is DimKind.WHOLE)
+
+
+def _contract(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    product = contraction.multiply(op, operands[0], operands[1])
+    return [product + operands[2] if len(operands) > 2 else product]
+
+
+def _reduce(function: Callable[..., np.ndarray]) -> Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]:
+    def evaluate(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [function(operands[0], axis=_reduced(op), keepdims=True)]
+
+    return evaluate
+
+
+def _average(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Mean over the window; a second operand, where padding does not count, is one over the elements that do."""
+    if len(operands) == 1:
+        return [operands[0].mean(axis=_reduced(op), keepdims=True)]
+    return [operands[0].sum(axis=_reduced(op), keepdims=True) * operands[1]]
+
+
+def _softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    x, axes = operands[0], _whole(op)
+    exponential = np.exp(x - x.max(axis=axes, keepdims=True))
+    return [exponential / exponential.sum(axis=axes, keepdims=True)]
+
+
+def _log_softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    x, axes = operands[0], _whole(op)
+    shifted = x - x.max(axis=axes, keepdims=True)
+    return [shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))]
+
+
+def _layer_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    x, axes = operands[0], _whole(op)
+    centred = x - x.mean(axis=axes, keepdims=True)
+    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    out = centred / np.sqrt(variance + np.float32(op.attribute("epsilon")))
+    if len(operands) > 1:
+        out = out * operands[1]
+    return [out + operands[2] if len(operands) > 2 else out]
+
+
+def _gather(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """`operands[0]` already holds the rows that the indices name: the machine fetches no others."""
+    return [operands[0]]
+
+
+def _moved(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return list(operands)
+
+
+# Views compute nothing: `reads[i]` moves to `writes[i]`. `passes.views` composes them into their neighbours' accesses.
+VIEWS: dict[str, Pattern] = {
+    "concat": Pattern.INJECTIVE,
+    "expand": Pattern.BROADCAST,
+    "flatten": Pattern.INJECTIVE,
+    "identity": Pattern.ELEMENTWISE,
+    "reshape": Pattern.INJECTIVE,
+    "slice": Pattern.ELEMENTWISE,
+    "split": Pattern.INJECTIVE,
+    "squeeze": Pattern.BROADCAST,
+    "transpose": Pattern.INJECTIVE,
+    "unsqueeze": Pattern.BROADCAST,
+}
+
+RULES: dict[str, Rule] = {
+    "conv": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _contract),
+    "matmul": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _contract),
+    "max_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.max)),
+    "average_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _average),
+    "reduce_mean": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.mean)),
+    "reduce_sum": Rule(Pattern.REDUCE, 1, _reduce(np.sum)),
+    "reduce_max": Rule(Pattern.REDUCE, 1, _reduce(np.max)),
+    "reduce_min": Rule(Pattern.REDUCE, 1, _reduce(np.min)),
+    "softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, _softmax),  # max, subtract, exp, sum, divide
+    "log_softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, _log_softmax),
+    "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 7, _layer_norm),  # sum, subtract, square, sum, scale, *, +
+    "gather": Rule(Pattern.OPAQUE, 1, _gather),
+    **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
+    **{
+        name: Rule(
+            Pattern.ELEMENTWISE,
+            function.operations,
+            lambda op, operands, apply=function.apply: [apply(op, *operands)],
+        )
+        for name, function in FUNCTIONS.items()
+    },
+}
+
+
+def is_view(op: Operator) -> bool:
+    return op.kind in VIEWS
+
+
+def is_contraction(op: Operator) -> bool:
+    return op.kind in contraction.KINDS
+
+
+def is_elementwise(op: Operator) -> bool:
+    return op.kind in FUNCTIONS
+
+
+def pattern(op: Operator) -> Pattern:
+    """The fusion class; an element-wise operator none of whose operands has the result's own shape is a broadcast."""
+    if is_elementwise(op):
+        every = frozenset(range(len(op.dims)))
+        return Pattern.ELEMENTWISE if any(read.dims == every for read in op.reads) else Pattern.BROADCAST
+    return RULES[op.kind].pattern

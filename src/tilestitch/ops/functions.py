@@ -1,0 +1,121 @@
+"""Arithmetic of element-wise operators, and how many primitive vector operations each element costs."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tilestitch.ir.graph import Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An element-wise function: `operations` counts the primitive steps of its decomposed form."""
+
+    operations: int
+    apply: Callable[..., np.ndarray]  # (operator, *operands) -> array
+
+
+@cache
+def _erf_ufunc():  # noqa: ANN202  (numba's ufunc type has no public name)
+    from numba import vectorize  # numba takes most of a second to import, and few networks need it here
+
+    return vectorize(["float32(float32)", "float64(float64)"], cache=True)(math.erf)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """The error function, element by element."""
+    return _erf_ufunc()(x)
+
+
+def _gelu(op: Operator, x: np.ndarray) -> np.ndarray:
+    if op.attribute("approximate", "none") == "tanh":
+        inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+        return np.float32(0.5) * x * (1 + np.tanh(inner))
+    return np.float32(0.5) * x * (1 + erf(x * np.float32(math.sqrt(0.5))))
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+def _hard_sigmoid(op: Operator, x: np.ndarray) -> np.ndarray:
+    return np.clip(np.float32(op.attribute("alpha", 0.2)) * x + np.float32(op.attribute("beta", 0.5)), 0, 1)
+
+
+def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.ndarray:  # noqa: ANN001
+    return scale * (x - mean) / np.sqrt(variance + np.float32(op.attribute("epsilon"))) + bias
+
+
+def _pow(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.power(x, y)
+
+
+def _div(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if np.issubdtype(np.result_type(x, y), np.integer):
+        safe = np.where(y == 0, 1, y)
+        return np.sign(x) * np.sign(safe) * (np.abs(x) // np.abs(safe))  # ONNX rounds towards zero
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return x / y
+
+
+def _cast(op: Operator, x: np.ndarray) -> np.ndarray:
+    if op.attribute("to") == "bool":
+        return x != 0
+    return np.trunc(x) if str(op.attribute("to")).startswith(("int", "uint")) and x.dtype.kind == "f" else x
+
+
+FUNCTIONS: dict[str, Function] = {
+    "abs": Function(1, lambda op, x: np.abs(x)),
+    "add": Function(1, lambda op, x, y: x + y),
+    "and": Function(1, lambda op, x, y: x & y),
+    "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
+    "cast": Function(1, _cast),
+    "ceil": Function(1, lambda op, x: np.ceil(x)),
+    "clip": Function(
+        2, lambda op, x: np.clip(x, np.float32(op.attribute("min")), np.float32(op.attribute("max")))
+    ),
+    "copy": Function(1, lambda op, x: x),
+    "cos": Function(1, lambda op, x: np.cos(x)),
+    "div": Function(1, _div),
+    "elu": Function(
+        3, lambda op, x: np.where(x > 0, x, np.float32(op.attribute("alpha")) * np.expm1(np.minimum(x, 0)))
+    ),
+    "equal": Function(1, lambda op, x, y: x == y),
+    "erf": Function(1, lambda op, x: erf(x)),
+    "exp": Function(1, lambda op, x: np.exp(x)),
+    "floor": Function(1, lambda op, x: np.floor(x)),
+    "gelu": Function(5, _gelu),
+    "greater": Function(1, lambda op, x, y: x > y),
+    "greater_or_equal": Function(1, lambda op, x, y: x >= y),
+    "hard_sigmoid": Function(3, _hard_sigmoid),
+    "hard_swish": Function(4, lambda op, x: x * np.clip(x * np.float32(1 / 6) + np.float32(0.5), 0, 1)),
+    "is_nan": Function(1, lambda op, x: np.isnan(x)),
+    "leaky_relu": Function(2, lambda op, x: np.where(x < 0, np.float32(op.attribute("alpha")) * x, x)),
+    "less": Function(1, lambda op, x, y: x < y),
+    "less_or_equal": Function(1, lambda op, x, y: x <= y),
+    "log": Function(1, lambda op, x: np.log(x)),
+    "max": Function(1, lambda op, x, y: np.maximum(x, y)),
+    "min": Function(1, lambda op, x, y: np.minimum(x, y)),
+    "mul": Function(1, lambda op, x, y: x * y),
+    "neg": Function(1, lambda op, x: -x),
+    "not": Function(1, lambda op, x: ~x),
+    "or": Function(1, lambda op, x, y: x | y),
+    "pow": Function(1, _pow),
+    "prelu": Function(2, lambda op, x, slope: np.where(x < 0, slope * x, x)),
+    "reciprocal": Function(1, lambda op, x: 1 / x),
+    "relu": Function(1, lambda op, x: np.maximum(x, 0)),
+    "round": Function(1, lambda op, x: np.rint(x)),
+    "sigmoid": Function(4, lambda op, x: _sigmoid(x)),
+    "sign": Function(1, lambda op, x: np.sign(x)),
+    "sin": Function(1, lambda op, x: np.sin(x)),
+    "softplus": Function(3, lambda op, x: np.logaddexp(x, 0)),
+    "sqrt": Function(1, lambda op, x: np.sqrt(x)),
+    "sub": Function(1, lambda op, x, y: x - y),
+    "tanh": Function(1, lambda op, x: np.tanh(x)),
+    "where": Function(1, lambda op, condition, x, y: np.where(condition, x, y)),
+}

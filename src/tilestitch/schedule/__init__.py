@@ -1,0 +1,1 @@
+"""From groups of operators to a schedule: how each kernel is cut over cores and tiles."""

@@ -1,0 +1,359 @@
+"""When every instruction of a program starts and ends: engines in order, transfers granule by granule.
+
+Time is counted in ticks, exactly. A tick is 1/T of a cycle, where T is the least common multiple of the numerators of
+all bandwidths (bytes a cycle, as reduced fractions), so that any number of bytes takes a whole number of ticks.
+
+Only requests of granules are events. Everything else is known ahead of them: a granule's end is decided when it is
+requested, an instruction's end when its last granule is, and the start of another when the last of its waits is. A
+granule takes at least one tick, so whatever follows from a request at t asks for its own first granule after t, and
+taking the requests in the order (time, engine) serves every resource first come, first served.
+"""
+
+from math import lcm
+
+import numpy as np
+from numba import njit
+
+from tilestitch.errors import InputError, InvalidIR
+from tilestitch.ir.program import Kind, Program
+from tilestitch.ir.trace import Trace
+
+MAX_TICKS_PER_CYCLE = 10**6
+MAX_TICKS = 2**62  # room for one more addition in 64 bits
+SHOWN_BLOCKED = 8
+
+
+def simulate(program: Program) -> Trace:
+    """Start and end of every instruction, exact to the tick; the same program gives the same trace, to the byte.
+
+    Each engine executes its instructions in program order. An instruction starts when its engine's previous one and
+    all its waits have ended, on a whole cycle. What follows depends on its kind:
+
+    - COMPUTE and LAUNCH end `cycles` later.
+    - COPY and GATHER occupy their engine for `cycles` (the set-up), then their bytes flow. Without bytes or without a
+      path they end here.
+
+    The payload consists of runs of `run_bytes` (0: all of it is one run; the last run may be shorter), and each run
+    rounds up to the burst of each resource on the path, which gives `bytes[r]`. The transfer is cut into G granules,
+    G being the largest `ceil(bytes[r] / granule_bytes)`; granule g carries `bytes[r]*(g+1)//G - bytes[r]*g//G` bytes
+    through resource r. The first granule is requested when the set-up ends, each other one when the one before has
+    passed. A granule requested at t is served by every resource r of the path from `max(t, free[r])` on, for its
+    share ÷ the bandwidth of r, all of them at once (cut-through); `free[r]` is then the end of that, and the granule
+    has passed when the slowest resource is through. Resources serve granules in the order of their requests, ties by
+    engine number. The instruction ends on the first whole cycle after its last granule has passed.
+
+    A resource that a path lists twice (a copy inside one memory) serves each granule twice, one after the other; a
+    broadcast lists the port of its source once, and so occupies it once.
+
+    Raises InputError where the bandwidths or the length of the program are out of reach of exact ticks, InvalidIR
+    where an instruction can never start.
+    """
+    _check(program)
+    ticks_per_cycle = lcm(*(r.bandwidth_bytes_per_cycle.numerator for r in program.resources))
+    if ticks_per_cycle > MAX_TICKS_PER_CYCLE:
+        found = ", ".join(f"{r.name} {r.bandwidth_bytes_per_cycle}" for r in program.resources)
+        raise InputError(
+            f"bandwidths in bytes per cycle: the numerators' least common multiple must be at most "
+            f"{MAX_TICKS_PER_CYCLE:,}, found {ticks_per_cycle:,} ({found}); round them to fractions that share factors."
+        )
+    bandwidths = [r.bandwidth_bytes_per_cycle for r in program.resources]
+    ticks_per_byte = np.array([b.denominator * ticks_per_cycle // b.numerator for b in bandwidths], np.int64)
+    burst_bytes = np.array([r.burst_bytes for r in program.resources], np.int64)
+    path_offsets = np.cumsum([0, *(len(path) for path in program.paths)], dtype=np.int64)
+    path_resource = np.array([r for path in program.paths for r in path], np.int64)
+    moves = (program.kind == Kind.COPY) | (program.kind == Kind.GATHER)
+    moves &= (program.size_bytes > 0) & (program.path >= 0)
+
+    # One type per column, so that there is one compiled version, and none that overflows with the JIT off.
+    engine, cycles, size_bytes, run_bytes, path, wait_offsets, waits = (
+        column.astype(np.int64)
+        for column in (
+            program.engine,
+            program.cycles,
+            program.size_bytes,
+            program.run_bytes,
+            program.path,
+            program.wait_offsets,
+            program.waits,
+        )
+    )
+    resource_bytes = _resource_bytes(moves, size_bytes, run_bytes, path, path_offsets, path_resource, burst_bytes)
+    # While something is left, an engine or a resource works, or an instruction rounds up.
+    bound = float(cycles.sum(dtype=float) + len(program)) * ticks_per_cycle
+    bound += float((resource_bytes.astype(float) * ticks_per_byte).sum())
+    if bound > MAX_TICKS:
+        raise InputError(
+            f"program of {len(program):,} instructions: may take {bound:.1e} ticks at {ticks_per_cycle:,} a cycle, and "
+            f"the simulator counts to {MAX_TICKS:.1e}; use a smaller batch, or bandwidths with small numerators."
+        )
+    successor_offsets, successors, open_waits = _successors(engine, wait_offsets, waits, len(program.engines))
+    start_ticks, end_ticks = _run(
+        engine,
+        cycles * ticks_per_cycle,
+        moves,
+        size_bytes,
+        run_bytes,
+        path,
+        successor_offsets,
+        successors,
+        open_waits,
+        path_offsets,
+        path_resource,
+        ticks_per_byte,
+        burst_bytes,
+        program.granule_bytes,
+        ticks_per_cycle,
+        len(program.engines),
+    )
+    if open_waits.any():
+        raise InvalidIR(_blocked_text(program, open_waits > 0))
+    return Trace(program, ticks_per_cycle, start_ticks, end_ticks, resource_bytes * ticks_per_byte, resource_bytes)
+
+
+def _check(program: Program) -> None:
+    """Refuse what compiled code would take for an address, or never come back from."""
+    columns = (
+        ("engine", program.engine, 0, len(program.engines)),
+        ("path", program.path, -1, len(program.paths)),
+        ("waits", program.waits, 0, len(program)),
+        ("paths", np.array([r for path in program.paths for r in path], np.int64), 0, len(program.resources)),
+        ("cycles", program.cycles, 0, MAX_TICKS),
+        ("size_bytes", program.size_bytes, 0, MAX_TICKS),
+        ("run_bytes", program.run_bytes, 0, MAX_TICKS),
+    )
+    for name, column, low, stop in columns:
+        wrong = np.flatnonzero((column < low) | (column >= stop))
+        if len(wrong):
+            raise InvalidIR(f"program: {name}[{wrong[0]}]: expected {low} to {stop - 1}, found {column[wrong[0]]}")
+    for resource in program.resources:
+        if resource.bandwidth_bytes_per_cycle <= 0 or resource.burst_bytes < 1:
+            raise InvalidIR(f"program: bandwidth and burst must be positive, found {resource}")
+    if program.granule_bytes < 1:
+        raise InvalidIR(f"program: granule_bytes: expected 1 or more, found {program.granule_bytes}")
+
+
+def _blocked_text(program: Program, blocked: np.ndarray) -> str:
+    """Which instructions never start: the first of each engine, with the waits that never end."""
+    numbers = np.flatnonzero(blocked)
+    engines, first = np.unique(program.engine[numbers], return_index=True)
+    lines = []
+    for engine, number in zip(engines[:SHOWN_BLOCKED], numbers[first[:SHOWN_BLOCKED]], strict=True):
+        waits = program.waits[program.wait_offsets[number] : program.wait_offsets[number + 1]]
+        open_waits = ", ".join(f"{w} ({program.engines[program.engine[w]].name})" for w in waits[blocked[waits]])
+        lines.append(f"\n  {program.engines[engine].name}: instruction {number} waits for {open_waits}")
+    if len(engines) > SHOWN_BLOCKED:
+        lines.append(f"\n  and {len(engines) - SHOWN_BLOCKED} more engines")
+    return (
+        f"program: {len(numbers):,} of {len(program):,} instructions can never start; waits must lead to instructions "
+        f"that end first. The first on each engine:{''.join(lines)}"
+    )
+
+
+@njit(cache=True)
+def _burst_rounded(size_bytes: int, run_bytes: int, burst_bytes: int) -> int:
+    """Bytes of a payload when each of its runs rounds up to a burst."""
+    if run_bytes == 0:
+        run_bytes = size_bytes
+    runs = size_bytes // run_bytes
+    bursts = runs * ((run_bytes + burst_bytes - 1) // burst_bytes)
+    bursts += (size_bytes - runs * run_bytes + burst_bytes - 1) // burst_bytes
+    return bursts * burst_bytes
+
+
+@njit(cache=True)
+def _resource_bytes(
+    moves: np.ndarray,
+    size_bytes: np.ndarray,
+    run_bytes: np.ndarray,
+    path: np.ndarray,
+    path_offsets: np.ndarray,
+    path_resource: np.ndarray,
+    burst_bytes: np.ndarray,
+) -> np.ndarray:
+    """Bytes that pass each resource, bursts included."""
+    total = np.zeros(len(burst_bytes), np.int64)
+    for i in range(len(path)):
+        if moves[i]:
+            for at in range(path_offsets[path[i]], path_offsets[path[i] + 1]):
+                r = path_resource[at]
+                total[r] += _burst_rounded(size_bytes[i], run_bytes[i], burst_bytes[r])
+    return total
+
+
+@njit(cache=True)
+def _successors(
+    engine: np.ndarray, wait_offsets: np.ndarray, waits: np.ndarray, engines: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The waits turned round, the previous instruction of the engine being one of them.
+
+    Those who wait for i are `successors[offsets[i]:offsets[i + 1]]`; the third array counts what each one waits for.
+    """
+    count = len(engine)
+    offsets = np.zeros(count + 2, np.int64)  # shifted by one more, so that filling leaves the offsets behind
+    open_waits = np.zeros(count, np.int64)
+    previous = np.full(count, -1, np.int64)
+    latest = np.full(engines, -1, np.int64)
+    for i in range(count):
+        open_waits[i] = wait_offsets[i + 1] - wait_offsets[i]
+        before = latest[engine[i]]
+        latest[engine[i]] = i
+        previous[i] = before
+        if before >= 0:
+            open_waits[i] += 1
+            offsets[before + 2] += 1
+    for wait in waits:
+        offsets[wait + 2] += 1
+    for i in range(count):
+        offsets[i + 2] += offsets[i + 1]
+    successors = np.empty(offsets[count + 1], np.int64)
+    for i in range(count):
+        for at in range(wait_offsets[i], wait_offsets[i + 1]):
+            successors[offsets[waits[at] + 1]] = i
+            offsets[waits[at] + 1] += 1
+        if previous[i] >= 0:
+            successors[offsets[previous[i] + 1]] = i
+            offsets[previous[i] + 1] += 1
+    return offsets[: count + 1], successors, open_waits
+
+
+@njit(cache=True)
+def _push(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> int:
+    """Add a request to the binary heap of the first `count` pairs (time, engine); returns the new count."""
+    at = count
+    while at > 0:
+        parent = (at - 1) // 2
+        if times[parent] < time or (times[parent] == time and engines[parent] < engine):
+            break
+        times[at], engines[at] = times[parent], engines[parent]
+        at = parent
+    times[at], engines[at] = time, engine
+    return count + 1
+
+
+@njit(cache=True)
+def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> None:
+    """Put a request into the heap in place of the first."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        other = child + 1
+        if other < count and (
+            times[other] < times[child] or (times[other] == times[child] and engines[other] < engines[child])
+        ):
+            child = other
+        if time < times[child] or (time == times[child] and engine < engines[child]):
+            break
+        times[at], engines[at] = times[child], engines[child]
+        at = child
+    times[at], engines[at] = time, engine
+
+
+@njit(cache=True)
+def _run(
+    engine: np.ndarray,
+    engine_ticks: np.ndarray,
+    moves: np.ndarray,
+    size_bytes: np.ndarray,
+    run_bytes: np.ndarray,
+    path: np.ndarray,
+    successor_offsets: np.ndarray,
+    successors: np.ndarray,
+    open_waits: np.ndarray,
+    path_offsets: np.ndarray,
+    path_resource: np.ndarray,
+    ticks_per_byte: np.ndarray,
+    burst_bytes: np.ndarray,
+    granule_bytes: int,
+    ticks_per_cycle: int,
+    engines: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end ticks; counts `open_waits` down, and what is left above zero never started."""
+    count = len(engine)
+    start = np.zeros(count, np.int64)  # until its last wait has ended: the latest end so far
+    end = np.zeros(count, np.int64)
+    free = np.zeros(len(ticks_per_byte), np.int64)
+    # An engine has one instruction at a time: it can start, or it has one request in the heap.
+    startable = np.empty(engines, np.int64)
+    startables = 0
+    request_time = np.empty(engines, np.int64)
+    request_engine = np.empty(engines, np.int64)
+    requests = 0
+    # The transfer of each engine. Per resource on its path, a granule takes `even` ticks, and the bytes that G does
+    # not divide, `odd` of them, go one each to the granules at which `carry` overflows G.
+    current = np.empty(engines, np.int64)
+    granules = np.empty(engines, np.int64)
+    served = np.empty(engines, np.int64)
+    longest = 1
+    for p in range(len(path_offsets) - 1):
+        longest = max(longest, path_offsets[p + 1] - path_offsets[p])
+    even = np.empty((engines, longest), np.int64)
+    odd = np.empty((engines, longest), np.int64)
+    carry = np.empty((engines, longest), np.int64)
+
+    for i in range(count):
+        if open_waits[i] == 0:
+            startable[startables] = i
+            startables += 1
+    while True:
+        if startables > 0:
+            startables -= 1
+            i = startable[startables]
+            time = start[i] + engine_ticks[i]
+            if moves[i]:
+                e = engine[i]
+                first = path_offsets[path[i]]
+                last = path_offsets[path[i] + 1]
+                parts = 1
+                for at in range(first, last):
+                    size = _burst_rounded(size_bytes[i], run_bytes[i], burst_bytes[path_resource[at]])
+                    odd[e, at - first] = size
+                    parts = max(parts, (size + granule_bytes - 1) // granule_bytes)
+                for k in range(last - first):
+                    share = odd[e, k] // parts
+                    even[e, k] = share * ticks_per_byte[path_resource[first + k]]
+                    odd[e, k] -= share * parts
+                    carry[e, k] = 0
+                current[e] = i
+                granules[e] = parts
+                served[e] = 0
+                requests = _push(request_time, request_engine, requests, time, e)
+                continue
+        elif requests > 0:
+            time = request_time[0]
+            e = request_engine[0]
+            i = current[e]
+            parts = granules[e]
+            first = path_offsets[path[i]]
+            passed = time
+            for k in range(path_offsets[path[i] + 1] - first):
+                r = path_resource[first + k]
+                ticks = even[e, k]
+                rest = carry[e, k] + odd[e, k]
+                if rest >= parts:
+                    rest -= parts
+                    ticks += ticks_per_byte[r]
+                carry[e, k] = rest
+                free[r] = max(time, free[r]) + ticks
+                passed = max(passed, free[r])
+            served[e] += 1
+            if served[e] < parts:
+                _replace_first(request_time, request_engine, requests, passed, e)
+                continue
+            requests -= 1
+            _replace_first(
+                request_time, request_engine, requests, request_time[requests], request_engine[requests]
+            )
+            time = (passed + ticks_per_cycle - 1) // ticks_per_cycle * ticks_per_cycle
+        else:
+            return start, end
+        # Instruction i ends at `time`.
+        end[i] = time
+        for at in range(successor_offsets[i], successor_offsets[i + 1]):
+            s = successors[at]
+            start[s] = max(start[s], time)
+            open_waits[s] -= 1
+            if open_waits[s] == 0:
+                startable[startables] = s
+                startables += 1

@@ -1,0 +1,32 @@
+"""Numbers with their units, for people."""
+
+
+def format_bytes(count: int) -> str:
+    """`1536` -> `1.5 KiB`; binary prefixes, at most three digits before the point."""
+    value = float(count)
+    for prefix in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024 or prefix == "GiB":
+            return f"{value:,.0f} {prefix}" if prefix == "B" else f"{value:,.2f} {prefix}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def format_seconds(seconds: float) -> str:
+    """`0.00123` -> `1.230 ms`."""
+    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:,.3f} {unit}"
+    return f"{seconds:,.3f} s"
+
+
+def format_energy(picojoules: float) -> str:
+    """`2.5e9` -> `2.500 mJ`."""
+    for limit, factor, unit in ((1e3, 1.0, "pJ"), (1e6, 1e-3, "nJ"), (1e9, 1e-6, "uJ"), (1e12, 1e-9, "mJ")):
+        if picojoules < limit:
+            return f"{picojoules * factor:,.3f} {unit}"
+    return f"{picojoules * 1e-12:,.3f} J"
+
+
+def ceil_div(dividend: int, divisor: int) -> int:
+    """The smallest integer at or above `dividend / divisor`."""
+    return -(-dividend // divisor)

@@ -1,0 +1,132 @@
+"""Write an ONNX network node by node; weights are declared first and drawn only when the model is made."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+Dim: TypeAlias = int | str  # a string is a symbolic dim
+Attribute: TypeAlias = int | float | tuple[int, ...]
+
+BATCH = "N"  # the symbolic batch dim of every network in the zoo
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Values from the normal distribution."""
+
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Values from `low` up to `high`, all equally likely."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A float32 parameter of a network, by how it is drawn rather than by its values."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: Normal | Uniform
+
+
+def draw(weight: Weight, network: str) -> np.ndarray:
+    """Draw the values of `weight`; they depend on the two names, the shape and the distribution, on nothing else."""
+    generator = np.random.Generator(np.random.PCG64(zlib.crc32(f"{network}/{weight.name}".encode())))
+    match weight.values:
+        case Normal(mean, deviation):
+            array = generator.standard_normal(weight.shape, dtype=np.float32)
+            array *= np.float32(deviation)
+            array += np.float32(mean)
+        case Uniform(low, high):
+            array = generator.random(weight.shape, dtype=np.float32)
+            array *= np.float32(high - low)
+            array += np.float32(low)
+    return array
+
+
+class GraphBuilder:
+    """Collect the nodes of one network in execution order, then make the model.
+
+    Every node has one output, which carries the node's name. `network` seeds the weights: two graphs of the same
+    network have the same weights, whatever their nodes.
+    """
+
+    def __init__(self, name: str, *, network: str, opset: int) -> None:
+        self._name = name
+        self._network = network
+        self._opset = opset
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._nodes: list[onnx.NodeProto] = []
+        self._weights: list[Weight] = []
+        self._constants: dict[str, np.ndarray] = {}
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Every weight declared so far, in order; reading them draws no values."""
+        return tuple(self._weights)
+
+    def input(self, name: str, element_type: onnx.TensorProto.DataType, shape: tuple[Dim, ...]) -> str:
+        """Declare an input of the network."""
+        self._inputs.append(helper.make_tensor_value_info(name, element_type, shape))
+        return name
+
+    def output(self, name: str, tensor: str, shape: tuple[Dim, ...]) -> str:
+        """Make `tensor` a float32 output of the network, renaming it to `name` where it is written and read."""
+        for node in self._nodes:
+            node.input[:] = [name if operand == tensor else operand for operand in node.input]
+            node.output[:] = [name if result == tensor else result for result in node.output]
+        self._outputs.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+        return name
+
+    def weight(self, name: str, shape: tuple[int, ...], values: Normal | Uniform) -> str:
+        """Declare a float32 parameter."""
+        self._weights.append(Weight(name, shape, values))
+        return name
+
+    def scalar(self, name: str, value: float) -> str:
+        """Declare a float32 scalar; a name may be declared again with the same value."""
+        return self._constant(name, np.asarray(value, dtype=np.float32))
+
+    def integers(self, name: str, values: int | tuple[int, ...] | np.ndarray) -> str:
+        """Declare an int64 scalar or array; a name may be declared again with the same values."""
+        return self._constant(name, np.asarray(values, dtype=np.int64))
+
+    def node(
+        self, operator: str, name: str, operands: tuple[str, ...], attributes: Mapping[str, Attribute] | None = None
+    ) -> str:
+        """Append one node and return its output."""
+        node = helper.make_node(operator, operands, (name,), name=name)
+        for key, value in sorted((attributes or {}).items()):
+            node.attribute.append(helper.make_attribute(key, value))
+        self._nodes.append(node)
+        return name
+
+    def model(self) -> onnx.ModelProto:
+        """Draw the weights and return the finished model."""
+        opsets = [helper.make_opsetid("", self._opset)]
+        graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs)
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="tilestitch")
+        model.ir_version = helper.find_min_ir_version_for(opsets)
+        tensors = model.graph.initializer  # filled in place: make_graph and make_model each copy what they are given
+        for name, array in self._constants.items():
+            tensors.append(numpy_helper.from_array(array, name))
+        for weight in self._weights:
+            tensors.append(numpy_helper.from_array(draw(weight, self._network), weight.name))
+        return model
+
+    def _constant(self, name: str, array: np.ndarray) -> str:
+        if not np.array_equal(self._constants.setdefault(name, array), array):
+            raise ValueError(f"constant {name!r} is declared twice, with different values")
+        return name

@@ -1,0 +1,96 @@
+"""Inputs for any network: the same network, batch and seed give the same arrays."""
+
+import zlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from tilestitch.errors import InputError
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+_INTEGERS = (TensorProto.INT64, TensorProto.INT32)
+_SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand")
+_SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")
+
+
+def sample_inputs(model: onnx.ModelProto, *, batch: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draw one array per input of `model`; a symbolic dim 0 becomes `batch`.
+
+    Floats are standard normal. Integers are indices: below the size of the smallest table that they index through
+    a Gather, or 0 and 1 where no table is known. An integer input whose name ends in "mask" is ones, with up to an
+    eighth of each row (at least one element, if the row has two) zero at its end.
+
+    Raises `InputError` for another element type, and for a dim other than 0 that has no size.
+    """
+    if batch < 1:
+        raise InputError(f"batch: expected at least 1, found {batch}.")
+    graph = model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    table_sizes = _table_sizes(graph)
+    inputs: dict[str, np.ndarray] = {}
+    for value in graph.input:
+        if value.name in constants:
+            continue  # older files list their weights among the inputs
+        shape = _bound_shape(graph.name, value, batch)
+        element_type = value.type.tensor_type.elem_type
+        generator = np.random.Generator(np.random.PCG64([zlib.crc32(value.name.encode()), seed]))
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
+        if element_type in _FLOATS:
+            inputs[value.name] = generator.standard_normal(shape).astype(dtype)
+        elif element_type not in _INTEGERS:
+            raise InputError(
+                f"network '{graph.name}': input '{value.name}' has elements of type "
+                f"{TensorProto.DataType.Name(element_type)}; expected FLOAT, FLOAT16, DOUBLE, INT64 or INT32."
+            )
+        elif value.name.endswith("mask") and shape:
+            inputs[value.name] = _mask(generator, shape).astype(dtype)
+        else:
+            inputs[value.name] = generator.integers(0, table_sizes.get(value.name, 2), shape).astype(dtype)
+    return inputs
+
+
+def _bound_shape(network: str, value: onnx.ValueInfoProto, batch: int) -> tuple[int, ...]:
+    where = f"network '{network}': input '{value.name}'"
+    if not value.type.HasField("tensor_type"):
+        raise InputError(f"{where} is not a tensor; export the network with tensors for inputs.")
+    if not value.type.tensor_type.HasField("shape"):
+        raise InputError(f"{where} has no shape; export the network with the shape of its inputs.")
+    shape: list[int] = []
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if dim.HasField("dim_value"):
+            shape.append(dim.dim_value)
+        elif axis == 0:
+            shape.append(batch)
+        else:
+            raise InputError(
+                f"{where}: dim {axis} is {dim.dim_param or 'unnamed'!r} and has no size; only dim 0, the batch, may "
+                "be symbolic. Export the network with a fixed size there."
+            )
+    return tuple(shape)
+
+
+def _table_sizes(graph: onnx.GraphProto) -> dict[str, int]:
+    """How many rows the smallest table has that each network input indexes, directly or in another shape or type."""
+    carried = {value.name: value.name for value in graph.input}  # tensor to the network input with the same values
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    sizes: dict[str, int] = {}
+    for node in graph.node:
+        attributes = {attribute.name: attribute for attribute in node.attribute}
+        if node.op_type == "Constant" and "value" in attributes:
+            shapes[node.output[0]] = tuple(attributes["value"].t.dims)
+        if node.op_type in _SAME_SHAPE and node.input[0] in shapes:
+            shapes[node.output[0]] = shapes[node.input[0]]
+        if node.op_type in _SAME_VALUES and node.input[0] in carried:
+            carried[node.output[0]] = carried[node.input[0]]
+        if node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in carried:
+            name = carried[node.input[1]]
+            rows = shapes[node.input[0]][attributes["axis"].i if "axis" in attributes else 0]
+            sizes[name] = min(rows, sizes.get(name, rows))
+    return sizes
+
+
+def _mask(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    length = shape[-1]
+    zeros = np.minimum(generator.integers(1, max(1, length // 8), shape[:-1], endpoint=True), length - 1)
+    return np.arange(length) < length - zeros[..., np.newaxis]
