@@ -37,15 +37,20 @@ def copy(engine: int, size_bytes: int, path: Sequence[int], waits: Sequence[int]
     return Row(engine, Kind.COPY, setup, tuple(waits), size_bytes, tuple(path), run_bytes)
 
 
+def port(name: str, bandwidth: int | str, burst_bytes: int = 1, pj_per_byte: float = 0.0) -> Resource:
+    """A resource that passes `bandwidth` bytes a cycle: a number, or a ratio such as `"239/8"`."""
+    return Resource(name, Fraction(bandwidth), burst_bytes, pj_per_byte)
+
+
 def make_program(
     rows: Sequence[Row],
-    resources: Sequence[tuple] = (),
+    resources: Sequence[Resource] = (),
     *,
     engines: int | Sequence[Engine] | None = None,
     granule_bytes: int = 4096,
     graph: Graph = EMPTY,
 ) -> Program:
-    """A program of these rows; `resources` are tuples (name, bandwidth, burst_bytes=1, pj_per_byte=0)."""
+    """A program of these rows; where `engines` is not given, there are as many movers as the rows need."""
     if engines is None:
         engines = max((row.engine for row in rows), default=-1) + 1
     if isinstance(engines, int):
@@ -62,9 +67,7 @@ def make_program(
         iterations=1,
         spaces=(),
         engines=tuple(engines),
-        resources=tuple(
-            Resource(name, Fraction(bandwidth), *(more + (1, 0.0)[len(more) :])) for name, bandwidth, *more in map(_listed, resources)
-        ),
+        resources=tuple(resources),
         paths=tuple(paths),
         tensors=(),
         regions=tuple(boxes),
@@ -93,3 +96,41 @@ def make_program(
         outputs=(),
         constants=(),
     )
+
+
+BANDWIDTHS = ("1", "3", "8", "64", "5/8", "239/8", "1/2", "20/7")  # their ticks stay under a million a cycle
+
+
+def random_program(seed: int, *, private: bool = False) -> Program:
+    """Up to thirty copies, broadcasts and computes on a few engines, with waits on earlier rows and much contention.
+
+    Bandwidths, bursts, runs and granules are small odd numbers, so that little divides evenly. Where `private`, no two
+    engines share a resource.
+    """
+    rng = Random(seed)
+    engines, ports = rng.randint(1, 5), rng.randint(1, 4)
+    resources = [
+        port(f"r{r}", rng.choice(BANDWIDTHS), rng.choice((1, 1, 4, 32)))
+        for r in range(ports * engines if private else ports)
+    ]
+    rows = []
+    for number in range(rng.randint(1, 30)):
+        engine = rng.randrange(engines)
+        waits = tuple(rng.randrange(number) for _ in range(rng.randint(0, min(3, number))))
+        first = engine * ports if private else 0
+        path = tuple(first + r for r in rng.sample(range(ports), rng.randint(1, ports)))
+        if rng.random() < 0.35:
+            kind = rng.choice((Kind.COMPUTE, Kind.LAUNCH))
+            # Bytes and a path mean nothing here.
+            rows.append(Row(engine, kind, rng.randint(0, 60), waits, rng.choice((0, 500)), path))
+            continue
+        run_bytes = rng.choice((0, 1, 5, 24))
+        size_bytes = rng.randint(0, 20) * (run_bytes or rng.randint(1, 30))
+        if rng.random() < 0.2:
+            size_bytes += rng.randint(1, 4)  # a shorter last run
+        if rng.random() < 0.1:
+            path = (*path, path[0])
+        kind = rng.choice((Kind.COPY, Kind.COPY, Kind.GATHER))
+        setup = rng.choice((0, 0, 1, 10))
+        rows.append(Row(engine, kind, setup, waits, size_bytes, None if rng.random() < 0.05 else path, run_bytes))
+    return make_program(rows, resources, engines=engines, granule_bytes=rng.choice((1, 7, 64, 100, 4096)))

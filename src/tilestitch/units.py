@@ -30,3 +30,11 @@ def format_energy(picojoules: float) -> str:
 def ceil_div(dividend: int, divisor: int) -> int:
     """The smallest integer at or above `dividend / divisor`."""
     return -(-dividend // divisor)
+
+
+ALIGNMENT_BYTES = 64  # every buffer begins at a multiple: the longest burst of any preset
+
+
+def aligned(size_bytes: int) -> int:
+    """The bytes that a buffer occupies: its size rounded up to the alignment."""
+    return ceil_div(size_bytes, ALIGNMENT_BYTES) * ALIGNMENT_BYTES

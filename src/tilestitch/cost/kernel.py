@@ -10,9 +10,10 @@ from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Tiling
 from tilestitch.ir.tiles import operator_boxes
+from tilestitch.ir.transfers import burst_bytes, in_memory_order, runs
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
-from tilestitch.units import ceil_div
+from tilestitch.units import aligned, ceil_div
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ def estimate(shape: KernelShape, machine: Accelerator, core: Core, tiling: Tilin
     lb = weights = stream = resident = 0
     ddr = gb = link = dma_copies = mover_copies = 0
     first_load = 0
-    gb_present = machine.memory(Level.GB) is not None
+    gb_memory = machine.memory(Level.GB)
+    ddr_burst, gb_burst = machine.ddr.burst_bytes, gb_memory.burst_bytes if gb_memory is not None else 1
     for operand in shape.operands:
         tensor = graph.tensors[operand.tensor]
         moving = movers[operand.tensor]
@@ -162,23 +164,36 @@ def estimate(shape: KernelShape, machine: Accelerator, core: Core, tiling: Tilin
         distinct = prod(s for d, s in enumerate(tiling.splits) if d in moving)
         slots = 1 if loads == 1 else 2
         if operand.level is Level.WEIGHTS:
-            weights += slots * size
+            weights += slots * aligned(size)
         else:
-            lb += slots * size
+            lb += slots * aligned(size)
+        run, descriptors = runs(
+            in_memory_order(tensor, region.extents),
+            in_memory_order(tensor, tensor.shape),
+            in_memory_order(tensor, region.extents),
+            tensor.dtype.size_bytes,
+        )
         total = loads * distinct * size
         if operand.tensor in tiling.resident:
             whole = tensor.size_bytes
-            resident += whole
+            resident += aligned(whole)
             ddr += whole
-            gb += whole + total
             dma_copies += min(16, loads)
+            strided = burst_bytes(total, run, gb_burst)
+            gb += whole + strided
+            link += loads * burst_bytes(size, run, gb_burst)
+            mover_copies += ceil_div(loads * distinct * descriptors, cores)
+        elif gb_memory is not None:
+            stream += slots * distinct * aligned(size)
+            ddr += burst_bytes(total, run, ddr_burst)
+            gb += burst_bytes(total, run, gb_burst) + total
+            dma_copies += loads * distinct * descriptors
+            link += loads * size
+            mover_copies += ceil_div(loads * distinct, cores)
         else:
-            stream += slots * distinct * size
-            ddr += total
-            gb += 2 * total
-            dma_copies += loads * distinct
-        link += loads * size
-        mover_copies += ceil_div(loads * distinct, cores)
+            ddr += burst_bytes(total, run, ddr_burst)
+            link += loads * size
+            mover_copies += ceil_div(loads * distinct * descriptors, cores)
         first_load += size
     for op in shape.operators:
         if op.kind == "gather":
@@ -187,18 +202,29 @@ def estimate(shape: KernelShape, machine: Accelerator, core: Core, tiling: Tilin
             link += tiles * size
             mover_copies += tiles
     out_bytes = 0
-    for size, leaves in _inner_bytes(shape, boxes):
-        lb += size * (2 if tiles > 1 else 1)
+    for name, (region, leaves) in _inner_regions(shape, boxes).items():
+        tensor = graph.tensors[name]
+        size = tensor.bytes_of(region)
+        lb += aligned(size) * (2 if tiles > 1 else 1)
         if leaves:
+            run, descriptors = runs(
+                in_memory_order(tensor, region.extents),
+                in_memory_order(tensor, region.extents),
+                in_memory_order(tensor, tensor.shape),
+                tensor.dtype.size_bytes,
+            )
             out_bytes += size
-            stream += size * cores * (2 if tiles > 1 else 1)
-            ddr += tiles * cores * size
-            gb += 2 * tiles * cores * size
+            ddr += burst_bytes(tiles * cores * size, run, ddr_burst)
             link += tiles * size
-            dma_copies += tiles * cores
-            mover_copies += tiles
+            if gb_memory is not None:
+                stream += aligned(size) * cores * (2 if tiles > 1 else 1)
+                gb += tiles * cores * (size + burst_bytes(size, run, gb_burst))
+                dma_copies += tiles * cores * descriptors
+                mover_copies += tiles
+            else:
+                mover_copies += tiles * descriptors
 
-    misfit = _misfit(shape, machine, boxes, lb, weights, resident + stream if gb_present else 0)
+    misfit = _misfit(shape, machine, boxes, lb, weights, resident + stream)
     matrix = vector = 0
     for op in shape.operators:
         if op.kind == "gather":
@@ -213,7 +239,6 @@ def estimate(shape: KernelShape, machine: Accelerator, core: Core, tiling: Tilin
             vector += tile_cycles(op, boxes[op.name], dtype, core, matrix=False) + machine.setup.compute_cycles
 
     ddr_rate = machine.ddr.bandwidth_bytes_per_cycle
-    gb_memory = machine.memory(Level.GB)
     # DMA in and out are two engines that share the port of DDR; half of the copies' set-ups fall on each.
     busy = [
         tiles * matrix,
@@ -252,18 +277,16 @@ def _written(op: Operator, box: Region) -> Region:
     return op.writes[0].hull(box)
 
 
-def _inner_bytes(shape: KernelShape, boxes: dict[str, Region]) -> list[tuple[int, bool]]:
-    """Bytes of every tensor the kernel makes for one tile, and whether it leaves; in-place results share a place."""
-    sizes: dict[str, tuple[int, bool]] = {}
+def _inner_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, tuple[Region, bool]]:
+    """What the kernel makes of each tensor for one tile, and whether it leaves; in-place results share a place."""
+    found: dict[str, tuple[Region, bool]] = {}
     for op in shape.operators:
         reused = shape.in_place.get(op.name)
         for write in op.writes:
-            size = shape.graph.tensors[write.tensor].bytes_of(write.hull(boxes[op.name]))
-            leaves = write.tensor in shape.results
-            if reused is not None and reused in sizes:
-                leaves = leaves or sizes.pop(reused)[1]
-            sizes[write.tensor] = (size, leaves)
-    return list(sizes.values())
+            if reused is not None:
+                found.pop(reused, None)
+            found[write.tensor] = write.hull(boxes[op.name]), write.tensor in shape.results
+    return found
 
 
 def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
@@ -291,7 +314,7 @@ def _misfit(
 ) -> str | None:
     """Which memory a tile overflows, as an inequality; None where it fits."""
     needs = {Level.LB: lb, Level.WEIGHTS: weights, Level.GB: gb}
-    if shape.anchor is not None:
+    if shape.anchor is not None and machine.memory(Level.ACCUMULATORS) is not None:
         out = shape.anchor.writes[0].hull(boxes[shape.anchor.name])
         needs[Level.ACCUMULATORS] = 4 * out.size
     for level, need in needs.items():

@@ -22,7 +22,7 @@ def describe(machine: Accelerator) -> str:
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
 
-def matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
+def _matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all matrix units together, per element type; a multiply-accumulate counts as two."""
     peaks: dict[DType, Fraction] = {}
     for core in machine.cores:
@@ -34,7 +34,7 @@ def matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
     return peaks
 
 
-def vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
+def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all vector units together, per element type that any of them has lanes for.
 
     A vector unit without lanes for a type runs it as float16, so it counts with its float16 lanes.
@@ -60,8 +60,9 @@ def _unit_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     for core, group in groupby(machine.cores, key=_units):
         count = f"{_count(len(list(group)), 'core')} per cluster"
         for unit in core:
-            rows.append((count, unit.name, _unit(unit)))
-            count = ""
+            for line in _unit_lines(unit):
+                rows.append((count, line))
+                count = ""
     return rows
 
 
@@ -69,23 +70,25 @@ def _units(core: Core) -> tuple[MatrixUnit | VectorUnit, ...]:
     return (core.vector,) if core.matrix is None else (core.matrix, core.vector)
 
 
-def _unit(unit: MatrixUnit | VectorUnit) -> str:
+def _unit_lines(unit: MatrixUnit | VectorUnit) -> list[str]:
     match unit:
         case MatrixUnit():
-            rates = ", ".join(f"{dtype} at {_plain(rate)} x that rate" for dtype, rate in unit.rates if rate != 1)
-            return (
-                f"{unit.m * unit.k * unit.n:,} multiply-accumulates per cycle "
-                f"({_count(unit.m, 'row')} x {unit.k} deep x {_count(unit.n, 'column')}), "
-                f"{unit.dataflow.replace('_', ' ')}{', systolic' if unit.systolic else ''}{'; ' if rates else ''}{rates}; "
-                f"{unit.mac_pj:g} pJ per multiply-accumulate"
-            )
+            macs = f"{unit.m * unit.k * unit.n:,} multiply-accumulates per cycle"
+            extents = f"{_count(unit.m, 'row')} x {unit.k} deep x {_count(unit.n, 'column')}"
+            speeds = ", ".join(f"{dtype} {_plain(rate)} x that" for dtype, rate in unit.rates)
+            return [
+                f"{unit.name}: {macs} ({extents})",
+                f"{speeds}; {unit.mac_pj:g} pJ per multiply-accumulate",
+                f"{unit.dataflow.replace('_', ' ')}, {'' if unit.systolic else 'not '}systolic, folds "
+                f"{'' if unit.overlapped_folds else 'do not '}overlap",
+            ]
         case VectorUnit():
-            lanes = ", ".join(f"{_count(count, 'lane')} of {dtype}" for dtype, count in unit.lanes)
-            return f"{lanes}; {unit.operation_pj:g} pJ per operation"
+            lanes = ", ".join(f"{dtype} {_count(count, 'lane')}" for dtype, count in unit.lanes)
+            return [f"{unit.name}: one operation per lane and cycle; {lanes}; {unit.operation_pj:g} pJ per operation"]
 
 
 def _peak_rows(machine: Accelerator) -> list[tuple[str, ...]]:
-    classes = (("matrix units", matrix_flops(machine)), ("vector units", vector_flops(machine)))
+    classes = (("matrix units", _matrix_flops(machine)), ("vector units", _vector_flops(machine)))
     return [
         (label, str(dtype), _scaled(flops, "FLOPS" if dtype.is_float else "OPS"))
         for label, peaks in classes
@@ -109,11 +112,11 @@ def _memory_rows(machine: Accelerator) -> list[tuple[str, ...]]:
 
 def _transfer_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     setup = machine.setup
+    energy = f"{machine.link.pj_per_byte:g} pJ/B"
     return [
-        ("link of a core", _bandwidth(machine.link.bandwidth_bytes_per_cycle, machine.clock_hz)),
-        ("", f"{machine.link.pj_per_byte:g} pJ/B"),
+        ("link of a core", f"{_bandwidth(machine.link.bandwidth_bytes_per_cycle, machine.clock_hz)}, {energy}"),
         ("granule", format_bytes(machine.granule_bytes)),
-        ("set-up", f"DMA {_count(setup.dma_cycles, 'cycle')}, mover {_count(setup.mover_cycles, 'cycle')},"),
+        ("set-up", f"DMA {_count(setup.dma_cycles, 'cycle')}, mover {_count(setup.mover_cycles, 'cycle')}"),
         ("", f"compute {_count(setup.compute_cycles, 'cycle')}, launch {_count(setup.launch_cycles, 'cycle')}"),
     ]
 
@@ -123,7 +126,7 @@ def _ridge_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     channels = machine.clusters if machine.ddr.sharing is Sharing.CLUSTER else 1
     bandwidth = machine.ddr.bandwidth_bytes_per_cycle * channels
     per_second = bandwidth * machine.clock_hz
-    classes = (("matrix units", matrix_flops(machine)), ("vector units", vector_flops(machine)))
+    classes = (("matrix units", _matrix_flops(machine)), ("vector units", _vector_flops(machine)))
     return [
         (label, str(DType.FLOAT16), f"{_plain(peaks[DType.FLOAT16] / per_second)} FLOP/byte of DDR traffic")
         for label, peaks in classes
@@ -138,7 +141,7 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _bandwidth(bytes_per_cycle: Fraction, clock_hz: int) -> str:
-    return f"{_plain(bytes_per_cycle)} B/cycle = {_plain(bytes_per_cycle * clock_hz / 10**9)} GB/s"
+    return f"{_plain(bytes_per_cycle)} B/cycle = {_scaled(bytes_per_cycle * clock_hz, 'B/s')}"
 
 
 def _plain(number: Fraction) -> str:

@@ -36,7 +36,7 @@ from tilestitch.hardware.accelerator import (
     VectorUnit,
 )
 
-MAX_FILE_BYTES = 2**20
+MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 16  # of nested mappings and lists; a machine needs four
 MAX_CORES_PER_CLUSTER = 4096
 MAX_CORES = 65536
@@ -102,8 +102,8 @@ def _file_text(path: str | Path) -> str:
         name = str(path)
         raise InputError(
             f"machine {_quoted(name)}: expected the name of a preset or the path of a file, found neither"
-            f"{_did_you_mean(name, preset_names())}; presets: {', '.join(preset_names())}; "
-            "for a machine of your own write a path ending in .yaml"
+            f"{_closest(name, preset_names())}; known presets: {', '.join(preset_names())}; "
+            "for a machine of your own write the path of its file, ending in .yaml"
         ) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -115,7 +115,7 @@ def _file_text(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}: line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; save the file as UTF-8"
+            f"{path}: line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; save it as UTF-8"
         ) from None
 
 
@@ -150,7 +150,7 @@ class _Loader(yaml.SafeLoader):
         if event.anchor is not None:
             self._refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
         if event.tag is not None:
-            self._refuse(f"a tag '{event.tag}'", "remove it", event)
+            self._refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
         if self.depth > MAX_DEPTH:
             self._refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
         self.depth += 1
@@ -167,8 +167,9 @@ def _read_tree(text: str, where: str, mistakes: list[_Mistake]) -> _Tree:
     try:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.reader.ReaderError as error:
-        place = f"line {text.count(chr(10), 0, error.position) + 1}"
-        raise InputError(f"{where}: {place}: expected printable text, found the character {error.character!r}") from None
+        line = text.count("\n", 0, error.position) + 1
+        code = f"U+{ord(text[error.position]):04X}"
+        raise InputError(f"{where}: line {line}: expected printable text, found the character {code}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else "somewhere"
@@ -176,8 +177,9 @@ def _read_tree(text: str, where: str, mistakes: list[_Mistake]) -> _Tree:
         if not isinstance(error, _Refusal):
             problem = f"not valid YAML: {problem}; check the indentation, colons, brackets and quotes there"
         raise InputError(f"{where}: {place}: {problem}") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # PyYAML lets bad escapes such as "\UFFFFFFFF" through
-        raise InputError(f"{where}: not valid YAML: {error}; check the escapes in double quotes") from None
+    except (yaml.YAMLError, ValueError, OverflowError):  # PyYAML lets "\UFFFFFFFF" and %YAML 9...9 through to Python
+        problem = "not valid YAML: a number in an escape or a directive is out of range"
+        raise InputError(f"{where}: {problem}; write the text without escapes and directives") from None
     return _Scalar("", quoted=False) if node is None else _plain(node, (), mistakes)
 
 
@@ -192,13 +194,17 @@ def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[_Mistake
         line = key_node.start_mark.line + 1
         key = key_node.value
         if not isinstance(key_node, yaml.ScalarNode) or not key.isprintable() or not 0 < len(key) <= 64:
-            mistakes.append(_Mistake(path, f"expected a short word as the key in line {line}, found another thing"))
+            found = _quoted(key) if isinstance(key, str) else "a list or a mapping"
+            mistakes.append(
+                _Mistake(path, f"expected a word of at most 64 characters as the key in line {line}, found {found}")
+            )
         elif key in tree:
             mistakes.append(_Mistake((*path, key), f"written twice, in lines {lines[key]} and {line}; keep one"))
         else:
             lines[key] = line
             tree[key] = _plain(value_node, (*path, key), mistakes)
     return tree
+
 
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,39}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,12})")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{0,39})?|\.[0-9]{1,39})(?:[eE][-+]?[0-9]{1,2})?")
@@ -256,15 +262,17 @@ class _RatioField:
 
     what: str
     most: int
+    examples: str
 
     @property
     def expected(self) -> str:
-        return f"a number{f' of {self.what}' if self.what else ''} above 0, such as 34, 29.875 or \"239/8\""
+        return f"a number{f' of {self.what}' if self.what else ''} above 0, such as {self.examples}"
 
     def __call__(self, found: object) -> Fraction:
         text = found.text if isinstance(found, _Scalar) else ""
         if all(form.fullmatch(text) is None for form in (_WHOLE, _DECIMAL, _RATIO)) or Fraction(text) <= 0:
-            raise _wrong(self.expected, found)
+            per_second = text.endswith("B/s")
+            raise _wrong(self.expected, found, "divide the bytes per second by clock_hz" if per_second else "")
         number = Fraction(text)
         if number > self.most:
             raise _wrong(f"at most {self.most}{' ' if self.what else ''}{self.what}", found)
@@ -308,7 +316,7 @@ class _ChoiceField:
         for option in self.options:
             if option == text:
                 return option
-        hint = _did_you_mean(text, self.options) if isinstance(text, str) else ""
+        hint = _closest(text, self.options) if isinstance(text, str) else ""
         raise _wrong(self.expected, found, hint.removeprefix("; "))
 
 
@@ -331,7 +339,11 @@ class _SwitchField:
 class _NameField:
     """A word that can stand in a report, a file name and a command line."""
 
-    expected = "a name of at most 64 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+    what: str = "a name"
+
+    @property
+    def expected(self) -> str:
+        return f"{self.what}: at most 64 letters, digits, '.', '_' or '-', the first a letter or digit"
 
     def __call__(self, found: object) -> str:
         text = found.text if isinstance(found, _Scalar) else found
@@ -353,9 +365,7 @@ class _LineField:
         return text
 
 
-_Field: TypeAlias = (
-    _WholeField | _RatioField | _EnergyField | _ChoiceField | _SwitchField | _NameField | _LineField
-)
+_Field: TypeAlias = _WholeField | _RatioField | _EnergyField | _ChoiceField | _SwitchField | _NameField | _LineField
 
 
 def _wrong(expected: str, found: object, instead: str = "") -> PydanticCustomError:
@@ -390,12 +400,12 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 50 else f"{text[:40]}..."
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
+def _closest(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word[:99], list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; the closest is '{close[0]}'" if close else ""
 
 
-class UnitKind(StrEnum):
+class _UnitKind(StrEnum):
     """What `kind` of a unit may say."""
 
     MATRIX = "matrix"
@@ -410,14 +420,13 @@ _LANES = _WholeField("lanes", 1, 65536)
 _SIZE_BYTES = _WholeField("bytes", 1, 2**50)
 _CHUNK_BYTES = _WholeField("bytes", 1, 2**30)
 _SETUP_CYCLES = _WholeField("cycles", 0, 10**9)
-_BANDWIDTH = _RatioField("bytes per cycle", 10**6)
-_RATE = _RatioField("", 1024)
-_NAME = _NameField()
+_BANDWIDTH = _RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
+_RATE = _RatioField("", 1024, '1, 0.5 or "1/3"')
 _DTYPE = _ChoiceField(tuple(DType))
-_KIND = _ChoiceField(tuple(UnitKind))
+_KIND = _ChoiceField(tuple(_UnitKind))
 
 _Energy: TypeAlias = Annotated[float, PlainValidator(_EnergyField())]
-_Name: TypeAlias = Annotated[str, PlainValidator(_NAME)]
+_Name: TypeAlias = Annotated[str, PlainValidator(_NameField())]
 _Extent: TypeAlias = Annotated[int, PlainValidator(_EXTENT)]
 _ElementType: TypeAlias = Annotated[DType, PlainValidator(_DTYPE)]
 _SetupCycles: TypeAlias = Annotated[int, PlainValidator(_SETUP_CYCLES)]
@@ -431,12 +440,12 @@ class _Model(BaseModel):
 
 class _CoreGroup(_Model):
     count: Annotated[int, PlainValidator(_CORE_COUNT)]
-    vector: _Name
-    matrix: _Name | None = None
+    vector: Annotated[str, PlainValidator(_NameField("the name of a vector unit"))]
+    matrix: Annotated[str, PlainValidator(_NameField("the name of a matrix unit"))] | None = None
 
 
 class _Matrix(_Model):
-    kind: Annotated[UnitKind, PlainValidator(_KIND)]
+    kind: Annotated[_UnitKind, PlainValidator(_KIND)]
     m: _Extent
     k: _Extent
     n: _Extent
@@ -448,12 +457,13 @@ class _Matrix(_Model):
 
 
 class _Vector(_Model):
-    kind: Annotated[UnitKind, PlainValidator(_KIND)]
+    kind: Annotated[_UnitKind, PlainValidator(_KIND)]
     lanes: dict[_ElementType, Annotated[int, PlainValidator(_LANES)]]
     operation_pj: _Energy
 
 
 class _Memory(_Model):
+    per: Sharing
     size_bytes: Annotated[int, PlainValidator(_SIZE_BYTES)]
     bandwidth_bytes_per_cycle: _Bandwidth
     burst_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)]
@@ -491,11 +501,11 @@ class _Setup(_Model):
 
 def _kind(tree: object) -> str | None:
     kind = tree.get("kind") if isinstance(tree, dict) else None
-    return kind.text if isinstance(kind, _Scalar) and kind.text in tuple(UnitKind) else None
+    return kind.text if isinstance(kind, _Scalar) and kind.text in tuple(_UnitKind) else None
 
 
 _Unit: TypeAlias = Annotated[
-    Annotated[_Matrix, Tag(UnitKind.MATRIX.value)] | Annotated[_Vector, Tag(UnitKind.VECTOR.value)],
+    Annotated[_Matrix, Tag(_UnitKind.MATRIX.value)] | Annotated[_Vector, Tag(_UnitKind.VECTOR.value)],
     Discriminator(_kind),
 ]
 
@@ -530,18 +540,16 @@ _MODELS: dict[tuple[str, ...], type[_Model]] = {  # by the keys that lead there;
 
 
 def _model_at(location: tuple[str | int, ...]) -> type[_Model] | None:
-    keys = tuple("*" if index == 1 and location[0] in ("cores", "units") else part for index, part in enumerate(location))
-    return _MODELS.get(cast("tuple[str, ...]", keys))
+    keys = tuple(str(part) for part in location)
+    if keys[:1] in (("cores",), ("units",)) and len(keys) > 1:
+        keys = (keys[0], "*", *keys[2:])
+    return _MODELS.get(keys)
 
 
 def _mistake(details: ErrorDetails) -> _Mistake:
-    """Pydantic's error in our words. Its location names the kind of a unit after the unit, and marks bad keys."""
+    """Pydantic's error in our words."""
     location = details["loc"]
-    path = location
-    if location[:1] == ("units",) and len(location) > 3 and location[2] in tuple(UnitKind):
-        path = location[:2] + location[3:]
-    if path[-1:] == ("[key]",):
-        path = path[:-1]
+    path = _path(location)
     found = details["input"]
     match details["type"]:
         case "wrong":
@@ -556,18 +564,26 @@ def _mistake(details: ErrorDetails) -> _Mistake:
             return _Mistake(path, f"expected {_expected(location)}, found {_shown(found)}")
 
 
+def _path(location: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Where that is in the file: pydantic inserts the kind of a unit after its name, and marks bad keys."""
+    if location[0:1] == ("units",) and len(location) > 3:
+        location = location[:2] + location[3:]
+    return location[:-1] if location[-1:] == ("[key]",) else location
+
+
 def _unknown_key(key: str, model: type[_Model] | None) -> str:
     known = list(model.model_fields) if model is not None else []
     close = get_close_matches(key, known, n=len(known) or 1)
     others = [name for name in known if name not in close]
-    return f"unknown key{_did_you_mean(key, known)}; known: {', '.join(close + others)}"
+    return f"unknown key; known{', closest first' if close else ''}: {', '.join(close + others)}"
 
 
 def _expected(location: tuple[str | int, ...]) -> str:
     """What belongs at a place of the file, for a place where something else or nothing stands."""
     model = _model_at(location)
     if model is not None:
-        return f"a mapping with the keys {', '.join(model.model_fields)}"
+        keys = f"a mapping with the keys {', '.join(model.model_fields)}"
+        return f"{keys} (every network starts in DDR)" if location == ("memories", "ddr") else keys
     if location == ("cores",):
         return "a list with at least one group of cores, such as [{count: 8, matrix: mme, vector: vme}]"
     if location == ("units",):
@@ -610,14 +626,14 @@ def _core_mistakes(tree: _Tree) -> Iterator[_Mistake]:
         if not isinstance(group, dict):
             continue
         cores += _number(group, "count", _CORE_COUNT) or 0
-        for kind in UnitKind:
+        for kind in _UnitKind:
             name = group.get(kind)
             if not units or not isinstance(name, _Scalar):
                 continue
             known = [unit for unit, fields in units.items() if _kind(fields) == kind]
             problem = f"expected a unit of kind {kind}, found {_shown(name)}"
             if name.text not in units:
-                hint = _did_you_mean(name.text, known) or f"; known: {', '.join(known) or 'none'}"
+                hint = _closest(name.text, known) or f"; known: {', '.join(known) or 'none'}"
                 yield _Mistake(("cores", index, kind), f"{problem}, which units does not define{hint}")
             elif (other := _kind(units[name.text])) not in (kind, None):
                 yield _Mistake(
@@ -627,22 +643,21 @@ def _core_mistakes(tree: _Tree) -> Iterator[_Mistake]:
         yield _Mistake(("cores",), f"expected at most {MAX_CORES_PER_CLUSTER} cores per cluster, found {cores}")
     clusters = _number(_part(tree), "clusters", _CLUSTERS) or 0
     if clusters * cores > MAX_CORES:
-        yield _Mistake(
-            ("clusters",),
-            f"expected at most {MAX_CORES} cores in all, found {clusters} clusters x {cores} cores = {clusters * cores}",
-        )
+        product = f"{clusters} clusters x {cores} cores = {clusters * cores}"
+        yield _Mistake(("clusters",), f"expected at most {MAX_CORES} cores in all, found {product}")
 
 
 def _unit_mistakes(tree: _Tree) -> Iterator[_Mistake]:
     for name, fields in _part(tree, "units").items():
         match _kind(fields):
-            case UnitKind.MATRIX:
+            case _UnitKind.MATRIX:
                 speeds = "rates"
                 m, k, n = (_number(_part(fields), key, _EXTENT) or 0 for key in ("m", "k", "n"))
                 if m * k * n > MAX_MACS_PER_CYCLE:
                     limit = f"at most {MAX_MACS_PER_CYCLE} multiply-accumulates a cycle"
-                    yield _Mistake(("units", name), f"expected {limit}, found m x k x n = {m} x {k} x {n} = {m * k * n}")
-            case UnitKind.VECTOR:
+                    product = f"m x k x n = {m} x {k} x {n} = {m * k * n}"
+                    yield _Mistake(("units", name), f"expected {limit}, found {product}")
+            case _UnitKind.VECTOR:
                 speeds = "lanes"
             case _:
                 continue
@@ -675,11 +690,12 @@ def _bandwidth_mistakes(tree: _Tree) -> Iterator[_Mistake]:
 
     A byte at p/q bytes per cycle takes q/p cycles, so the longest tick that divides every such time is 1/LCM(p).
     """
+    key = "bandwidth_bytes_per_cycle"
     places = [("memories", level) for level in Level] + [("link",)]
     bandwidths: dict[tuple[str, ...], Fraction] = {}
     for place in places:
         try:
-            bandwidths[place] = _BANDWIDTH(_part(tree, *place).get("bandwidth_bytes_per_cycle"))
+            bandwidths[place] = _BANDWIDTH(_part(tree, *place).get(key))
         except PydanticCustomError:
             continue  # absent, or reported already
     ticks = _ticks_per_cycle(bandwidths.values())
@@ -691,9 +707,10 @@ def _bandwidth_mistakes(tree: _Tree) -> Iterator[_Mistake]:
         if place not in kept:
             kept[place] = _nearest(found, _ticks_per_cycle(kept.values()))
             yield _Mistake(
-                (*place, "bandwidth_bytes_per_cycle"),
+                (*place, key),
                 f"expected a bandwidth that shares a tick of at least 1/{MAX_TICKS_PER_CYCLE} cycle with the others, "
-                f"found {found}, which needs 1/{ticks} cycle; round it, for example to {kept[place]}",
+                f"found {_shown(_part(tree, *place).get(key))}, which needs 1/{ticks} cycle; "
+                f"round it, for example to {kept[place]}, or round the others",
             )
 
 
@@ -723,7 +740,8 @@ def _accelerator(machine: _Machine) -> Accelerator:
     for group in machine.cores:
         matrix = units[group.matrix] if group.matrix is not None else None
         vector = units[group.vector]
-        assert isinstance(vector, VectorUnit) and not isinstance(matrix, VectorUnit), "checked with the file"
+        assert isinstance(vector, VectorUnit), "checked with the file"
+        assert not isinstance(matrix, VectorUnit), "checked with the file"
         cores += [Core(matrix, vector)] * group.count
     levels = [(level, getattr(machine.memories, level)) for level in Level]
     return Accelerator(

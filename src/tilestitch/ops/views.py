@@ -15,27 +15,15 @@ def by_dims(array: np.ndarray, access: Access, box: Region, origin: tuple[int, .
     writing through it is safe only where the access is one-to-one, which `ir.verify` checks for every write.
     """
     shape, strides = [1] * len(box.start), [0] * len(box.start)
-    start = 0
-    for axis, first, stride in zip(access.axes, origin, array.strides, strict=True):
-        start += (axis.offset - first) * stride
+    first = []
+    for axis, begin, stride in zip(access.axes, origin, array.strides, strict=True):
+        index = axis.offset - begin
         for dim, factor in axis.terms:
-            start += factor * box.start[dim] * stride
+            index += factor * box.start[dim]
             shape[dim] = box.stop[dim] - box.start[dim]
             strides[dim] += factor * stride
-    flat = array.reshape(-1) if array.flags.c_contiguous else None
-    if flat is not None and array.size:
-        return as_strided(flat[start // array.itemsize :], tuple(shape), tuple(strides))
-    index = _index_of(start, array)
-    return as_strided(array[index], tuple(shape), tuple(strides))
-
-
-def _index_of(offset_bytes: int, array: np.ndarray) -> tuple[slice, ...]:
-    """The slices at whose origin an element `offset_bytes` into a (non-contiguous) array lies."""
-    index = [0] * array.ndim
-    for axis in sorted(range(array.ndim), key=lambda a: -array.strides[a]):
-        if array.strides[axis] > 0 and array.shape[axis] > 1:
-            index[axis], offset_bytes = divmod(offset_bytes, array.strides[axis])
-    return tuple(slice(i, None) for i in index)
+        first.append(slice(index, None))
+    return as_strided(array[tuple(first)], tuple(shape), tuple(strides))
 
 
 def padded(array: np.ndarray, region: Region, hull: Region, pad_value: float) -> np.ndarray:

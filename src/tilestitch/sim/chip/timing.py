@@ -42,8 +42,8 @@ def simulate(program: Program) -> Trace:
     has passed when the slowest resource is through. Resources serve granules in the order of their requests, ties by
     engine number. The instruction ends on the first whole cycle after its last granule has passed.
 
-    A resource that a path lists twice (a copy inside one memory) serves each granule twice, one after the other; a
-    broadcast lists the port of its source once, and so occupies it once.
+    A broadcast lists the port of its source once, and so occupies it once. A resource that a path lists twice serves
+    each granule twice, one after the other.
 
     Raises InputError where the bandwidths or the length of the program are out of reach of exact ticks, InvalidIR
     where an instruction can never start.
@@ -125,6 +125,8 @@ def _check(program: Program) -> None:
         wrong = np.flatnonzero((column < low) | (column >= stop))
         if len(wrong):
             raise InvalidIR(f"program: {name}[{wrong[0]}]: expected {low} to {stop - 1}, found {column[wrong[0]]}")
+    if any(len(path) == 0 for path in program.paths):
+        raise InvalidIR("program: a path must list a resource; a copy that passes none has path -1")
     for resource in program.resources:
         if resource.bandwidth_bytes_per_cycle <= 0 or resource.burst_bytes < 1:
             raise InvalidIR(f"program: bandwidth and burst must be positive, found {resource}")
@@ -175,7 +177,7 @@ def _resource_bytes(
     for i in range(len(path)):
         if moves[i]:
             for at in range(path_offsets[path[i]], path_offsets[path[i] + 1]):
-                r = path_resource[at]
+                r: int = path_resource[at]
                 total[r] += _burst_rounded(size_bytes[i], run_bytes[i], burst_bytes[r])
     return total
 
@@ -251,6 +253,54 @@ def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int
 
 
 @njit(cache=True)
+def _cut(
+    size_bytes: int,
+    run_bytes: int,
+    ports: np.ndarray,
+    ticks_per_byte: np.ndarray,
+    burst_bytes: np.ndarray,
+    granule_bytes: int,
+    shares: np.ndarray,
+) -> int:
+    """The number G of granules of a transfer; fills `shares` for `_serve`.
+
+    Row k of `shares` is about the k-th resource of the path: the ticks of `bytes // G`, the remainder, and that of
+    `remainder * g` where granule g begins, so that nothing is divided per granule.
+    """
+    granules = 1
+    for k in range(len(ports)):
+        r: int = ports[k]
+        size = _burst_rounded(size_bytes, run_bytes, burst_bytes[r])
+        shares[k, 1] = size
+        granules = max(granules, (size + granule_bytes - 1) // granule_bytes)
+    for k in range(len(ports)):
+        even = shares[k, 1] // granules
+        shares[k, 0] = even * ticks_per_byte[ports[k]]
+        shares[k, 1] -= even * granules
+        shares[k, 2] = 0
+    return granules
+
+
+@njit(cache=True)
+def _serve(
+    time: int, granules: int, ports: np.ndarray, ticks_per_byte: np.ndarray, shares: np.ndarray, free: np.ndarray
+) -> int:
+    """When the next granule, requested at `time`, has passed every resource of its path."""
+    passed = time
+    for k in range(len(ports)):
+        r: int = ports[k]
+        ticks = shares[k, 0]
+        rest = shares[k, 2] + shares[k, 1]
+        if rest >= granules:
+            rest -= granules
+            ticks += ticks_per_byte[r]
+        shares[k, 2] = rest
+        free[r] = max(time, free[r]) + ticks
+        passed = max(passed, free[r])
+    return passed
+
+
+@njit(cache=True)
 def _run(
     engine: np.ndarray,
     engine_ticks: np.ndarray,
@@ -270,84 +320,53 @@ def _run(
     engines: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Start and end ticks; counts `open_waits` down, and what is left above zero never started."""
-    count = len(engine)
-    start = np.zeros(count, np.int64)  # until its last wait has ended: the latest end so far
-    end = np.zeros(count, np.int64)
+    start = np.zeros(len(engine), np.int64)  # until its last wait has ended: the latest end so far
+    end = np.zeros(len(engine), np.int64)
     free = np.zeros(len(ticks_per_byte), np.int64)
-    # An engine has one instruction at a time: it can start, or it has one request in the heap.
+    # An engine is at one instruction at a time: it can start, or it has one request in the heap.
     startable = np.empty(engines, np.int64)
-    startables = 0
     request_time = np.empty(engines, np.int64)
     request_engine = np.empty(engines, np.int64)
-    requests = 0
-    # The transfer of each engine. Per resource on its path, a granule takes `even` ticks, and the bytes that G does
-    # not divide, `odd` of them, go one each to the granules at which `carry` overflows G.
+    startables = requests = 0
     current = np.empty(engines, np.int64)
     granules = np.empty(engines, np.int64)
-    served = np.empty(engines, np.int64)
-    longest = 1
+    passed_granules = np.empty(engines, np.int64)
+    longest = 0
     for p in range(len(path_offsets) - 1):
         longest = max(longest, path_offsets[p + 1] - path_offsets[p])
-    even = np.empty((engines, longest), np.int64)
-    odd = np.empty((engines, longest), np.int64)
-    carry = np.empty((engines, longest), np.int64)
+    shares = np.empty((engines, longest, 3), np.int64)
 
-    for i in range(count):
+    for i in range(len(engine)):
         if open_waits[i] == 0:
             startable[startables] = i
             startables += 1
-    while True:
+    while startables > 0 or requests > 0:
         if startables > 0:
             startables -= 1
-            i = startable[startables]
+            i: int = startable[startables]
+            e: int = engine[i]
             time = start[i] + engine_ticks[i]
             if moves[i]:
-                e = engine[i]
-                first = path_offsets[path[i]]
-                last = path_offsets[path[i] + 1]
-                parts = 1
-                for at in range(first, last):
-                    size = _burst_rounded(size_bytes[i], run_bytes[i], burst_bytes[path_resource[at]])
-                    odd[e, at - first] = size
-                    parts = max(parts, (size + granule_bytes - 1) // granule_bytes)
-                for k in range(last - first):
-                    share = odd[e, k] // parts
-                    even[e, k] = share * ticks_per_byte[path_resource[first + k]]
-                    odd[e, k] -= share * parts
-                    carry[e, k] = 0
+                ports = path_resource[path_offsets[path[i]] : path_offsets[path[i] + 1]]
+                granules[e] = _cut(
+                    size_bytes[i], run_bytes[i], ports, ticks_per_byte, burst_bytes, granule_bytes, shares[e]
+                )
                 current[e] = i
-                granules[e] = parts
-                served[e] = 0
+                passed_granules[e] = 0
                 requests = _push(request_time, request_engine, requests, time, e)
                 continue
-        elif requests > 0:
-            time = request_time[0]
-            e = request_engine[0]
-            i = current[e]
-            parts = granules[e]
-            first = path_offsets[path[i]]
-            passed = time
-            for k in range(path_offsets[path[i] + 1] - first):
-                r = path_resource[first + k]
-                ticks = even[e, k]
-                rest = carry[e, k] + odd[e, k]
-                if rest >= parts:
-                    rest -= parts
-                    ticks += ticks_per_byte[r]
-                carry[e, k] = rest
-                free[r] = max(time, free[r]) + ticks
-                passed = max(passed, free[r])
-            served[e] += 1
-            if served[e] < parts:
-                _replace_first(request_time, request_engine, requests, passed, e)
+        else:
+            e: int = request_engine[0]
+            i: int = current[e]
+            ports = path_resource[path_offsets[path[i]] : path_offsets[path[i] + 1]]
+            time = _serve(request_time[0], granules[e], ports, ticks_per_byte, shares[e], free)
+            passed_granules[e] += 1
+            if passed_granules[e] < granules[e]:
+                _replace_first(request_time, request_engine, requests, time, e)
                 continue
             requests -= 1
-            _replace_first(
-                request_time, request_engine, requests, request_time[requests], request_engine[requests]
-            )
-            time = (passed + ticks_per_cycle - 1) // ticks_per_cycle * ticks_per_cycle
-        else:
-            return start, end
+            _replace_first(request_time, request_engine, requests, request_time[requests], request_engine[requests])
+            time = (time + ticks_per_cycle - 1) // ticks_per_cycle * ticks_per_cycle
         # Instruction i ends at `time`.
         end[i] = time
         for at in range(successor_offsets[i], successor_offsets[i + 1]):
@@ -357,3 +376,4 @@ def _run(
             if open_waits[s] == 0:
                 startable[startables] = s
                 startables += 1
+    return start, end

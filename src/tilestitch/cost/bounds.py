@@ -1,0 +1,108 @@
+"""What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tilestitch.dtypes import DType
+from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
+from tilestitch.hardware.units import matrix_rate
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ops import is_contraction
+from tilestitch.ops.contraction import product_shape
+from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
+from tilestitch.units import ceil_div
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower bounds of the latency of one cluster's whole batch, in cycles, and the traffic they rest on.
+
+    `compute` counts every unit at its own peak; `attainable` counts each operator's best folds on its unit, and is
+    what a perfect schedule of this network could reach on this array. Both are a maximum over classes of units.
+    """
+
+    compute_cycles: int
+    attainable_cycles: int
+    compulsory_bytes: int
+    traffic_cycles: int
+    macs: int
+    vector_operations: int
+
+    @property
+    def latency_cycles(self) -> int:
+        """The largest of the bounds: nothing that computes this network here ends earlier."""
+        return max(self.compute_cycles, self.attainable_cycles, self.traffic_cycles)
+
+    @property
+    def binding(self) -> str:
+        """Which bound is the largest."""
+        return "memory" if self.traffic_cycles >= max(self.attainable_cycles, self.compute_cycles) else "compute"
+
+
+def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int = 1) -> Bounds:
+    """Bounds for `iterations` runs of `graph` on one cluster, each operator on the class of unit that runs it.
+
+    Latency starts with everything in DDR. Compulsory traffic is every input and output of every iteration, and every
+    constant once however often the outer loop runs; of a table that is only gathered from, one row. `sharers` clusters
+    share one DDR, which then carries the inputs and outputs of all and the constants once.
+    """
+    core = machine.cores[0]
+    macs = operations = 0
+    matrix = folds = vector = Fraction(0)
+    for op in graph.operators:
+        if op.kind in ("gather", "copy"):
+            continue  # moved, not computed
+        dtype = operand_dtype(op, graph)
+        work = vector_operations(op, op.whole)
+        macs += work if is_contraction(op) else 0
+        if on_matrix_unit(op, dtype, core):
+            assert core.matrix is not None
+            rate = matrix_rate(core.matrix, dtype)
+            assert rate is not None
+            matrix += work / rate
+            folds += least_folds(op, core.matrix) / rate
+        else:
+            operations += work
+            lanes = dict(core.vector.lanes)
+            vector += Fraction(work, lanes.get(dtype, lanes[DType.FLOAT16]))
+    cores = len(machine.cores)
+    vector_cycles = vector / cores
+    peak = core.matrix.m * core.matrix.k * core.matrix.n if core.matrix is not None else 1
+    constants, borders = _compulsory(graph)
+    carried = constants + borders * iterations * sharers
+    return Bounds(
+        compute_cycles=_ceil(max(matrix / peak / cores, vector_cycles) * iterations),
+        attainable_cycles=_ceil(max(folds / cores, vector_cycles) * iterations),
+        compulsory_bytes=constants + borders * iterations,
+        traffic_cycles=_ceil(carried / machine.ddr.bandwidth_bytes_per_cycle),
+        macs=macs * iterations,
+        vector_operations=operations * iterations,
+    )
+
+
+def least_folds(op: Operator, unit: MatrixUnit) -> Fraction:
+    """Fewest cycles any tiling needs on one matrix unit at rate 1: `groups * M/m * ceil(K/k) * ceil(N/n)`.
+
+    However the K x N plane is cut into rectangles, each covers at most ceil(K'/k) * ceil(N'/n) points of the grid with
+    pitch k x n, and the plane has ceil(K/k) * ceil(N/n) of them; so no cut needs fewer folds for any row of M.
+    """
+    shape = product_shape(op, op.whole)
+    return Fraction(shape.groups * shape.m, unit.m) * ceil_div(shape.k, unit.k) * ceil_div(shape.n, unit.n)
+
+
+def _compulsory(graph: Graph) -> tuple[int, int]:
+    """Bytes of constants, and of the inputs and outputs of one run."""
+    constants = 0
+    for name in graph.constants:
+        reads = [read for op in graph.consumers.get(name, ()) for read in op.reads if read.tensor == name]
+        tensor = graph.tensors[name]
+        if reads and all(read.indirect_axis is not None for read in reads):
+            constants += tensor.size_bytes // tensor.shape[reads[0].indirect_axis or 0]
+        elif reads:
+            constants += tensor.size_bytes
+    borders = sum(graph.tensors[name].size_bytes for name in dict.fromkeys((*graph.inputs, *graph.outputs)))
+    return constants, borders
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)

@@ -1,0 +1,185 @@
+"""Element-wise operators, with numpy's broadcasting written into the accesses of their operands."""
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from tilestitch.dtypes import STORAGE
+from tilestitch.frontend.accesses import aligned, along, broadcast, dims_of, straight
+from tilestitch.frontend.network import Network, Node, Target, known_types, text_of
+from tilestitch.frontend.shapes import copy, identity
+from tilestitch.ir.graph import Access, Attribute
+
+Handler = Callable[[Node, Network], None]
+
+_BOOL = np.dtype(np.bool_)
+
+
+def apply(
+    node: Node,
+    network: Network,
+    kind: str,
+    operands: tuple[str, ...],
+    target: Target,
+    *,
+    element_type: np.dtype | None = None,
+    attributes: tuple[tuple[str, Attribute], ...] = (),
+) -> str:
+    """One function of elements that broadcast against one another."""
+    shapes = [network.shape(name) for name in operands]
+    full = broadcast(*shapes)
+    if full is None:
+        found = " and ".join(map(text_of, shapes))
+        raise node.fault(f"operands of shapes {found} do not broadcast; matched from the last axis, extents must be "
+                         "equal or 1.")
+    reads = tuple(aligned(name, shape, full) for name, shape in zip(operands, shapes, strict=True))
+    write = straight(target.tensor, len(full))
+    return network.emit(
+        node, target, kind, dims_of(full), reads, write, full, element_type=element_type, attributes=attributes
+    )
+
+
+def unary(kind: str, *reals: tuple[str, float]) -> Handler:
+    """The handler of a function of one operand; `reals` are its attributes with their defaults."""
+
+    def handle(node: Node, network: Network) -> None:
+        attributes = tuple((name, node.real(name, default)) for name, default in reals)
+        apply(node, network, kind, node.inputs, node.target, attributes=attributes)
+
+    return handle
+
+
+def binary(kind: str) -> Handler:
+    """The handler of a function of two operands of one type."""
+
+    def handle(node: Node, network: Network) -> None:
+        network.common_type(node, *node.inputs)
+        apply(node, network, kind, node.inputs, node.target)
+
+    return handle
+
+
+def comparison(kind: str) -> Handler:
+    """The handler of a comparison, whose result is boolean."""
+
+    def handle(node: Node, network: Network) -> None:
+        network.common_type(node, *node.inputs)
+        apply(node, network, kind, node.inputs, node.target, element_type=_BOOL)
+
+    return handle
+
+
+def variadic(kind: str) -> Handler:
+    """The handler of a function of any number of operands: a chain of functions of two."""
+
+    def handle(node: Node, network: Network) -> None:
+        network.common_type(node, *node.inputs)
+        if len(node.inputs) == 1:
+            identity(node, network)
+            return
+        if len(node.inputs) == 2:
+            apply(node, network, kind, node.inputs, node.target)
+            return
+        x = node.inputs[0]
+        for number, operand in enumerate(node.inputs[1:], start=1):
+            last = number == len(node.inputs) - 1
+            target = network.last_step(node, str(number)) if last else network.step(node, str(number))
+            x = apply(node, network, kind, (x, operand), target)
+
+    return handle
+
+
+def power(node: Node, network: Network) -> None:
+    """The type of the exponent may differ from that of the base, which is that of the result."""
+    apply(node, network, "pow", node.inputs, node.target)
+
+
+def where(node: Node, network: Network) -> None:
+    """One of two operands, picked by a boolean."""
+    element_type = network.common_type(node, *node.inputs[1:])
+    apply(node, network, "where", node.inputs, node.target, element_type=element_type)
+
+
+def is_nan(node: Node, network: Network) -> None:
+    apply(node, network, "is_nan", node.inputs, node.target, element_type=_BOOL)
+
+
+def gelu(node: Node, network: Network) -> None:
+    """Exact, or the approximation through tanh."""
+    attributes = (("approximate", node.text("approximate", "none")),)
+    apply(node, network, "gelu", node.inputs, node.target, attributes=attributes)
+
+
+def cast(node: Node, network: Network) -> None:
+    """To another element type; types that are stored alike are one."""
+    node.ignore("saturate", "round_mode")  # of 8-bit floating types
+    number = node.integer("to", 0)
+    try:
+        wanted = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    except KeyError:
+        wanted = None
+    if wanted not in STORAGE:
+        name = TensorProto.DataType.Name(number)
+        raise node.fault(f"attribute to={name} is not supported; supported: {known_types()}.")
+    x = node.inputs[0]
+    if STORAGE[wanted] == STORAGE.get(network.element_type(x)):
+        copy(node, network, x, node.target, element_type=wanted)
+        return
+    attributes = (("to", str(STORAGE[wanted])),)
+    apply(node, network, "cast", node.inputs, node.target, element_type=wanted, attributes=attributes)
+
+
+def clip(node: Node, network: Network) -> None:
+    """Bounds are attributes before opset 11, operands since.
+
+    Floating operands with constant bounds are one operator. Integers, which a float32 bound could round, and bounds
+    that are computed become a maximum and a minimum.
+    """
+    if node.opset < 11:
+        bounds = (node.real("min", -np.inf), node.real("max", np.inf))
+    else:
+        bounds = tuple(_bound(node, network, number, default) for number, default in ((1, -np.inf), (2, np.inf)))
+    if network.is_float(node.inputs[0]) and not any(isinstance(bound, str) for bound in bounds):
+        attributes = tuple(zip(("min", "max"), bounds, strict=True))
+        apply(node, network, "clip", node.inputs[:1], node.target, attributes=attributes)
+        return
+    kinds = [(kind, name) for kind, name in (("max", node.operand(1)), ("min", node.operand(2))) if name is not None]
+    if not kinds:
+        identity(node, network)
+        return
+    x = node.inputs[0]
+    for number, (kind, bound) in enumerate(kinds, start=1):
+        network.common_type(node, x, bound)
+        last = number == len(kinds)
+        target = network.last_step(node, kind) if last else network.step(node, kind)
+        x = apply(node, network, kind, (x, bound), target)
+
+
+def _bound(node: Node, network: Network, number: int, default: float) -> float | str:
+    """A bound of a Clip: its value, or the name of the tensor that holds it."""
+    name = node.operand(number)
+    if name is None:
+        return default
+    value = network.value(name)
+    return name if value is None else float(value.reshape(()))
+
+
+def batch_norm(node: Node, network: Network) -> None:
+    """Scale and shift per channel, by statistics that inference does not change."""
+    node.ignore("momentum")
+    node.refuse_outputs(1, "the statistics of training")
+    if node.flag("training_mode") or not node.flag("spatial", default=True):
+        raise node.fault("expected training_mode=0 and spatial=1; export the network for inference.")
+    x, *parameters = node.inputs
+    shape = network.shape(x)
+    for name in parameters:
+        if len(shape) < 2 or network.shape(name) != shape[1:2]:
+            raise node.fault(
+                f"operand of shape {text_of(shape)} with parameter '{name}' of shape {text_of(network.shape(name))}; "
+                "expected one value per channel, axis 1."
+            )
+    reads = (straight(x, len(shape)), *(Access(name, along(1)) for name in parameters))
+    attributes = (("epsilon", node.real("epsilon", 1e-5)),)
+    write = straight(node.outputs[0], len(shape))
+    network.emit(node, node.target, "batch_norm", dims_of(shape), reads, write, shape, attributes=attributes)

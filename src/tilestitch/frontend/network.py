@@ -1,0 +1,293 @@
+"""A graph while it is being read: one ONNX node at a time, and what is known of every tensor so far."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from tilestitch.dtypes import STORAGE, DType
+from tilestitch.errors import InputError
+from tilestitch.frontend.accesses import Shape
+from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
+
+_INT32 = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one step of a node goes: the name of its operator and the tensor that it writes."""
+
+    operator: str
+    tensor: str
+
+
+@dataclass(slots=True)
+class Node:
+    """One ONNX node. Attributes are taken out when they are read, so that none is overlooked.
+
+    An absent optional input is "", and so is an output that nobody needs.
+    """
+
+    where: str  # "net.onnx: node 'conv1' (Conv)"
+    name: str
+    op_type: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, onnx.AttributeProto]
+
+    def fault(self, text: str) -> InputError:
+        """The error to raise: what was found, and what would be right."""
+        return InputError(f"{self.where}: {text}")
+
+    def operand(self, number: int) -> str | None:
+        """The name of an optional input, or None where it is absent."""
+        return self.inputs[number] if number < len(self.inputs) and self.inputs[number] else None
+
+    def needs(self, output: int) -> bool:
+        """Whether somebody reads that output."""
+        return output < len(self.outputs) and self.outputs[output] != ""
+
+    @property
+    def target(self) -> Target:
+        """The node's own name and its first output."""
+        return Target(self.name, self.outputs[0])
+
+    def refuse_outputs(self, first: int, meaning: str) -> None:
+        """Refuse a node whose outputs from number `first` on are used."""
+        for number in range(first, len(self.outputs)):
+            if self.needs(number):
+                raise self.fault(f"output '{self.outputs[number]}' ({meaning}) is used; only the first is supported.")
+
+    def integer(self, name: str, default: int) -> int:
+        found = self.attributes.pop(name, None)
+        return default if found is None else found.i
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self.integer(name, int(default)) != 0
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        found = self.attributes.pop(name, None)
+        return None if found is None else tuple(found.ints)
+
+    def real(self, name: str, default: float) -> float:
+        found = self.attributes.pop(name, None)
+        return default if found is None else _shortest(found.f)
+
+    def text(self, name: str, default: str) -> str:
+        found = self.attributes.pop(name, None)
+        return default if found is None else found.s.decode(errors="replace")
+
+    def ignore(self, *names: str) -> None:
+        """Take out attributes that do not change the result."""
+        for name in names:
+            self.attributes.pop(name, None)
+
+    def expect_nothing_left(self) -> None:
+        """Refuse attributes that no rule has read."""
+        for name, attribute in self.attributes.items():
+            value = helper.get_attribute_value(attribute)
+            raise self.fault(f"attribute {name}={value!r} is not supported; export the network without it.")
+
+
+def _shortest(value: float) -> float:
+    """The shortest decimal that is the same float32: 0.01, not 0.009999999776482582."""
+    return float(str(np.float32(value)))
+
+
+class Network:
+    """Tensors, constants and operators in the order in which they were found.
+
+    Constants are weights of the file and everything that follows from them. A weight is converted to an array when it
+    is first needed as one.
+    """
+
+    def __init__(self, where: str, names: set[str]) -> None:
+        self._where = where  # the file, for messages
+        self.tensors: dict[str, Tensor] = {}
+        self.operators: list[Operator] = []
+        self._names = set(names)  # of the file's tensors and nodes, which new ones must not meet
+        self._types: dict[str, np.dtype] = {}
+        self._weights: dict[str, onnx.TensorProto] = {}
+        self._constants: dict[str, np.ndarray] = {}
+
+    def add_input(self, name: str, shape: Shape, element_type: np.dtype) -> None:
+        self._types[name] = element_type
+        self.tensors[name] = _tensor(name, shape, STORAGE[element_type])
+
+    def add_weight(self, name: str, proto: onnx.TensorProto) -> None:
+        """A constant as it stands in the file."""
+        self._weights[name] = proto
+
+    def add_constant(self, name: str, value: np.ndarray) -> None:
+        self._constants[name] = value
+
+    def is_known(self, name: str) -> bool:
+        """Whether the value is known while reading."""
+        return name in self._constants or name in self._weights
+
+    def shape(self, name: str) -> Shape:
+        if name in self._constants:
+            return self._constants[name].shape
+        if name in self._weights:
+            return tuple(self._weights[name].dims)
+        return self.tensors[name].shape
+
+    def element_type(self, name: str) -> np.dtype:
+        """The type in the ONNX file, which may be wider than the one that is stored."""
+        if name in self._constants:
+            return self._constants[name].dtype
+        if name in self._weights:
+            return np.dtype(helper.tensor_dtype_to_np_dtype(self._weights[name].data_type))
+        return self._types[name]
+
+    def is_float(self, name: str) -> bool:
+        return self.element_type(name).kind == "f"
+
+    def common_type(self, node: Node, *names: str) -> np.dtype:
+        """The element type that all operands must have."""
+        found = [self.element_type(name) for name in names]
+        if any(dtype != found[0] for dtype in found):
+            raise node.fault(
+                f"operands have elements of types {', '.join(map(str, found))}; expected one type: add a Cast."
+            )
+        return found[0]
+
+    def value(self, name: str) -> np.ndarray | None:
+        """The value of a constant, or None where it depends on the network's inputs."""
+        if name in self._weights:
+            proto = self._weights.pop(name)
+            try:
+                self._constants[name] = numpy_helper.to_array(proto)
+            except (ValueError, TypeError) as error:
+                size = "x".join(map(str, proto.dims))
+                raise InputError(
+                    f"{self._where}: tensor '{name}' ({onnx.TensorProto.DataType.Name(proto.data_type)}[{size}]) cannot be read "
+                    f"({_first_line(error)}); the file is damaged: export it again."
+                ) from error
+        return self._constants.get(name)
+
+    def required_value(self, node: Node, number: int, meaning: str) -> np.ndarray:
+        """The value of an operand that must be known while reading."""
+        value = self.value(node.inputs[number])
+        if value is None:
+            raise node.fault(
+                f"{meaning} '{node.inputs[number]}' depends on the network's inputs; "
+                "it must be a constant: export with static shapes."
+            )
+        return value
+
+    def integers(self, node: Node, number: int, meaning: str) -> tuple[int, ...]:
+        """The values of an operand that must be known while reading, as integers."""
+        return tuple(int(value) for value in self.required_value(node, number, meaning).ravel())
+
+    def fresh(self, name: str) -> str:
+        """`name`, or with a number behind it where something has that name already."""
+        found, count = name, 1
+        while found in self._names:
+            count += 1
+            found = f"{name}_{count}"
+        self._names.add(found)
+        return found
+
+    def step(self, node: Node, suffix: str) -> Target:
+        """The target of an intermediate step of a node: operator and tensor are both `<node>.<suffix>`."""
+        name = self.fresh(f"{node.name}.{suffix}")
+        return Target(name, name)
+
+    def last_step(self, node: Node, suffix: str) -> Target:
+        """The target of the last of a node's steps, which writes its first output."""
+        return Target(self.fresh(f"{node.name}.{suffix}"), node.outputs[0])
+
+    def new_constant(self, node: Node, suffix: str, value: np.ndarray) -> str:
+        """A constant that is not in the file."""
+        name = self.fresh(f"{node.name}.{suffix}")
+        self._constants[name] = value
+        return name
+
+    def define(self, node: Node, name: str, shape: Shape, element_type: np.dtype) -> None:
+        """Declare a tensor that an operator will write."""
+        if 0 in shape or any(size < 0 for size in shape):
+            raise node.fault(f"the result '{name}' has shape {text_of(shape)}; every axis must have at least 1 element.")
+        self._types[name] = element_type
+        self.tensors[name] = _tensor(name, shape, self._storage(node, name, element_type))
+
+    def add(
+        self,
+        node: Node,
+        name: str,
+        kind: str,
+        dims: tuple[Dim, ...],
+        reads: tuple[Access, ...],
+        writes: tuple[Access, ...],
+        attributes: tuple[tuple[str, Attribute], ...] = (),
+    ) -> None:
+        """Append an operator; a constant that it reads becomes a tensor of the graph."""
+        for access in reads:
+            if access.tensor not in self.tensors:
+                self._keep(node, access.tensor)
+        self.operators.append(Operator(name, kind, dims, reads, writes, attributes))
+
+    def emit(
+        self,
+        node: Node,
+        target: Target,
+        kind: str,
+        dims: tuple[Dim, ...],
+        reads: tuple[Access, ...],
+        write: Access,
+        shape: Shape,
+        *,
+        element_type: np.dtype | None = None,
+        attributes: tuple[tuple[str, Attribute], ...] = (),
+    ) -> str:
+        """Append an operator with one result, of the first operand's type unless told, and return the result's name."""
+        self.define(node, target.tensor, shape, element_type or self.element_type(reads[0].tensor))
+        self.add(node, target.operator, kind, dims, reads, (write,), attributes)
+        return target.tensor
+
+    def keep_output(self, name: str) -> None:
+        """Make a constant that is an output of the network a tensor of the graph."""
+        if name not in self.tensors:
+            self._keep(None, name)
+
+    def _keep(self, node: Node | None, name: str) -> None:
+        value = self.value(name)
+        assert value is not None, name
+        where = self._where if node is None else node.where
+        if value.size == 0:
+            raise InputError(f"{where}: constant '{name}' has shape {text_of(value.shape)}; it must not be empty.")
+        dtype = self._storage(node, name, value.dtype)
+        if value.dtype == np.int64 and (value.min() < _INT32.min or value.max() > _INT32.max):
+            raise InputError(
+                f"{where}: constant '{name}' holds integers from {value.min()} to {value.max()}; "
+                "they are stored in 32 bits and must fit."
+            )
+        self.tensors[name] = _tensor(name, value.shape, dtype)
+
+    def _storage(self, node: Node | None, name: str, element_type: np.dtype) -> DType:
+        where = self._where if node is None else node.where
+        if element_type not in STORAGE:
+            raise InputError(
+                f"{where}: tensor '{name}' has elements of type {element_type}; supported: {known_types()}."
+            )
+        return STORAGE[element_type]
+
+
+def known_types() -> str:
+    """The element types that have a place in the machine's memories, for messages."""
+    return ", ".join(str(dtype) for dtype in STORAGE)
+
+
+def text_of(shape: Shape) -> str:
+    """`[1, 3, 224, 224]`."""
+    return str(list(shape))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _tensor(name: str, shape: Shape, dtype: DType) -> Tensor:
+    return Tensor(name, shape, dtype, layout=tuple(range(len(shape))))

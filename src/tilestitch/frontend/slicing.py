@@ -1,0 +1,161 @@
+"""Views that pick or join: Slice, Split, Concat; and Gather, which is one where its indices are evenly spaced."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis, dims_of, straight
+from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.shapes import identity, normalised_axes
+from tilestitch.ir.graph import Access, Axis
+from tilestitch.units import ceil_div
+
+
+def take_slice(node: Node, network: Network) -> None:
+    """Every `step`-th index from `start` to before `end`, per axis, as Python's slices; steps may be negative."""
+    shape = network.shape(node.inputs[0])
+    if node.opset < 10:
+        starts, ends, axes, steps = node.integers("starts"), node.integers("ends"), node.integers("axes"), None
+    else:
+        names = (None, "starts", "ends", "axes", "steps")
+        starts, ends, axes, steps = (
+            None if node.operand(number) is None else network.integers(node, number, names[number] or "")
+            for number in range(1, 5)
+        )
+    starts, ends = starts or (), ends or ()
+    axes = normalised_axes(node, tuple(range(len(starts))) if axes is None else axes, len(shape))
+    steps = (1,) * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise node.fault(
+            f"starts {text_of(starts)}, ends {text_of(ends)}, axes {text_of(axes)}, steps {text_of(steps)}: "
+            "expected as many of each, and no step of 0."
+        )
+    result, read = list(shape), list(along(*range(len(shape))))
+    for start, end, number, step in zip(starts, ends, axes, steps, strict=True):
+        picked = range(shape[number])[start:end:step]
+        result[number] = len(picked)
+        read[number] = axis((number, step), offset=picked.start)
+    _emit_slice(node, network, tuple(result), tuple(read))
+
+
+def _emit_slice(node: Node, network: Network, result: Shape, read: tuple[Axis, ...]) -> None:
+    """A view whose dims are the axes of its result."""
+    reads, write = (Access(node.inputs[0], read),), straight(node.outputs[0], len(result))
+    network.emit(node, node.target, "slice", dims_of(result), reads, write, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The loops that move one part of a tensor cut along one axis: those of the whole, but for its own dim there."""
+
+    dims: tuple[int, ...]  # per axis
+    at: int  # the axis that is cut
+    start: int
+
+    def inside(self, tensor: str) -> Access:
+        """The part where it lies in the whole."""
+        axes = (axis((dim, 1), offset=self.start if number == self.at else 0) for number, dim in enumerate(self.dims))
+        return Access(tensor, tuple(axes))
+
+    def alone(self, tensor: str) -> Access:
+        """The part as a tensor of its own."""
+        return Access(tensor, along(*self.dims))
+
+
+def _parts(shape: Shape, at: int, extents: tuple[int, ...]) -> tuple[Nest, tuple[Part, ...]]:
+    """Cut a tensor along axis `at`: the parts share the dims of all other axes."""
+    nest = Nest()
+    before = [nest.parallel(f"d{number}", shape[number]) for number in range(at)]
+    own = [nest.parallel(f"d{at}_{number}", extent) for number, extent in enumerate(extents)]
+    after = [nest.parallel(f"d{number}", shape[number]) for number in range(at + 1, len(shape))]
+    starts = (sum(extents[:number]) for number in range(len(extents)))
+    return nest, tuple(Part((*before, dim, *after), at, start) for dim, start in zip(own, starts, strict=True))
+
+
+def split(node: Node, network: Network) -> None:
+    """Cut one axis into parts, one per output; parts that nobody reads are left out."""
+    shape = network.shape(node.inputs[0])
+    (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shape))
+    if node.opset < 13:
+        extents = node.integers("split")
+    else:
+        extents = None if node.operand(1) is None else network.integers(node, 1, "split")
+    count = node.integer("num_outputs", len(node.outputs))
+    if extents is None:
+        piece = ceil_div(shape[at], count)
+        extents = (*(piece,) * (count - 1), shape[at] - piece * (count - 1))
+    if len(extents) != len(node.outputs) or sum(extents) != shape[at] or min(extents) < 0:
+        raise node.fault(
+            f"axis {at} of an operand of shape {text_of(shape)} cannot be cut into {text_of(extents)} "
+            f"for {len(node.outputs)} outputs."
+        )
+    nest, parts = _parts(shape, at, extents)
+    used = [(name, part) for name, part in zip(node.outputs, parts, strict=True) if name]
+    for name, part in used:
+        result = tuple(nest.dims[dim].extent for dim in part.dims)
+        network.define(node, name, result, network.element_type(node.inputs[0]))
+    reads = tuple(part.inside(node.inputs[0]) for _, part in used)
+    network.add(node, node.name, "split", nest.dims, reads, tuple(part.alone(name) for name, part in used))
+
+
+def concat(node: Node, network: Network) -> None:
+    """Join tensors along one axis; empty constants are left out."""
+    names = [name for name in node.inputs if not (network.is_known(name) and 0 in network.shape(name))]
+    shapes = [network.shape(name) for name in names]
+    found = " and ".join(map(text_of, shapes))
+    if not shapes or len({len(shape) for shape in shapes}) > 1:
+        raise node.fault(f"operands of shapes {found}; expected one rank.")
+    (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shapes[0]))
+    if len({shape[:at] + shape[at + 1 :] for shape in shapes}) > 1:
+        raise node.fault(f"operands of shapes {found} do not fit along axis {at}: their other axes must agree.")
+    element_type = network.common_type(node, *names)
+    if len(names) == 1:
+        node.inputs = tuple(names)
+        identity(node, network)
+        return
+    extents = tuple(shape[at] for shape in shapes)
+    nest, parts = _parts(shapes[0], at, extents)
+    result = shapes[0][:at] + (sum(extents),) + shapes[0][at + 1 :]
+    network.define(node, node.outputs[0], result, element_type)
+    reads = tuple(part.alone(name) for name, part in zip(names, parts, strict=True))
+    writes = tuple(part.inside(node.outputs[0]) for part in parts)
+    network.add(node, node.name, "concat", nest.dims, reads, writes)
+
+
+def gather(node: Node, network: Network) -> None:
+    """Rows of the first operand along one axis, picked by the second: a slice where they are evenly spaced.
+
+    The result has the axes before, those of the indices, and the axes after.
+    """
+    data, indices = node.inputs[:2]
+    shape, picked = network.shape(data), network.shape(indices)
+    (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shape))
+    result = shape[:at] + picked + shape[at + 1 :]
+    before, middle = tuple(range(at)), tuple(range(at, at + len(picked)))
+    after = tuple(range(at + len(picked), len(result)))
+    known = network.value(indices)
+    spacing = None if known is None else _even_spacing(node, known, shape[at])
+    if spacing is not None:
+        start, step = spacing
+        strides = [step * int(np.prod(picked[number + 1 :])) for number in range(len(picked))]
+        row = axis(*zip(middle, strides, strict=True), offset=start)
+        _emit_slice(node, network, result, (*along(*before), row, *along(*after)))
+        return
+    reads = (
+        Access(data, (*along(*before), FIXED, *along(*after)), indirect_axis=at),
+        Access(indices, along(*middle)),
+    )
+    write = straight(node.outputs[0], len(result))
+    network.emit(node, node.target, "gather", dims_of(result), reads, write, result)
+
+
+def _even_spacing(node: Node, indices: np.ndarray, size: int) -> tuple[int, int] | None:
+    """Start and (non-zero) step of constant indices in row-major order, or None where they are not evenly spaced."""
+    found = [int(index) for index in indices.ravel()]
+    if not all(-size <= index < size for index in found):
+        raise node.fault(f"indices from {min(found)} to {max(found)} leave the {size} rows of the operand.")
+    if not found:
+        return None
+    found = [index % size for index in found]
+    step = found[1] - found[0] if len(found) > 1 else 1
+    return (found[0], step) if step and found == [found[0] + step * i for i in range(len(found))] else None

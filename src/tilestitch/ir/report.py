@@ -1,0 +1,119 @@
+"""Numbers beside their lower bounds, and what produced them; every field has its unit in its name."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel, summed over the iterations. Times are simulated; the estimate is what the search believed."""
+
+    name: str
+    operators: tuple[str, ...]
+    kinds: tuple[str, ...]
+    cycles: int  # from its launch to the end of its last instruction
+    estimated_cycles: int
+    macs: int
+    vector_operations: int
+    ddr_read_bytes: int
+    ddr_written_bytes: int
+    matrix_busy_cycles: float  # mean over the cores
+    vector_busy_cycles: float
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """Engines of one kind in one cluster: mean over them of the cycles in which one was occupied."""
+
+    kind: str
+    count: int
+    busy_cycles: float
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRow:
+    """Ports of one level of memory, or the links of the cores: bytes through them, bursts included."""
+
+    level: str
+    ports: int
+    size_bytes: int
+    busy_cycles: float  # mean over the ports
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One comparison of the executed program with onnxruntime: worst error over all outputs, and what was allowed."""
+
+    precision: str  # float32 or float16
+    error: float  # largest difference, relative to the output's largest magnitude
+    allowed: float
+    output: str  # the output of the worst error
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= self.allowed  # an error of NaN does not pass
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one strategy makes of one network on one machine."""
+
+    network: str
+    machine: str
+    strategy: str
+    batch: int
+    clusters: int  # at work
+    clusters_simulated: int  # identical clusters with DDR of their own are simulated once
+    batch_per_cluster: int
+    batch_per_iteration: int
+    iterations: int  # of one batch
+    batches: int  # back to back, for sustained throughput
+    clock_hz: int
+    latency_cycles: int  # of one cold batch, simulated
+    sustained_cycles_per_batch: float  # simulated over `batches` batches
+    compute_bound_cycles: int
+    attainable_bound_cycles: int
+    traffic_bound_cycles: int
+    compulsory_bytes: int  # of one cluster
+    ddr_bytes: int  # of one cluster, payload, without rounding to bursts
+    macs: int  # of one cluster
+    vector_operations: int
+    instructions: int
+    kernels: tuple[KernelRow, ...]
+    engines: tuple[EngineRow, ...]
+    traffic: tuple[TrafficRow, ...]
+    energy_pj: tuple[tuple[str, float], ...]  # of one cluster, by part
+    checks: tuple[CheckRow, ...]  # empty: not verified
+
+    @property
+    def latency_seconds(self) -> float:
+        return self.latency_cycles / self.clock_hz
+
+    @property
+    def throughput_per_second(self) -> float:
+        """Samples a second of one cold batch: batch / latency."""
+        return self.batch / self.latency_seconds
+
+    @property
+    def sustained_per_second(self) -> float:
+        """Samples a second when batches follow one another."""
+        return self.batch * self.clock_hz / self.sustained_cycles_per_batch
+
+    @property
+    def bound_cycles(self) -> int:
+        """The largest lower bound of the latency."""
+        return max(self.compute_bound_cycles, self.attainable_bound_cycles, self.traffic_bound_cycles)
+
+    @property
+    def ratio_to_bound(self) -> float:
+        return self.latency_cycles / self.bound_cycles
+
+    @property
+    def total_energy_pj(self) -> float:
+        """Of one cluster."""
+        return sum(value for _, value in self.energy_pj)
+
+    @property
+    def verified(self) -> bool:
+        return bool(self.checks) and all(check.passed for check in self.checks)

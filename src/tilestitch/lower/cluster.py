@@ -1,0 +1,95 @@
+"""One cluster of a machine, numbered: its memories, engines, and what a transfer occupies on its way."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from fractions import Fraction
+
+from tilestitch.hardware.accelerator import Accelerator, Level, Memory
+from tilestitch.ir.program import Engine, EngineKind, Resource, Space
+
+CORE_LEVELS = (Level.LB, Level.WEIGHTS, Level.ACCUMULATORS)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Numbers of the spaces, engines and resources of one cluster."""
+
+    machine: Accelerator
+
+    @property
+    def cores(self) -> int:
+        return len(self.machine.cores)
+
+    @cached_property
+    def spaces(self) -> tuple[Space, ...]:
+        """DDR, GB where there is one, then the areas of each core."""
+        found = [Space("ddr", Level.DDR, None, self.machine.ddr.size_bytes)]
+        gb = self.machine.memory(Level.GB)
+        if gb is not None:
+            found.append(Space("gb", Level.GB, None, gb.size_bytes))
+        for core in range(self.cores):
+            for level in CORE_LEVELS:
+                memory = self.machine.memory(level)
+                if memory is not None:
+                    found.append(Space(f"{level}{core}", level, core, memory.size_bytes))
+        return tuple(found)
+
+    @cached_property
+    def _space_numbers(self) -> dict[tuple[Level, int | None], int]:
+        return {(space.level, space.core): number for number, space in enumerate(self.spaces)}
+
+    def space(self, level: Level, core: int | None = None) -> int:
+        return self._space_numbers[level, core]
+
+    def has(self, level: Level) -> bool:
+        return self.machine.memory(level) is not None
+
+    @cached_property
+    def engines(self) -> tuple[Engine, ...]:
+        found = [
+            Engine("control", EngineKind.CONTROL, None),
+            Engine("dma_in", EngineKind.DMA_IN, None),
+            Engine("dma_out", EngineKind.DMA_OUT, None),
+        ]
+        for core in range(self.cores):
+            found.append(Engine(f"matrix{core}", EngineKind.MATRIX, core))
+            found.append(Engine(f"vector{core}", EngineKind.VECTOR, core))
+            found.append(Engine(f"mover{core}", EngineKind.MOVER, core))
+        return tuple(found)
+
+    @cached_property
+    def _engine_numbers(self) -> dict[tuple[EngineKind, int | None], int]:
+        return {(engine.kind, engine.core): number for number, engine in enumerate(self.engines)}
+
+    def engine(self, kind: EngineKind, core: int | None = None) -> int:
+        return self._engine_numbers[kind, core]
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Ports of the memories, one each (per core for the core's), then the network port of each core."""
+        link = self.machine.link
+        found = []
+        for space in self.spaces:
+            memory = self.machine.memory(space.level)
+            assert memory is not None
+            found.append(_port(space.name, memory))
+        for core in range(self.cores):
+            found.append(Resource(f"link{core}", Fraction(link.bandwidth_bytes_per_cycle), 1, link.pj_per_byte))
+        return tuple(found)
+
+    def path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
+        """Resources that a transfer occupies, each once: ports of source and targets, and the links it crosses."""
+        places = (source, *targets)
+        ends = {self.spaces[space].core for space in places}
+        found = dict.fromkeys(places)
+        if len(ends) > 1:
+            for space in places:
+                core = self.spaces[space].core
+                if core is not None:
+                    found[len(self.spaces) + core] = None
+        return tuple(found)
+
+
+def _port(name: str, memory: Memory) -> Resource:
+    energy = (memory.read_pj_per_byte + memory.write_pj_per_byte) / 2
+    return Resource(name, Fraction(memory.bandwidth_bytes_per_cycle), memory.burst_bytes, energy)

@@ -1,0 +1,395 @@
+"""One kernel as instructions: loads one wave ahead, compute, stores.
+
+A wave is one step of every core: one tile, or one part of a tile's reduction. The loads of wave w+1 come before the
+stores of wave w in program order, so that an in-order mover never holds back the next tile for a result.
+"""
+
+from dataclasses import dataclass
+
+from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, operand_region
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph, Operator, Tensor
+from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
+from tilestitch.ir.region import Region, pieces
+from tilestitch.ir.schedule import Kernel
+from tilestitch.ir.tiles import core_pieces, operator_boxes, reduction_parts, tiles_of
+from tilestitch.ir.transfers import in_memory_order, runs
+from tilestitch.lower.builder import Builder
+from tilestitch.lower.cluster import Cluster
+from tilestitch.ops.work import operand_dtype, tile_cycles
+from tilestitch.units import aligned, ceil_div
+
+SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
+SLAB_BYTES = 32768  # and in pieces of at least this size
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one core does in one wave."""
+
+    tile: int
+    boxes: dict[str, Region]
+    part: Region | None
+    first: bool
+    last: bool
+
+
+@dataclass(slots=True)
+class _Slots:
+    """A place for a tensor's regions, rotated so that the next one can load while the last one is in use."""
+
+    space: int
+    address: int
+    size_bytes: int
+    count: int
+    used: int = 0
+
+    def next(self) -> int:
+        address = self.address + (self.used % self.count) * self.size_bytes
+        self.used += 1
+        return address
+
+
+class _Arena:
+    """Hands out the addresses of one memory from the bottom up, for one kernel."""
+
+    def __init__(self) -> None:
+        self.top = 0
+
+    def take(self, size_bytes: int) -> int:
+        address, self.top = self.top, self.top + aligned(size_bytes)
+        return address
+
+
+def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
+    """Append the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
+    _KernelLowering(builder, graph, kernel, ddr).run(number)
+
+
+class _KernelLowering:
+    """The state of lowering one kernel: addresses, and which buffer holds what at this point of the program."""
+
+    def __init__(self, builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
+        self.builder, self.graph, self.kernel, self.ddr = builder, graph, kernel, ddr
+        self.cluster: Cluster = builder.cluster
+        self.machine: Accelerator = self.cluster.machine
+        operators = [graph.by_name[name] for name in kernel.operators]
+        self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[0])
+        self.steps = self._steps()
+        self.waves = max(len(steps) for steps in self.steps)
+        self.needs = [[self._needs(step) for step in steps] for steps in self.steps]
+        self.arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
+        self.operand_slots: dict[tuple[int, Operand], _Slots] = {}
+        self.staging: dict[Operand, _Slots] = {}
+        self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
+        self.inner_slots: dict[tuple[int, str], _Slots] = {}
+        self.result_slots: dict[tuple[int, str], _Slots] = {}
+        self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
+        self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
+        self._plan_places()
+
+    # -- what happens in which wave
+
+    def _steps(self) -> list[list[_Step]]:
+        found = []
+        for piece in core_pieces(self.shape.sink, self.kernel.tiling):
+            steps = []
+            for tile, box in enumerate(tiles_of(piece, self.kernel.tiling)):
+                boxes = operator_boxes(self.graph, self.shape.operators, box)
+                if self.shape.anchor is None:
+                    steps.append(_Step(tile, boxes, None, True, True))
+                    continue
+                parts = reduction_parts(
+                    self.shape.anchor, boxes[self.shape.anchor.name], self.kernel.tiling.reduction
+                )
+                for at, part in enumerate(parts):
+                    steps.append(_Step(tile, boxes, part, at == 0, at == len(parts) - 1))
+            found.append(steps)
+        return found
+
+    def _needs(self, step: _Step) -> list[tuple[Operand, Region]]:
+        return [
+            (operand, operand_region(self.shape, operand, step.boxes, step.part))
+            for operand in self.shape.operands
+            if operand.in_parts or step.last
+        ]
+
+    # -- where everything lies
+
+    def _plan_places(self) -> None:
+        gb = self.cluster.has(Level.GB)
+        for operand in self.shape.operands:
+            tensor = self.graph.tensors[operand.tensor]
+            changes, largest, groups = 0, 0, 0
+            for steps in self.needs:
+                loads = [region for needs in steps for which, region in needs if which == operand]
+                changes = max(changes, 1 + sum(a != b for a, b in zip(loads[:-1], loads[1:], strict=True)))
+                largest = max([largest, *(tensor.bytes_of(region) for region in loads)])
+            for wave in range(self.waves):
+                groups = max(groups, len(set(self._wave_regions(wave, operand))))
+            count = 1 if changes == 1 else 2
+            for core in range(len(self.steps)):
+                space = self.cluster.space(operand.level, core)
+                self.operand_slots[core, operand] = self._take(space, largest, count)
+            if gb and operand.tensor in self.kernel.tiling.resident:
+                if operand.tensor not in self.resident:
+                    self.resident[operand.tensor] = self._keep_in_gb(tensor)
+            elif gb:
+                self.staging[operand] = self._take(self.cluster.space(Level.GB), largest, count * groups)
+        tiles = max(steps[-1].tile for steps in self.steps) + 1
+        for op in self.shape.operators:
+            for write in op.writes:
+                tensor = self.graph.tensors[write.tensor]
+                largest = max(
+                    tensor.bytes_of(write.hull(step.boxes[op.name])) for steps in self.steps for step in steps
+                )
+                reused = self.shape.in_place.get(op.name)
+                for core in range(len(self.steps)):
+                    if reused is not None:
+                        self.inner_slots[core, write.tensor] = self.inner_slots[core, reused]
+                        continue
+                    space = self.cluster.space(Level.LB, core)
+                    self.inner_slots[core, write.tensor] = self._take(space, largest, 2 if tiles > 1 else 1)
+                if gb and write.tensor in self.shape.results:
+                    for core in range(len(self.steps)):
+                        self.result_slots[core, write.tensor] = self._take(
+                            self.cluster.space(Level.GB), largest, 2 if tiles > 1 else 1
+                        )
+
+    def _take(self, space: int, size_bytes: int, count: int) -> _Slots:
+        address = self.arenas[space].take(aligned(size_bytes) * count)
+        return _Slots(space, address, aligned(size_bytes), count)
+
+    def _keep_in_gb(self, tensor: Tensor) -> tuple[int, list[Region]]:
+        space = self.cluster.space(Level.GB)
+        whole = Region.whole(tensor.shape)
+        address = self.arenas[space].take(tensor.size_bytes)
+        return self.builder.buffer(space, address, tensor.size_bytes, tensor.name, whole), _slabs(tensor)
+
+    def _wave_regions(self, wave: int, operand: Operand) -> list[Region]:
+        return [
+            region
+            for needs in self.needs
+            if wave < len(needs)
+            for which, region in needs[wave]
+            if which == operand
+        ]
+
+    # -- instructions
+
+    def run(self, number: int) -> None:
+        """Emit the kernel: launch, then waves with the loads one ahead."""
+        self.builder.launch(number, self.machine.setup.launch_cycles)
+        self._load(0)
+        for wave in range(self.waves):
+            before = dict(self.held)
+            if wave + 1 < self.waves:
+                self._load(wave + 1)
+            self._compute(wave, before)
+
+    def _load(self, wave: int) -> None:
+        for operand in self.shape.operands:
+            wanted: dict[Region, list[int]] = {}
+            for core, needs in enumerate(self.needs):
+                if wave >= len(needs):
+                    continue
+                for which, region in needs[wave]:
+                    held = self.held.get((core, operand))
+                    if which == operand and (held is None or held[0] != region):
+                        wanted.setdefault(region, []).append(core)
+            for ordinal, (region, cores) in enumerate(wanted.items()):
+                self._load_region(operand, region, cores, cores[(wave + ordinal) % len(cores)])
+
+    def _load_region(self, operand: Operand, region: Region, cores: list[int], mover: int) -> None:
+        """Bring one region to every core that needs it; a region that several need is broadcast."""
+        tensor = self.graph.tensors[operand.tensor]
+        source = self.ddr[operand.tensor]
+        if operand.tensor in self.resident:
+            buffer, missing = self.resident[operand.tensor]
+            for slab in [slab for slab in missing if slab.overlaps(region)]:
+                missing.remove(slab)
+                self._copy(tensor, slab, source, (buffer,), EngineKind.DMA_IN, None)
+            source = buffer
+        elif operand in self.staging:
+            slots = self.staging[operand]
+            staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
+            self._copy(tensor, region, source, (staged,), EngineKind.DMA_IN, None)
+            source = staged
+        targets = []
+        for core in cores:
+            slots = self.operand_slots[core, operand]
+            target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
+            self.held[core, operand] = region, target
+            targets.append(target)
+        self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)
+
+    def _copy(
+        self,
+        tensor: Tensor,
+        region: Region,
+        source: int,
+        targets: tuple[int, ...],
+        engine: EngineKind,
+        core: int | None,
+    ) -> None:
+        builder = self.builder
+        size = tensor.bytes_of(region)
+        run, descriptors = size, 1
+        for target in targets[:1]:  # every target of a broadcast has the same shape
+            run, descriptors = runs(
+                in_memory_order(tensor, region.extents),
+                in_memory_order(tensor, self._extents(source)),
+                in_memory_order(tensor, self._extents(target)),
+                tensor.dtype.size_bytes,
+            )
+        setup = self.machine.setup
+        per_descriptor = setup.mover_cycles if engine is EngineKind.MOVER else setup.dma_cycles
+        builder.emit(
+            Kind.COPY,
+            self.cluster.engine(engine, core),
+            ((source, region, Mode.READ), *((target, region, Mode.WRITE) for target in targets)),
+            cycles=per_descriptor * descriptors,
+            size_bytes=size,
+            run_bytes=run,
+            path=self.cluster.path(self._space(source), tuple(self._space(target) for target in targets)),
+        )
+
+    def _space(self, buffer: int) -> int:
+        return self.builder.buffer_rows[buffer][0]
+
+    def _extents(self, buffer: int) -> tuple[int, ...]:
+        return self.builder.region_of(buffer).extents
+
+    def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
+        """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
+        for core, steps in enumerate(self.steps):
+            if wave >= len(steps):
+                continue
+            step = steps[wave]
+            inner: dict[str, int] = {}
+            for op in self.shape.operators:
+                if op is self.shape.anchor or step.last:
+                    self._compute_operator(op, core, step, held, inner)
+            if step.last:
+                for tensor in self.shape.results:
+                    self._store(core, tensor, inner[tensor])
+
+    def _compute_operator(
+        self,
+        op: Operator,
+        core: int,
+        step: _Step,
+        held: dict[tuple[int, Operand], tuple[Region, int]],
+        inner: dict[str, int],
+    ) -> None:
+        matrix = op.name in self.shape.matrix
+        anchored = op is self.shape.anchor
+        box = step.boxes[op.name]
+        if anchored:
+            assert step.part is not None
+            box = step.part
+        finishes = step.last or not anchored
+        operands: list[tuple[int, Region, Mode]] = []
+        for number, read in enumerate(op.reads):
+            if number > 1 and matrix and not finishes:
+                continue  # the bias joins at the end
+            if read.indirect_axis is not None:
+                operands.append((self.ddr[read.tensor], self.graph.read_region(read, box), Mode.READ))
+                continue
+            buffer = inner.get(read.tensor)
+            if buffer is None:
+                level = Level.WEIGHTS if matrix and number == 1 and self.cluster.has(Level.WEIGHTS) else Level.LB
+                operand = next(o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
+                buffer = held[core, operand][1]
+            operands.append((buffer, self.graph.read_region(read, box), Mode.READ))
+        if matrix:
+            operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
+        if finishes:
+            for write in op.writes:
+                region = write.hull(step.boxes[op.name])
+                slots = self.inner_slots[core, write.tensor]
+                address = slots.next() if self.shape.in_place.get(op.name) is None else None
+                if address is None:
+                    address = self.builder.buffer_rows[inner[self.shape.in_place[op.name]]][1]
+                size = self.graph.tensors[write.tensor].bytes_of(region)
+                inner[write.tensor] = self.builder.buffer(slots.space, address, size, write.tensor, region)
+                operands.append((inner[write.tensor], region, Mode.WRITE))
+        if op.kind == "gather":
+            self._gather(op, core, box, tuple(operands))
+            return
+        dtype = operand_dtype(op, self.graph)
+        flags = 0
+        if matrix:
+            flags = Flag.MATRIX
+            flags |= Flag.FIRST if step.first or not anchored else 0
+            flags |= Flag.LAST if finishes else 0
+        self.builder.emit(
+            Kind.COMPUTE,
+            self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
+            tuple(operands),
+            cycles=self.machine.setup.compute_cycles
+            + tile_cycles(op, box, dtype, self.machine.cores[core], matrix=matrix),
+            operator=op.name,
+            box=box,
+            flags=int(flags),
+        )
+
+    def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
+        """The partial sums of the tile: a new buffer for its first part, the same one for the others."""
+        region = op.writes[0].hull(box)
+        if first:
+            space = self.cluster.space(Level.ACCUMULATORS, core)
+            self.partial[core] = self.builder.buffer(space, 0, 4 * region.size, op.writes[0].tensor, region)
+        return self.partial[core], region, Mode.ACCUMULATE
+
+    def _gather(self, op: Operator, core: int, box: Region, operands: tuple[tuple[int, Region, Mode], ...]) -> None:
+        """Fetch the rows that the indices name, straight from DDR."""
+        tensor = self.graph.tensors[op.writes[0].tensor]
+        region = op.writes[0].hull(box)
+        table = op.reads[0]
+        row = self.graph.read_region(table, box)
+        row_bytes = row.size // row.extents[table.indirect_axis or 0] * tensor.dtype.size_bytes
+        size = tensor.bytes_of(region)
+        self.builder.emit(
+            Kind.GATHER,
+            self.cluster.engine(EngineKind.MOVER, core),
+            operands,
+            cycles=self.machine.setup.mover_cycles * max(1, ceil_div(size, row_bytes)),
+            operator=op.name,
+            box=box,
+            size_bytes=size,
+            run_bytes=row_bytes,
+            path=self.cluster.path(self.cluster.space(Level.DDR), (self._space(operands[-1][0]),)),
+        )
+
+    def _store(self, core: int, name: str, buffer: int) -> None:
+        """Bring a finished tile to DDR, through GB where there is one."""
+        tensor = self.graph.tensors[name]
+        region = self.builder.region_of(buffer)
+        slots = self.result_slots.get((core, name))
+        if slots is not None:
+            staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), name, region)
+            self._copy(tensor, region, buffer, (staged,), EngineKind.MOVER, core)
+            self._copy(tensor, region, staged, (self.ddr[name],), EngineKind.DMA_OUT, None)
+        else:
+            self._copy(tensor, region, buffer, (self.ddr[name],), EngineKind.MOVER, core)
+
+
+def _slabs(tensor: Tensor) -> list[Region]:
+    """Cut a tensor into contiguous slabs along its outermost axes, in memory order."""
+    wanted = max(1, min(SLABS, tensor.size_bytes // SLAB_BYTES))
+    slabs = [Region.whole(tensor.shape)]
+    for axis in tensor.layout:
+        if len(slabs) >= wanted:
+            break
+        extent = tensor.shape[axis]
+        length = ceil_div(extent * len(slabs), wanted)
+        cut = pieces(0, extent, max(1, length))
+        slabs = [
+            Region(
+                (*slab.start[:axis], a, *slab.start[axis + 1 :]), (*slab.stop[:axis], b, *slab.stop[axis + 1 :])
+            )
+            for slab in slabs
+            for a, b in cut
+        ]
+    return slabs

@@ -1,0 +1,20 @@
+"""From sets of operators to sub-graphs in an order in which they can run."""
+
+from collections.abc import Iterable
+
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import SubGraph
+
+Group = tuple[str, ...]  # names of operators
+
+
+def in_order(graph: Graph, groups: Iterable[Group]) -> tuple[SubGraph, ...]:
+    """Sub-graphs g0, g1, ..., sorted by their last operator, their operators in the order of the graph.
+
+    That order can run where only the last operator of a group is read by other groups: whoever reads it comes later
+    in the graph, and so does the last operator of that group.
+    """
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    sorted_groups = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
+    sorted_groups.sort(key=lambda group: position[group[-1]])
+    return tuple(SubGraph(f"g{number}", group) for number, group in enumerate(sorted_groups))

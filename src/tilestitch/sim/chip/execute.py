@@ -1,0 +1,203 @@
+"""Run a program for its values, on byte-addressed memories, in the order in which the simulation ran it.
+
+An instruction reads at its start and writes at its end; between the two its targets hold NaN, and so does freed space.
+A missing wait or an overlapping buffer is therefore a wrong number.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tilestitch.dtypes import DType
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.program import Flag, Kind, Mode, Program
+from tilestitch.ir.region import Region
+from tilestitch.ir.trace import Trace
+from tilestitch.ops.contraction import multiply
+from tilestitch.ops.views import by_dims
+from tilestitch.sim.chip.values import constant_to_storage, evaluate, operand, store, to_storage
+
+POISON = 0xFF  # all bits set: NaN in every floating type, -1 in the signed integers
+
+
+def execute(
+    trace: Trace,
+    inputs: Sequence[Mapping[str, np.ndarray]],
+    *,
+    wide: bool,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[dict[str, np.ndarray]]:
+    """Outputs of every iteration, in storage types; `inputs` holds one mapping an iteration.
+
+    `wide` runs the same instructions on memories in which every address and size is doubled, so that every stored type
+    has twice its width (float32 for float16).
+    """
+    machine = _Memories(trace.program, wide=wide)
+    program = trace.program
+    for name, buffer in program.constants:
+        machine.array(buffer)[...] = constant_to_storage(
+            program.graph.constants[name], program.graph.tensors[name].dtype, wide=wide
+        )
+    for number, name in enumerate(program.graph.inputs):
+        for iteration, buffer in enumerate(program.inputs[number]):
+            dtype = program.graph.tensors[name].dtype
+            machine.array(buffer)[...] = to_storage(inputs[iteration][name], dtype, wide=wide)
+    machine.run(trace, progress)
+    return [
+        {
+            name: machine.array(program.outputs[number][iteration]).copy()
+            for number, name in enumerate(program.graph.outputs)
+        }
+        for iteration in range(program.iterations)
+    ]
+
+
+def event_order(trace: Trace) -> np.ndarray:
+    """Events in time order: `2 * i` is the start of instruction i, `2 * i + 1` its end; ends come first in a tie."""
+    count = len(trace.program)
+    time = np.empty(2 * count, np.int64)
+    time[0::2], time[1::2] = trace.start_ticks, trace.end_ticks
+    phase = np.empty(2 * count, np.int8)
+    phase[0::2] = 1
+    phase[1::2] = np.where(trace.end_ticks > trace.start_ticks, 0, 2)
+    return np.lexsort((np.arange(2 * count), phase, time))
+
+
+class _Memories:
+    """Byte arrays, one per memory of the cluster, and the values in flight."""
+
+    def __init__(self, program: Program, *, wide: bool) -> None:
+        self.program, self.wide, self.scale = program, wide, 2 if wide else 1
+        buffers = program.buffers
+        ends = np.zeros(len(program.spaces), np.int64)
+        np.maximum.at(ends, buffers.space, buffers.address + buffers.size_bytes)
+        self.bytes = [np.full(int(end) * self.scale, POISON, np.uint8) for end in ends]
+        self.space, self.address = buffers.space.tolist(), buffers.address.tolist()
+        self.size, self.region = buffers.size_bytes.tolist(), buffers.region.tolist()
+        names = program.tensors
+        self.tensor = [names[t] for t in buffers.tensor.tolist()]
+        self.uses = np.bincount(program.operand_buffer, minlength=len(buffers)).tolist()
+        for kept in (*(b for _, b in program.constants), *(b for row in (*program.inputs, *program.outputs) for b in row)):
+            self.uses[kept] = -1  # outlives the program
+        self.views: dict[int, np.ndarray] = {}
+        self.pending: dict[int, Callable[[], None]] = {}
+
+    def array(self, buffer: int) -> np.ndarray:
+        """The elements of a buffer in logical axis order; writing to it writes to the memory."""
+        known = self.views.get(buffer)
+        if known is not None:
+            return known
+        program = self.program
+        tensor = program.graph.tensors[self.tensor[buffer]]
+        partial = program.spaces[self.space[buffer]].level is Level.ACCUMULATORS
+        dtype = DType.FLOAT32 if partial else tensor.dtype
+        extents = program.regions[self.region[buffer]].extents
+        ordered = tuple(extents[axis] for axis in tensor.layout)
+        values = self._bytes_of(buffer).view(dtype.numpy(wide=self.wide)).reshape(ordered)
+        inverse = sorted(range(len(tensor.layout)), key=tensor.layout.__getitem__)
+        self.views[buffer] = view = values.transpose(inverse)
+        return view
+
+    def _bytes_of(self, buffer: int) -> np.ndarray:
+        start = self.address[buffer] * self.scale
+        return self.bytes[self.space[buffer]][start : start + self.size[buffer] * self.scale]
+
+    def part(self, buffer: int, region: Region) -> np.ndarray:
+        """The elements of `region`, which lies inside the buffer's own region."""
+        return self.array(buffer)[region.relative_to(self.program.regions[self.region[buffer]]).slices]
+
+    def run(self, trace: Trace, progress: Callable[[int, int], None]) -> None:
+        """Start and end every instruction in the order of the trace."""
+        program = self.program
+        offsets, buffers = program.operand_offsets.tolist(), program.operand_buffer.tolist()
+        regions, modes = program.operand_region.tolist(), program.operand_mode.tolist()
+        kinds = program.kind.tolist()
+        order = event_order(trace).tolist()
+        for done, event in enumerate(order):
+            number, ending = divmod(event, 2)
+            if kinds[number] == Kind.LAUNCH:
+                continue
+            first, last = offsets[number], offsets[number + 1]
+            if ending:
+                self._end(number, buffers[first:last], modes[first:last])
+                if done % 4096 == 0:
+                    progress(done, len(order))
+                continue
+            used = [(buffers[o], program.regions[regions[o]], modes[o]) for o in range(first, last)]
+            if kinds[number] == Kind.COPY:
+                self._start_copy(number, used)
+            else:
+                self._start_compute(number, used)
+            for buffer, region, mode in used:
+                if mode != Mode.READ:
+                    self._poison(buffer, region)
+        progress(len(order), len(order))
+
+    def _end(self, number: int, buffers: Sequence[int], modes: Sequence[int]) -> None:
+        """Free what this was the last use of, then let the results appear."""
+        dead = []
+        for buffer, mode in zip(buffers, modes, strict=True):
+            self.uses[buffer] -= 1 if self.uses[buffer] > 0 else 0
+            if self.uses[buffer] == 0:
+                if mode == Mode.READ and buffer not in dead:
+                    self._free(buffer)
+                else:
+                    dead.append(buffer)
+        self.pending.pop(number)()
+        for buffer in dead:
+            self._free(buffer)
+
+    def _free(self, buffer: int) -> None:
+        self._bytes_of(buffer)[...] = POISON
+        self.views.pop(buffer, None)
+
+    def _poison(self, buffer: int, region: Region) -> None:
+        if region.size * 1 == self.program.regions[self.region[buffer]].size:
+            self._bytes_of(buffer)[...] = POISON
+            return
+        part = self.part(buffer, region)
+        part[...] = np.full((), POISON, np.uint8).repeat(part.itemsize).view(part.dtype)[0]
+
+    def _start_copy(self, number: int, used: Sequence[tuple[int, Region, int]]) -> None:
+        source, region, _ = used[0]
+        values = self.part(source, region).copy()
+        targets = used[1:]
+
+        def finish() -> None:
+            for buffer, where, _ in targets:
+                self.part(buffer, where)[...] = values
+
+        self.pending[number] = finish
+
+    def _start_compute(self, number: int, used: Sequence[tuple[int, Region, int]]) -> None:
+        program = self.program
+        graph = program.graph
+        op = graph.by_name[program.operators[program.operator[number]]]
+        box = program.regions[program.box[number]]
+        reads = [(buffer, region) for buffer, region, mode in used if mode == Mode.READ]
+        writes = [(buffer, region) for buffer, region, mode in used if mode == Mode.WRITE]
+        partial = next(((buffer, region) for buffer, region, mode in used if mode == Mode.ACCUMULATE), None)
+        flags = int(program.flags[number])
+
+        def read(k: int, region: Region) -> np.ndarray:
+            return self.part(reads[k][0], region)
+
+        if partial is None:
+            results = evaluate(graph, op, box, read)
+        else:
+            product = multiply(op, operand(graph, op, 0, box, read), operand(graph, op, 1, box, read))
+            if not flags & Flag.FIRST:
+                product = product + by_dims(self.array(partial[0]), op.writes[0], box, partial[1].start)
+            if flags & Flag.LAST and len(op.reads) > 2:
+                product = product + operand(graph, op, 2, box, read)
+            results = [product]
+
+        def finish() -> None:
+            if partial is not None and not flags & Flag.LAST:
+                target = self.array(partial[0])
+                store(target, op.writes[0], box, partial[1].start, results[0])
+                return
+            for access, (buffer, region), values in zip(op.writes, writes, results, strict=True):
+                store(self.array(buffer), access, box, region.start, values)
+
+        self.pending[number] = finish

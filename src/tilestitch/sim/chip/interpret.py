@@ -1,0 +1,34 @@
+"""The network on arrays, untiled, operator by operator: what a schedule may not change."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilestitch.ir.graph import Graph
+from tilestitch.sim.chip.values import constant_to_storage, evaluate, store, to_storage
+
+
+def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> dict[str, np.ndarray]:
+    """The graph's outputs with every tensor stored at the machine's width (`wide`: at twice that, float32).
+
+    `inputs` and outputs have the shapes of the graph's tensors; outputs come in their storage types.
+    """
+    values: dict[str, np.ndarray] = {}
+    for name in graph.constants:
+        if name in graph.consumers or name in graph.outputs:
+            values[name] = constant_to_storage(graph.constants[name], graph.tensors[name].dtype, wide=wide)
+    for name in graph.inputs:
+        values[name] = to_storage(inputs[name], graph.tensors[name].dtype, wide=wide)
+    uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
+    for op in graph.operators:
+        found = evaluate(graph, op, op.whole, lambda number, region, op=op: values[op.reads[number].tensor][region.slices])
+        for write, result in zip(op.writes, found, strict=True):
+            tensor = graph.tensors[write.tensor]
+            if write.tensor not in values:
+                values[write.tensor] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=wide))
+            store(values[write.tensor], write, op.whole, (0,) * len(tensor.shape), result)
+        for name in op.inputs:
+            uses[name] -= 1
+            if uses[name] == 0 and name not in graph.outputs:
+                del values[name]
+    return {name: values[name] for name in graph.outputs}

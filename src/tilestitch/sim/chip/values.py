@@ -1,0 +1,93 @@
+"""Arithmetic on arrays as the machine stores them: one box of iterations of one operator."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilestitch.dtypes import FLOAT16_MAX, DType
+from tilestitch.ir.graph import Access, Graph, Operator
+from tilestitch.ir.region import Region
+from tilestitch.ops import RULES
+from tilestitch.ops.views import by_dims, padded
+
+# Given a read, the region of its tensor, as an array in logical axis order.
+Reader = Callable[[int, Region], np.ndarray]
+
+
+def to_arithmetic(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """Stored values as the units compute with them: float32, int64 or bool."""
+    if dtype.is_float:
+        return array.astype(np.float32, copy=False)
+    return array != 0 if dtype is DType.BOOL else array.astype(np.int64, copy=False)
+
+
+def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
+    """Values as the memories store them; float16 rounds to nearest and overflows to infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(array).astype(dtype.numpy(wide=wide), copy=False)
+
+
+def constant_to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
+    """A constant of the network in memory: float16 clamps to its largest finite value."""
+    if dtype is DType.FLOAT16 and not wide:
+        with np.errstate(over="ignore"):
+            array = np.clip(np.asarray(array), -FLOAT16_MAX, FLOAT16_MAX)
+    return to_storage(array, dtype, wide=wide)
+
+
+def evaluate(graph: Graph, op: Operator, box: Region, read: Reader) -> list[np.ndarray]:
+    """Results of the iterations in `box`, one array per write, with one axis per dim (reductions at extent 1).
+
+    `read(number, region)` gives the stored values of one operand's region.
+    """
+    return RULES[op.kind].evaluate(op, operands(graph, op, box, read))
+
+
+def operands(graph: Graph, op: Operator, box: Region, read: Reader) -> list[np.ndarray]:
+    """The operands of the iterations in `box`, each with one axis per dim, padding filled in."""
+    return [operand(graph, op, number, box, read) for number in range(len(op.reads))]
+
+
+def operand(graph: Graph, op: Operator, number: int, box: Region, read: Reader) -> np.ndarray:
+    """One operand of the iterations in `box`."""
+    access = op.reads[number]
+    tensor = graph.tensors[access.tensor]
+    region = access.region(box, tensor.shape)
+    values = to_arithmetic(read(number, region), tensor.dtype)
+    if access.indirect_axis is not None:
+        return _gathered(values, access, box, operand(graph, op, 1, box, read), region)
+    hull = access.hull(box)
+    return by_dims(padded(values, region, hull, access.pad_value), access, box, hull.start)
+
+
+def _gathered(
+    table: np.ndarray, access: Access, box: Region, indices: np.ndarray, region: Region
+) -> np.ndarray:
+    """Elements of `table` whose index along the indirect axis is a value of `indices`; NaN where it names no row."""
+    rank = len(box.start)
+    places: list[np.ndarray] = []
+    wrong: np.ndarray | None = None
+    for number, axis in enumerate(access.axes):
+        if number == access.indirect_axis:
+            size = table.shape[number]
+            index = np.where(indices < 0, indices + size, indices)
+            wrong = (index < 0) | (index >= size)
+            places.append(np.where(wrong, 0, index))
+            continue
+        place = np.full((1,) * rank, axis.offset - region.start[number])
+        for dim, factor in axis.terms:
+            shape = [1] * rank
+            shape[dim] = -1
+            place = place + factor * np.arange(box.start[dim], box.stop[dim]).reshape(shape)
+        places.append(place)
+    found = table[tuple(places)]
+    if wrong is not None and wrong.any() and found.dtype.kind == "f":
+        found = np.where(wrong, np.float32(np.nan), found)
+    return found
+
+
+def store(target: np.ndarray, access: Access, box: Region, origin: tuple[int, ...], values: np.ndarray) -> None:
+    """Write the results of the iterations in `box` where `access` says; `target[0, ...]` is tensor index `origin`."""
+    view = by_dims(target, access, box, origin)
+    with np.errstate(over="ignore", invalid="ignore"):
+        view[...] = values
