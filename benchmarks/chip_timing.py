@@ -14,9 +14,10 @@ REPEATS = 3
 
 
 def build(instructions: int, cores: int, *, mean_bytes: int, seed: int = 0) -> Program:
-    """A random program: three in eight instructions move data, each waits for three of the last few on the cluster.
+    """A random program for two DMA engines and three engines a core, of which the movers and the DMA move data.
 
-    Three engines a core and two of the cluster; GB at half the DDR's odd rate times sixteen, a port per core.
+    Each instruction waits for three of those shortly before it; a transfer carries `mean_bytes` on average, in short
+    runs. Every mover needs the GB port, one transfer in fifty is a broadcast, and the DDR's rate is odd (239/8).
     """
     rng = np.random.default_rng(seed)
     engines = [Engine("dma_in", EngineKind.DMA_IN, None), Engine("dma_out", EngineKind.DMA_OUT, None)]

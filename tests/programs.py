@@ -101,20 +101,20 @@ def make_program(
 BANDWIDTHS = ("1", "3", "8", "64", "5/8", "239/8", "1/2", "20/7")  # their ticks stay under a million a cycle
 
 
-def random_program(seed: int, *, private: bool = False) -> Program:
-    """Up to thirty copies, broadcasts and computes on a few engines, with waits on earlier rows and much contention.
+def random_program(seed: int, *, private: bool = False, rows: int = 30, engines: int = 5) -> Program:
+    """Some copies, broadcasts and computes on a few engines, with waits on earlier rows and much contention.
 
     Bandwidths, bursts, runs and granules are small odd numbers, so that little divides evenly. Where `private`, no two
     engines share a resource.
     """
     rng = Random(seed)
-    engines, ports = rng.randint(1, 5), rng.randint(1, 4)
+    engines, ports = rng.randint(1, engines), rng.randint(1, 4)
     resources = [
         port(f"r{r}", rng.choice(BANDWIDTHS), rng.choice((1, 1, 4, 32)))
         for r in range(ports * engines if private else ports)
     ]
-    rows = []
-    for number in range(rng.randint(1, 30)):
+    made = []
+    for number in range(rng.randint(1, rows)):
         engine = rng.randrange(engines)
         waits = tuple(rng.randrange(number) for _ in range(rng.randint(0, min(3, number))))
         first = engine * ports if private else 0
@@ -122,7 +122,7 @@ def random_program(seed: int, *, private: bool = False) -> Program:
         if rng.random() < 0.35:
             kind = rng.choice((Kind.COMPUTE, Kind.LAUNCH))
             # Bytes and a path mean nothing here.
-            rows.append(Row(engine, kind, rng.randint(0, 60), waits, rng.choice((0, 500)), path))
+            made.append(Row(engine, kind, rng.randint(0, 60), waits, rng.choice((0, 500)), path))
             continue
         run_bytes = rng.choice((0, 1, 5, 24))
         size_bytes = rng.randint(0, 20) * (run_bytes or rng.randint(1, 30))
@@ -132,5 +132,5 @@ def random_program(seed: int, *, private: bool = False) -> Program:
             path = (*path, path[0])
         kind = rng.choice((Kind.COPY, Kind.COPY, Kind.GATHER))
         setup = rng.choice((0, 0, 1, 10))
-        rows.append(Row(engine, kind, setup, waits, size_bytes, None if rng.random() < 0.05 else path, run_bytes))
-    return make_program(rows, resources, engines=engines, granule_bytes=rng.choice((1, 7, 64, 100, 4096)))
+        made.append(Row(engine, kind, setup, waits, size_bytes, None if rng.random() < 0.05 else path, run_bytes))
+    return make_program(made, resources, engines=engines, granule_bytes=rng.choice((1, 7, 64, 100, 4096)))

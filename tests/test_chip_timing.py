@@ -129,10 +129,13 @@ class Naive:
             self.end[number] = Fraction(ceil(passed))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_naive_simulator_agrees_to_the_tick(seed):
+CASES = [*({"seed": seed} for seed in SEEDS), *({"seed": seed, "rows": 120, "engines": 80} for seed in range(10))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+def test_a_naive_simulator_agrees_to_the_tick(case):
     """Start and end of every instruction, busy time and bytes of every resource are those of the rules, exactly."""
-    program = random_program(seed)
+    program = random_program(**case)
     trace, naive = simulate(program), Naive(program)
     assert cycles(trace) == [(naive.start[i], naive.end[i]) for i in range(len(program))]
     assert [Fraction(t, trace.ticks_per_cycle) for t in trace.resource_busy_ticks.tolist()] == naive.busy
@@ -283,9 +286,10 @@ def test_the_earlier_request_goes_first():
     assert spans([copy(0, 80, (0,), setup=1), copy(1, 80, (0,))], port("ddr", 8)) == [(0, 20), (0, 10)]
 
 
-def test_requests_of_one_moment_go_by_engine_however_they_came_about():
+@pytest.mark.parametrize("cause", [compute(2, 10), Row(2, Kind.COPY, 10, (), 80, None)])
+def test_requests_of_one_moment_go_by_engine_however_they_came_about(cause):
     """Engine 0 may ask only because engine 2 ended in this very cycle, and still goes first."""
-    rows = [compute(2, 10), copy(1, 80, (0,), setup=10), copy(0, 80, (0,), [0])]
+    rows = [cause, copy(1, 80, (0,), setup=10), copy(0, 80, (0,), [0])]
     assert spans(rows, port("ddr", 8)) == [(0, 10), (0, 30), (10, 20)]
 
 
@@ -374,6 +378,12 @@ def test_a_deadlock_of_many_engines_names_eight():
 def test_what_is_no_program_is_refused(rows, message):
     with pytest.raises(InvalidIR, match=message):
         simulate(make_program(rows, [port("ddr", 8)]))
+
+
+def test_wait_offsets_that_do_not_fit_their_waits_are_refused():
+    program = make_program([compute(0, 1), compute(0, 1, [0])])
+    with pytest.raises(InvalidIR, match="expected 3 that rise from 0 to 1"):
+        simulate(replace(program, wait_offsets=np.array([0, 2, 1])))
 
 
 # Energy.

@@ -6,11 +6,10 @@ from functools import cached_property
 from math import prod
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
-from tilestitch.ir.graph import DimKind, Graph, Operator
+from tilestitch.ir.graph import DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Tiling
 from tilestitch.ir.tiles import operator_boxes
-from tilestitch.ir.transfers import burst_bytes, in_memory_order, runs
+from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 from tilestitch.units import aligned, ceil_div
@@ -111,6 +110,178 @@ def operand_region(shape: KernelShape, operand: Operand, boxes: dict[str, Region
 
 
 @dataclass(frozen=True, slots=True)
+class OperandFigures:
+    """What one tile needs of an operand."""
+
+    tensor: str
+    size_bytes: int  # of the largest tile
+    whole_bytes: int  # of the tensor
+    moving: frozenset[int]  # dims of the sink that change what a tile needs
+    in_parts: bool
+    slots: int  # 2 where the next tile's can load while this one's is in use
+    distinct: int  # different regions that the cores need at one time
+    ddr_factor: float  # bytes that DDR moves for each byte, runs rounded up to bursts
+    gb_factor: float  # likewise GB, when it holds the tensor whole
+    descriptors: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFigures:
+    """What one tile makes of a tensor that leaves the kernel."""
+
+    size_bytes: int
+    slots: int
+    ddr_factor: float
+    gb_factor: float
+    descriptors: int
+
+
+@dataclass(frozen=True)
+class TileFigures:
+    """All that a cut into cores and tiles fixes, whatever the loop order and whatever stays in GB."""
+
+    counts: tuple[int, ...]  # tiles of a core along each dim of the sink
+    cores: int
+    parts: int  # of the anchor's reduction
+    operands: tuple[OperandFigures, ...]
+    results: tuple[ResultFigures, ...]
+    gathered_bytes: int
+    matrix_cycles: int  # of one tile, all parts
+    vector_cycles: int
+    misfit: str | None  # in the memories of a core
+
+    @property
+    def tiles(self) -> int:
+        return prod(self.counts)
+
+
+def measure(
+    shape: KernelShape,
+    machine: Accelerator,
+    core: Core,
+    splits: tuple[int, ...],
+    tile: tuple[int, ...],
+    steps: tuple[int, ...],
+    reduction: tuple[int, ...],
+) -> TileFigures:
+    """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller."""
+    graph, sink, anchor = shape.graph, shape.sink, shape.anchor
+    extents = tuple(dim.extent for dim in sink.dims)
+    piece = tuple(
+        min(e, step * ceil_div(ceil_div(e, step), s)) for e, s, step in zip(extents, splits, steps, strict=True)
+    )
+    tile = tuple(map(min, tile, piece))
+    counts = tuple(map(ceil_div, piece, tile))
+    middle = tuple(min(t, e - t) if c * s > 2 else 0 for t, e, c, s in zip(tile, extents, counts, splits, strict=True))
+    boxes = operator_boxes(
+        graph, shape.operators, Region(middle, tuple(m + t for m, t in zip(middle, tile, strict=True)))
+    )
+    part, parts = None, 1
+    if anchor is not None:
+        part = part_box(anchor, boxes[anchor.name], reduction)
+        parts = prod(
+            ceil_div(dim.extent, cut)
+            for dim, cut in zip(anchor.dims, reduction, strict=True)
+            if dim.kind is DimKind.REDUCTION
+        )
+    gb = machine.memory(Level.GB)
+    bursts = machine.ddr.burst_bytes, gb.burst_bytes if gb is not None else 1
+    operands = tuple(
+        _operand_figures(shape, operand, boxes, part, parts, counts, splits, bursts) for operand in shape.operands
+    )
+    tiles = prod(counts)
+    results, local = [], sum(o.slots * aligned(o.size_bytes) for o, which in zip(operands, shape.operands, strict=True)
+                             if which.level is Level.LB)  # fmt: skip
+    for name, (region, leaves) in _inner_regions(shape, boxes).items():
+        tensor = graph.tensors[name]
+        slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
+        local += slots * aligned(size)
+        if leaves:
+            factors, descriptors = _strides(tensor, region, bursts)
+            results.append(ResultFigures(size, slots, *factors, descriptors))
+    needs = {
+        Level.LB: local,
+        Level.WEIGHTS: sum(
+            o.slots * aligned(o.size_bytes)
+            for o, which in zip(operands, shape.operands, strict=True)
+            if which.level is Level.WEIGHTS
+        ),
+    }
+    if anchor is not None:
+        needs[Level.ACCUMULATORS] = max(
+            4 * op.writes[0].hull(boxes[op.name]).size for op in shape.operators if op.name in shape.matrix
+        )
+    matrix, vector = _compute_cycles(shape, machine, core, boxes, part, parts)
+    gathered = sum(
+        graph.tensors[op.writes[0].tensor].bytes_of(op.writes[0].hull(boxes[op.name]))
+        for op in shape.operators
+        if op.kind == "gather"
+    )
+    misfit = _misfit(machine, needs)
+    if parts > 1 and machine.memory(Level.ACCUMULATORS) is None:
+        misfit = "a reduction in parts, and the machine has no accumulators to keep partial sums in"
+    return TileFigures(
+        counts, prod(splits), parts, operands, tuple(results), gathered, matrix, vector, misfit
+    )
+
+
+def _operand_figures(
+    shape: KernelShape,
+    operand: Operand,
+    boxes: dict[str, Region],
+    part: Region | None,
+    parts: int,
+    counts: tuple[int, ...],
+    splits: tuple[int, ...],
+    bursts: tuple[int, int],
+) -> OperandFigures:
+    tensor = shape.graph.tensors[operand.tensor]
+    moving = shape.movers[operand.tensor]
+    region = operand_region(shape, operand, boxes, part)
+    once = prod(counts[d] for d in moving) == 1 and not (operand.in_parts and parts > 1)
+    factors, descriptors = _strides(tensor, region, bursts)
+    return OperandFigures(
+        tensor=operand.tensor,
+        size_bytes=tensor.bytes_of(region),
+        whole_bytes=tensor.size_bytes,
+        moving=moving,
+        in_parts=operand.in_parts,
+        slots=1 if once else 2,
+        distinct=prod(s for d, s in enumerate(splits) if d in moving),
+        ddr_factor=factors[0],
+        gb_factor=factors[1],
+        descriptors=descriptors,
+    )
+
+
+def _strides(tensor: Tensor, region: Region, bursts: tuple[int, int]) -> tuple[tuple[float, float], int]:
+    """How much DDR and GB move for each byte when a dense buffer of `region` meets the whole tensor; descriptors."""
+    extents = in_memory_order(tensor, region.extents)
+    run, descriptors = runs(extents, in_memory_order(tensor, tensor.shape), extents, tensor.dtype.size_bytes)
+    return (ceil_div(run, bursts[0]) * bursts[0] / run, ceil_div(run, bursts[1]) * bursts[1] / run), descriptors
+
+
+def _compute_cycles(
+    shape: KernelShape, machine: Accelerator, core: Core, boxes: dict[str, Region], part: Region | None, parts: int
+) -> tuple[int, int]:
+    """Cycles of one tile on the matrix and on the vector unit."""
+    matrix = vector = 0
+    setup = machine.setup.compute_cycles
+    for op in shape.operators:
+        if op.kind == "gather":
+            continue
+        dtype = operand_dtype(op, shape.graph)
+        if op is shape.anchor:
+            assert part is not None
+            matrix += parts * (tile_cycles(op, part, dtype, core, matrix=True) + setup)
+        elif op.name in shape.matrix:
+            matrix += tile_cycles(op, boxes[op.name], dtype, core, matrix=True) + setup
+        else:
+            vector += tile_cycles(op, boxes[op.name], dtype, core, matrix=False) + setup
+    return matrix, vector
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """Estimated cycles of a kernel, or why it does not fit."""
 
@@ -119,138 +290,76 @@ class Estimate:
     misfit: str | None = None
 
 
-def estimate(shape: KernelShape, machine: Accelerator, core: Core, tiling: Tiling) -> Estimate:
-    """Cycles of a kernel under `tiling`: the slowest engine or memory, plus what the first and last tile cannot hide.
+def estimate(
+    figures: TileFigures, machine: Accelerator, order: tuple[int, ...], resident: frozenset[str]
+) -> Estimate:
+    """Cycles of a kernel: the slowest engine or memory, plus what the first and last tile cannot hide behind.
 
-    Takes the largest tile for every tile. Assumes that a tile's loads hide behind the tile before (two slots an
-    operand); the simulator assumes nothing. Source: derived in docs/model.md#estimate.
+    Takes the largest tile for every tile and assumes that a tile's loads hide behind the tile before; the simulator
+    assumes neither. Source: derived in docs/model.md#estimate.
     """
-    graph, sink = shape.graph, shape.sink
-    extents = tuple(dim.extent for dim in sink.dims)
-    piece = tuple(
-        min(e, step * ceil_div(ceil_div(e, step), s))
-        for e, s, step in zip(extents, tiling.splits, tiling.steps, strict=True)
-    )
-    tile = tuple(map(min, tiling.tile, piece))
-    counts = tuple(map(ceil_div, piece, tile))
-    tiles, cores = prod(counts), prod(tiling.splits)
-    middle = tuple(min(t, e - t) if c * s > 2 else 0 for t, e, c, s in zip(tile, extents, counts, tiling.splits, strict=True))
-    box = Region(middle, tuple(map(int.__add__, middle, tile)))  # not at the border, where padding makes it smaller
-    boxes = operator_boxes(graph, shape.operators, box)
-    anchor, part, parts = shape.anchor, None, 1
-    if anchor is not None:
-        part = part_box(anchor, boxes[anchor.name], tiling.reduction)
-        parts = prod(
-            ceil_div(dim.extent, cut)
-            for dim, cut in zip(anchor.dims, tiling.reduction, strict=True)
-            if dim.kind is DimKind.REDUCTION
-        )
-    movers = shape.movers
-
-    lb = weights = stream = resident = 0
-    ddr = gb = link = dma_copies = mover_copies = 0
-    first_load = 0
-    gb_memory = machine.memory(Level.GB)
-    ddr_burst, gb_burst = machine.ddr.burst_bytes, gb_memory.burst_bytes if gb_memory is not None else 1
-    for operand in shape.operands:
-        tensor = graph.tensors[operand.tensor]
-        moving = movers[operand.tensor]
-        region = operand_region(shape, operand, boxes, part)
-        size = tensor.bytes_of(region)
-        inner = max((i for i, d in enumerate(tiling.order) if d in moving and counts[d] > 1), default=-1)
-        loads = prod(counts[d] for d in tiling.order[: inner + 1])
-        if operand.in_parts and parts > 1:
-            loads = tiles * parts
-        distinct = prod(s for d, s in enumerate(tiling.splits) if d in moving)
-        slots = 1 if loads == 1 else 2
-        if operand.level is Level.WEIGHTS:
-            weights += slots * aligned(size)
-        else:
-            lb += slots * aligned(size)
-        run, descriptors = runs(
-            in_memory_order(tensor, region.extents),
-            in_memory_order(tensor, tensor.shape),
-            in_memory_order(tensor, region.extents),
-            tensor.dtype.size_bytes,
-        )
-        total = loads * distinct * size
-        if operand.tensor in tiling.resident:
-            whole = tensor.size_bytes
-            resident += aligned(whole)
-            ddr += whole
+    if figures.misfit is not None:
+        return Estimate(0, 0, figures.misfit)
+    gb_memory, setup = machine.memory(Level.GB), machine.setup
+    tiles, cores, counts = figures.tiles, figures.cores, figures.counts
+    ddr = gb = link = 0.0
+    dma_copies = mover_copies = staged = first_load = 0
+    for operand in figures.operands:
+        inner = max((i for i, d in enumerate(order) if d in operand.moving and counts[d] > 1), default=-1)
+        loads = prod(counts[d] for d in order[: inner + 1])
+        if operand.in_parts and figures.parts > 1:
+            loads = tiles * figures.parts
+        total = loads * operand.distinct * operand.size_bytes
+        copies = loads * operand.distinct
+        first_load += operand.size_bytes
+        if gb_memory is None:
+            ddr += total * operand.ddr_factor
+            link += loads * operand.size_bytes
+            mover_copies += ceil_div(copies * operand.descriptors, cores)
+        elif operand.tensor in resident:
+            staged += aligned(operand.whole_bytes)
+            ddr += operand.whole_bytes
             dma_copies += min(16, loads)
-            strided = burst_bytes(total, run, gb_burst)
-            gb += whole + strided
-            link += loads * burst_bytes(size, run, gb_burst)
-            mover_copies += ceil_div(loads * distinct * descriptors, cores)
-        elif gb_memory is not None:
-            stream += slots * distinct * aligned(size)
-            ddr += burst_bytes(total, run, ddr_burst)
-            gb += burst_bytes(total, run, gb_burst) + total
-            dma_copies += loads * distinct * descriptors
-            link += loads * size
-            mover_copies += ceil_div(loads * distinct, cores)
+            gb += operand.whole_bytes + total * operand.gb_factor
+            link += loads * operand.size_bytes
+            mover_copies += ceil_div(copies * operand.descriptors, cores)
         else:
-            ddr += burst_bytes(total, run, ddr_burst)
-            link += loads * size
-            mover_copies += ceil_div(loads * distinct * descriptors, cores)
-        first_load += size
-    for op in shape.operators:
-        if op.kind == "gather":
-            size = graph.tensors[op.writes[0].tensor].bytes_of(_written(op, boxes[op.name]))
-            ddr += tiles * cores * size
-            link += tiles * size
-            mover_copies += tiles
-    out_bytes = 0
-    for name, (region, leaves) in _inner_regions(shape, boxes).items():
-        tensor = graph.tensors[name]
-        size = tensor.bytes_of(region)
-        lb += aligned(size) * (2 if tiles > 1 else 1)
-        if leaves:
-            run, descriptors = runs(
-                in_memory_order(tensor, region.extents),
-                in_memory_order(tensor, region.extents),
-                in_memory_order(tensor, tensor.shape),
-                tensor.dtype.size_bytes,
-            )
-            out_bytes += size
-            ddr += burst_bytes(tiles * cores * size, run, ddr_burst)
-            link += tiles * size
-            if gb_memory is not None:
-                stream += aligned(size) * cores * (2 if tiles > 1 else 1)
-                gb += tiles * cores * (size + burst_bytes(size, run, gb_burst))
-                dma_copies += tiles * cores * descriptors
-                mover_copies += tiles
-            else:
-                mover_copies += tiles * descriptors
-
-    misfit = _misfit(shape, machine, boxes, lb, weights, resident + stream)
-    matrix = vector = 0
-    for op in shape.operators:
-        if op.kind == "gather":
+            staged += operand.slots * operand.distinct * aligned(operand.size_bytes)
+            ddr += total * operand.ddr_factor
+            dma_copies += copies * operand.descriptors
+            gb += total * (1 + operand.gb_factor)
+            link += loads * operand.size_bytes
+            mover_copies += ceil_div(copies, cores)
+    last_store = 0
+    for result in figures.results:
+        last_store += result.size_bytes
+        ddr += tiles * cores * result.size_bytes * result.ddr_factor
+        link += tiles * result.size_bytes
+        if gb_memory is None:
+            mover_copies += tiles * result.descriptors
             continue
-        dtype = operand_dtype(op, graph)
-        if op.name in shape.matrix:
-            assert part is not None
-            box = part if op is anchor else boxes[op.name]
-            cycles = tile_cycles(op, box, dtype, core, matrix=True)
-            matrix += cycles * (parts if op is anchor else 1) + machine.setup.compute_cycles * parts
-        else:
-            vector += tile_cycles(op, boxes[op.name], dtype, core, matrix=False) + machine.setup.compute_cycles
+        staged += result.slots * cores * aligned(result.size_bytes)
+        gb += tiles * cores * result.size_bytes * (1 + result.gb_factor)
+        dma_copies += tiles * cores * result.descriptors
+        mover_copies += tiles
+    if figures.gathered_bytes:
+        ddr += tiles * cores * figures.gathered_bytes
+        link += tiles * figures.gathered_bytes
+    if gb_memory is not None and staged > gb_memory.size_bytes:
+        return Estimate(0, 0, _misfit(machine, {Level.GB: staged}))
 
-    ddr_rate = machine.ddr.bandwidth_bytes_per_cycle
-    # DMA in and out are two engines that share the port of DDR; half of the copies' set-ups fall on each.
-    busy = [
-        tiles * matrix,
-        tiles * vector,
-        int(link / machine.link.bandwidth_bytes_per_cycle) + mover_copies * machine.setup.mover_cycles,
-        int(ddr / ddr_rate) + dma_copies * machine.setup.dma_cycles // 2,
-    ]
-    if gb_memory is not None:
-        busy.append(int(gb / gb_memory.bandwidth_bytes_per_cycle))
-    rim = int(first_load * min(cores, 4) / ddr_rate) + int((first_load + out_bytes) / machine.link.bandwidth_bytes_per_cycle)
-    rim += int(out_bytes * cores / ddr_rate) + matrix + vector
-    return Estimate(max(busy) + rim + machine.setup.launch_cycles, ddr, misfit)
+    ddr_rate, link_rate = machine.ddr.bandwidth_bytes_per_cycle, machine.link.bandwidth_bytes_per_cycle
+    # DMA in and out are two engines that share the port of DDR; half of the set-ups fall on each.
+    busy = max(
+        tiles * figures.matrix_cycles,
+        tiles * figures.vector_cycles,
+        int(link / link_rate) + mover_copies * setup.mover_cycles,
+        int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2,
+        int(gb / gb_memory.bandwidth_bytes_per_cycle) if gb_memory is not None else 0,
+    )
+    rim = int((first_load + last_store * cores) / ddr_rate) + int((first_load + last_store) / link_rate)
+    rim += figures.matrix_cycles + figures.vector_cycles
+    return Estimate(busy + rim + setup.launch_cycles, int(ddr))
 
 
 def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:
@@ -271,10 +380,6 @@ def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:
                 ):
                     moving[read.tensor].add(d)
     return {tensor: frozenset(dims) for tensor, dims in moving.items()}
-
-
-def _written(op: Operator, box: Region) -> Region:
-    return op.writes[0].hull(box)
 
 
 def _inner_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, tuple[Region, bool]]:
@@ -309,14 +414,8 @@ def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
     return None
 
 
-def _misfit(
-    shape: KernelShape, machine: Accelerator, boxes: dict[str, Region], lb: int, weights: int, gb: int
-) -> str | None:
-    """Which memory a tile overflows, as an inequality; None where it fits."""
-    needs = {Level.LB: lb, Level.WEIGHTS: weights, Level.GB: gb}
-    if shape.anchor is not None and machine.memory(Level.ACCUMULATORS) is not None:
-        out = shape.anchor.writes[0].hull(boxes[shape.anchor.name])
-        needs[Level.ACCUMULATORS] = 4 * out.size
+def _misfit(machine: Accelerator, needs: dict[Level, int]) -> str | None:
+    """Which memory overflows, as an inequality; None where everything fits."""
     for level, need in needs.items():
         memory = machine.memory(level)
         if memory is not None and need > memory.size_bytes:

@@ -121,7 +121,7 @@ class Network:
         self._weights[name] = proto
 
     def add_constant(self, name: str, value: np.ndarray) -> None:
-        self._constants[name] = value
+        self._constants[name] = np.asarray(value)  # numpy makes scalars of arrays without axes
 
     def is_known(self, name: str) -> bool:
         """Whether the value is known while reading."""
@@ -203,7 +203,7 @@ class Network:
     def new_constant(self, node: Node, suffix: str, value: np.ndarray) -> str:
         """A constant that is not in the file."""
         name = self.fresh(f"{node.name}.{suffix}")
-        self._constants[name] = value
+        self.add_constant(name, value)
         return name
 
     def define(self, node: Node, name: str, shape: Shape, element_type: np.dtype) -> None:

@@ -17,10 +17,9 @@ def take_slice(node: Node, network: Network) -> None:
     if node.opset < 10:
         starts, ends, axes, steps = node.integers("starts"), node.integers("ends"), node.integers("axes"), None
     else:
-        names = (None, "starts", "ends", "axes", "steps")
         starts, ends, axes, steps = (
-            None if node.operand(number) is None else network.integers(node, number, names[number] or "")
-            for number in range(1, 5)
+            None if node.operand(number) is None else network.integers(node, number, name)
+            for number, name in enumerate(("starts", "ends", "axes", "steps"), start=1)
         )
     starts, ends = starts or (), ends or ()
     axes = normalised_axes(node, tuple(range(len(starts))) if axes is None else axes, len(shape))

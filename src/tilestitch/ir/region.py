@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import product
+from types import EllipsisType
 
 from tilestitch.units import ceil_div
 
@@ -31,8 +32,9 @@ class Region:
         return size
 
     @property
-    def slices(self) -> tuple[slice, ...]:
-        return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+    def slices(self) -> tuple[slice | EllipsisType, ...]:
+        """The index that selects this box of an array, as a view also where there are no axes."""
+        return (*(slice(a, b) for a, b in zip(self.start, self.stop, strict=True)), ...)
 
     def overlaps(self, other: "Region") -> bool:
         """Whether an index lies in both; a region without axes (a scalar) overlaps every other."""

@@ -36,6 +36,22 @@ def pair_dims(op: Operator, number: int) -> tuple[int, ...]:
     return tuple(sorted(op.reads[number].dims | op.writes[number].dims))
 
 
+def is_one_to_one(access: Access, dims: Sequence[Dim]) -> bool:
+    """Whether no two iterations touch one element, as far as the strides show: each axis a mixed-radix number.
+
+    Sufficient, not necessary: dims that move two axes, or strides that interleave, are left to enumeration.
+    """
+    if sum(len(axis.terms) for axis in access.axes) != len(access.dims):
+        return False
+    for axis in access.axes:
+        reach = 0
+        for dim, stride in reversed(axis.terms):
+            if dims[dim].extent > 1 and abs(stride) <= reach:
+                return False
+            reach += abs(stride) * (dims[dim].extent - 1)
+    return True
+
+
 def _names(graph: Graph) -> Iterator[str]:
     yield from _unique_operators(graph)
     yield from _known_tensors(graph)
@@ -194,7 +210,7 @@ def _written_once(shape: tuple[int, ...], writes: Sequence[tuple[Access, Operato
     counts = [prod(op.dims[d].extent for d in access.dims) for access, op in writes]
     hulls = [access.hull(op.whole) for access, op in writes]
     apart = all(not a.overlaps(b) for i, a in enumerate(hulls) for b in hulls[:i])
-    if apart and all(_one_to_one(access, op.dims) for access, op in writes):
+    if apart and all(is_one_to_one(access, op.dims) for access, op in writes):
         if sum(counts) == prod(shape):
             return None
         return f"{sum(counts):,} of {prod(shape):,} elements are written"
@@ -203,27 +219,12 @@ def _written_once(shape: tuple[int, ...], writes: Sequence[tuple[Access, Operato
         np.add.at(times, _flat_indices(access, op.dims, shape), 1)
     if (times == 1).all():
         return None
-    return f"{np.count_nonzero(times > 1):,} elements are written more than once, {np.count_nonzero(times == 0):,} never"
-
-
-def _one_to_one(access: Access, dims: Sequence[Dim]) -> bool:
-    """Whether no two iterations can touch one element, seen from the strides alone: a mixed-radix number per axis.
-
-    Sufficient, not necessary: dims that move two axes, or strides that interleave, are left to enumeration.
-    """
-    if sum(len(axis.terms) for axis in access.axes) != len(access.dims):
-        return False
-    for axis in access.axes:
-        reach = 0
-        for dim, stride in reversed(axis.terms):
-            if dims[dim].extent > 1 and abs(stride) <= reach:
-                return False
-            reach += abs(stride) * (dims[dim].extent - 1)
-    return True
+    often, never = np.count_nonzero(times > 1), np.count_nonzero(times == 0)
+    return f"{often:,} elements are written more than once, {never:,} never"
 
 
 def _flat_indices(access: Access, dims: Sequence[Dim], shape: tuple[int, ...]) -> np.ndarray:
-    """The row-major number of every element that the access touches, one entry per iteration of the dims that move it."""
+    """The row-major number of every element that the access touches, one per iteration of the dims that move it."""
     moving = sorted(access.dims)
     flat = np.zeros([dims[d].extent for d in moving], np.int64)
     for axis, extent in zip(access.axes, shape, strict=True):
@@ -233,4 +234,3 @@ def _flat_indices(access: Access, dims: Sequence[Dim], shape: tuple[int, ...]) -
             steps = stride * np.arange(dims[dim].extent)
             flat += steps.reshape([-1 if d == dim else 1 for d in moving])
     return flat.ravel()
-

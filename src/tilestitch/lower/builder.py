@@ -123,7 +123,8 @@ class Builder:
             life, writes = self._lives[buffer], mode is not Mode.READ
             for use in life.uses:
                 if (
-                    (writes or use.writes)
+                    use.engine != engine
+                    and (writes or use.writes)
                     and use.instruction > waits.get(use.engine, self._barrier)
                     and use.region.overlaps(region)
                 ):

@@ -22,7 +22,11 @@ class Function:
 def _erf_ufunc():  # noqa: ANN202  (numba's ufunc type has no public name)
     from numba import vectorize  # numba takes most of a second to import, and few networks need it here
 
-    return vectorize(["float32(float32)", "float64(float64)"], cache=True)(math.erf)
+    return vectorize(["float32(float32)", "float64(float64)"], cache=True)(_erf)
+
+
+def _erf(x: float) -> float:
+    return math.erf(x)  # numba compiles functions of Python only
 
 
 def erf(x: np.ndarray) -> np.ndarray:
@@ -72,7 +76,7 @@ def _cast(op: Operator, x: np.ndarray) -> np.ndarray:
 FUNCTIONS: dict[str, Function] = {
     "abs": Function(1, lambda op, x: np.abs(x)),
     "add": Function(1, lambda op, x, y: x + y),
-    "and": Function(1, lambda op, x, y: x & y),
+    "and": Function(1, lambda op, x, y: np.logical_and(x, y)),
     "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
     "cast": Function(1, _cast),
     "ceil": Function(1, lambda op, x: np.ceil(x)),
@@ -103,8 +107,8 @@ FUNCTIONS: dict[str, Function] = {
     "min": Function(1, lambda op, x, y: np.minimum(x, y)),
     "mul": Function(1, lambda op, x, y: x * y),
     "neg": Function(1, lambda op, x: -x),
-    "not": Function(1, lambda op, x: ~x),
-    "or": Function(1, lambda op, x, y: x | y),
+    "not": Function(1, lambda op, x: np.logical_not(x)),
+    "or": Function(1, lambda op, x, y: np.logical_or(x, y)),
     "pow": Function(1, _pow),
     "prelu": Function(2, lambda op, x, slope: np.where(x < 0, slope * x, x)),
     "reciprocal": Function(1, lambda op, x: 1 / x),

@@ -23,7 +23,7 @@ def by_dims(array: np.ndarray, access: Access, box: Region, origin: tuple[int, .
             shape[dim] = box.stop[dim] - box.start[dim]
             strides[dim] += factor * stride
         first.append(slice(index, None))
-    return as_strided(array[tuple(first)], tuple(shape), tuple(strides))
+    return as_strided(array[(*first, ...)], tuple(shape), tuple(strides))  # `...`: a view of a scalar too
 
 
 def padded(array: np.ndarray, region: Region, hull: Region, pad_value: float) -> np.ndarray:

@@ -5,14 +5,18 @@ replaced only where nobody else reads what lies inside it.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 
-from tilestitch.ir.graph import Access, Attribute, Axis, Dim, DimKind, Graph, Operator
+import numpy as np
+
+from tilestitch.ir.graph import Access, Attribute, Axis, DimKind, Graph, Operator
 from tilestitch.passes.fold import drop_unused
 
-_TOLERANCE = 1e-4  # relative; files say 1.4142 for the root of 2
+_TOLERANCE = 1e-4  # relative: files say 1.4142 for the root of 2
+_COMMUTATIVE = frozenset({"add", "mul"})
+_REDUCTIONS = frozenset({"reduce_max", "reduce_mean", "reduce_sum"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product in any order and association, its constants collected: `mul`, and `div` by a constant."""
+    """A product in any order and association with its constants collected: `mul`, and `div` by a constant."""
 
     coefficient: float
     factors: tuple["Pattern", ...]
@@ -55,7 +59,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """The first of several ways to write the same that is there."""
+    """Several ways to write the same."""
 
     ways: tuple["Pattern", ...]
 
@@ -65,33 +69,242 @@ Pattern = Leaf | Number | Parameter | Apply | Product | Either
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to write the operator `kind`, whose operands are the leaves of `pattern` in the order of `operands`.
+    """One way to write the operator `kind`; its operands are leaves of the pattern.
 
-    The first operand has the shape of the result. The other operands, and the axes that reductions inside the pattern
-    combine (`whole` in the new operator), are those of its last axes alone where `normalises`.
+    The first operand has the shape of the result. Axes that are reduced inside the pattern are whole in the operator,
+    and no other axis moves the operands after the first.
     """
 
     kind: str
     pattern: Pattern
-    operands: tuple[str, ...]
+    operands: tuple[str, ...] = ("x",)
     attributes: tuple[tuple[str, Attribute], ...] = ()
 
 
-def _gelu_forms() -> tuple[Form, ...]:
+def _gelu() -> tuple[Form, ...]:
     """x/2 (1 + erf(x / sqrt 2)), and its approximation x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
-    x = Leaf("x")
-    erf = Apply("erf", (Product(math.sqrt(0.5), (x,)),))
-    cube = Either((Apply("pow", (x, Number(3.0))), Product(1.0, (x, x, x))))
-    root = math.sqrt(2 / math.pi)
+    x, root = Leaf("x"), math.sqrt(2 / math.pi)
+    cube = Either((Product(0.044715, (Apply("pow", (x, Number(3.0))),)), Product(0.044715, (x, x, x))))
+    square = Either((Product(0.044715, (Apply("pow", (x, Number(2.0))),)), Product(0.044715, (x, x))))
     inner = Either(
         (
-            Product(root, (Apply("add", (x, Product(0.044715, (cube,)))),)),
-            Product(root, (Apply("add", (x, Product(0.044715, (x, x, x)))),)),
-            Product(root, (x, Apply("add", (Number(1.0), Product(0.044715, (x, x)))))),
+            Product(root, (Apply("add", (x, cube)),)),
+            Product(root, (x, Apply("add", (Number(1.0), square)))),
         )
     )
-    tanh = Apply("tanh", (inner,))
+    curves = {"none": Apply("erf", (Product(math.sqrt(0.5), (x,)),)), "tanh": Apply("tanh", (inner,))}
     return tuple(
-        Form("gelu", Product(0.5, (x, Apply("add", (sigmoid, Number(1.0))))), ("x",), (("approximate", name),))
-        for name, sigmoid in (("none", erf), ("tanh", tanh))
+        Form("gelu", Product(0.5, (x, Apply("add", (Number(1.0), curve)))), attributes=(("approximate", name),))
+        for name, curve in curves.items()
     )
+
+
+def _hard_swish() -> tuple[Form, ...]:
+    """x/6 min(max(x + 3, 0), 6), or x times a hard sigmoid of slope 1/6."""
+    x = Leaf("x")
+    clipped = Apply("clip", (Apply("add", (x, Number(3.0))),), (("min", 0.0), ("max", 6.0)))
+    sigmoid = Apply("hard_sigmoid", (x,), (("alpha", 1 / 6), ("beta", 0.5)))
+    return tuple(Form("hard_swish", pattern) for pattern in (Product(1 / 6, (x, clipped)), Product(1.0, (x, sigmoid))))
+
+
+def _softmax() -> tuple[Form, ...]:
+    """exp(x - max x) / sum exp(x - max x); without the maximum it overflows where ours does not, so that stays."""
+    x = Leaf("x")
+    exponential = Apply("exp", (Apply("sub", (x, Apply("reduce_max", (x,)))),))
+    return (Form("softmax", Apply("div", (exponential, Apply("reduce_sum", (exponential,))))),)
+
+
+def _layer_norm() -> tuple[Form, ...]:
+    """(x - mean x) / sqrt(mean (x - mean x)^2 + epsilon), times a scale, plus a bias; the longest form first."""
+    x = Leaf("x")
+    centred = Apply("sub", (x, Apply("reduce_mean", (x,))))
+    squared = Either((Apply("pow", (centred, Number(2.0))), Apply("mul", (centred, centred))))
+    variance = Apply("add", (Apply("reduce_mean", (squared,)), Parameter("epsilon")))
+    deviation = Either((Apply("sqrt", (variance,)), Apply("pow", (variance, Number(0.5)))))
+    inverse = Either(
+        (
+            Apply("reciprocal", (deviation,)),
+            Apply("div", (Number(1.0), deviation)),
+            Apply("pow", (variance, Number(-0.5))),
+        )
+    )
+    normal = Either((Apply("div", (centred, deviation)), Apply("mul", (centred, inverse))))
+    scaled = Apply("mul", (normal, Leaf("scale")))
+    return (
+        Form("layer_norm", Apply("add", (scaled, Leaf("bias"))), ("x", "scale", "bias")),
+        Form("layer_norm", scaled, ("x", "scale")),
+        Form("layer_norm", normal),
+    )
+
+
+FORMS: tuple[Form, ...] = (*_gelu(), *_hard_swish(), *_softmax(), *_layer_norm())
+
+
+def recognise(graph: Graph) -> Graph:
+    """Replace every form by its operator, named after the last operator of the form."""
+    replaced: dict[str, Operator | None] = {}
+    for op in reversed(graph.operators):  # from the end, so that the longest form wins
+        if op.name in replaced or len(op.writes) != 1:
+            continue
+        for form in FORMS:
+            match = next(_complete_matches(form, op, graph, replaced), None)
+            if match is not None:
+                new, interior = match
+                replaced.update(dict.fromkeys(interior))
+                replaced[op.name] = new
+                break
+    kept = (replaced.get(op.name, op) for op in graph.operators)
+    return drop_unused(replace(graph, operators=tuple(op for op in kept if op is not None)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What a part of a pattern has been found to be."""
+
+    leaves: dict[str, str]  # name in the pattern -> tensor
+    parameters: dict[str, float]
+    operators: tuple[str, ...]
+    whole: frozenset[int] | None  # axes, counted from the last as -1, of all reductions so far
+
+    def bound(self, leaf: str, tensor: str) -> "_Match | None":
+        known = self.leaves.get(leaf)
+        if known is None:
+            return replace(self, leaves={**self.leaves, leaf: tensor})
+        return self if known == tensor else None
+
+    def using(self, op: Operator) -> "_Match | None":
+        """With an operator more; all reductions of a form run over the same axes."""
+        found = self if op.name in self.operators else replace(self, operators=(*self.operators, op.name))
+        if op.kind not in _REDUCTIONS:
+            return found
+        axes = frozenset(d - len(op.dims) for d, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
+        return replace(found, whole=axes) if self.whole in (None, axes) else None
+
+
+def _complete_matches(
+    form: Form, root: Operator, graph: Graph, taken: dict[str, Operator | None]
+) -> Iterator[tuple[Operator, tuple[str, ...]]]:
+    """The operators that may stand for `root`, each with all operators of its match."""
+    tensor = root.writes[0].tensor
+    for match in _matches(form.pattern, tensor, _Match({}, {}, (), None), graph):
+        if match.operators and not any(name in taken for name in match.operators) and _is_closed(match, root, graph):
+            operator = _operator(form, match, root, graph)
+            if operator is not None:
+                yield operator, match.operators
+
+
+def _is_closed(match: _Match, root: Operator, graph: Graph) -> bool:
+    """Whether nobody outside the match reads what lies inside it."""
+    inside = [name for op in match.operators if op != root.name for name in graph.by_name[op].outputs]
+    return not any(
+        name in graph.outputs or any(reader.name not in match.operators for reader in graph.consumers.get(name, ()))
+        for name in inside
+    )
+
+
+def _operator(form: Form, match: _Match, root: Operator, graph: Graph) -> Operator | None:
+    """The operator of the form in place of `root`, or None where the shapes are not those of the form."""
+    first, *others = (graph.tensors[match.leaves[name]] for name in form.operands)
+    shape = graph.tensors[root.writes[0].tensor].shape
+    whole = {axis + len(shape) for axis in match.whole or ()}
+    reads = tuple(_broadcast(tensor.name, tensor.shape, shape) for tensor in (first, *others))
+    if first.shape != shape or any(not read.dims <= whole for read in reads[1:]):
+        return None
+    dims = tuple(replace(dim, kind=DimKind.WHOLE) if d in whole else dim for d, dim in enumerate(root.dims))
+    parameters = tuple((name, float(str(np.float32(value)))) for name, value in match.parameters.items())
+    return Operator(root.name, form.kind, dims, reads, root.writes, form.attributes + parameters)
+
+
+def _broadcast(tensor: str, shape: tuple[int, ...], full: tuple[int, ...]) -> Access:
+    """Axes match those of `full` from the last; an axis of extent 1 does not stretch."""
+    first = len(full) - len(shape)
+    moving = (Axis(((first + i, 1),)) if size == full[first + i] else Axis(()) for i, size in enumerate(shape))
+    return Access(tensor, tuple(moving))
+
+
+def _matches(pattern: Pattern, tensor: str, match: _Match, graph: Graph) -> Iterator[_Match]:
+    """Every way in which `tensor` is an instance of `pattern`, in addition to what `match` says."""
+    match pattern:
+        case Leaf(name):
+            found = match.bound(name, tensor)
+            if found is not None:
+                yield found
+        case Number(value):
+            if _is_about(_scalar(tensor, graph), value):
+                yield match
+        case Parameter(name):
+            value = _scalar(tensor, graph)
+            if value is not None and match.parameters.get(name, value) == value:
+                yield replace(match, parameters={**match.parameters, name: value})
+        case Apply(kind, operands, attributes):
+            op = _producer(tensor, graph)
+            if op is None or op.kind != kind or len(op.reads) != len(operands):
+                return
+            alike = all(_is_about(op.attribute(name, math.nan), value) for name, value in attributes)
+            found = match.using(op) if alike else None
+            if found is None:
+                return
+            tensors = tuple(read.tensor for read in op.reads)
+            for order in permutations(tensors) if kind in _COMMUTATIVE else (tensors,):
+                yield from _all_match(operands, order, found, graph)
+        case Product(coefficient, factors):
+            number, tensors, operators = _factors(tensor, graph, root=True)
+            if not operators or len(tensors) != len(factors) or not _is_about(number, coefficient):
+                return
+            found = replace(match, operators=tuple(dict.fromkeys((*match.operators, *operators))))
+            for order in permutations(tensors):
+                yield from _all_match(factors, order, found, graph)
+        case Either(ways):
+            for way in ways:
+                yield from _matches(way, tensor, match, graph)
+
+
+def _all_match(patterns: Sequence[Pattern], tensors: Sequence[str], match: _Match, graph: Graph) -> Iterator[_Match]:
+    if not patterns:
+        yield match
+        return
+    for found in _matches(patterns[0], tensors[0], match, graph):
+        yield from _all_match(patterns[1:], tensors[1:], found, graph)
+
+
+def _factors(tensor: str, graph: Graph, *, root: bool = False) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
+    """Coefficient, factors and operators of the product that `tensor` is; a product that others read is a factor."""
+    number = _scalar(tensor, graph)
+    if number is not None:
+        return number, (), ()
+    op = _producer(tensor, graph)
+    alone = root or (len(graph.consumers.get(tensor, ())) == 1 and tensor not in graph.outputs)
+    if op is None or not alone or op.kind not in ("mul", "div"):
+        return 1.0, (tensor,), ()
+    first, second = (read.tensor for read in op.reads)
+    a, left, inside_left = _factors(first, graph)
+    if op.kind == "div":
+        divisor = _scalar(second, graph)
+        return (a / divisor, left, (op.name, *inside_left)) if divisor else (1.0, (tensor,), ())
+    b, right, inside_right = _factors(second, graph)
+    return a * b, left + right, (op.name, *inside_left, *inside_right)
+
+
+def _producer(tensor: str, graph: Graph) -> Operator | None:
+    """The one operator that writes `tensor`, if its accesses are those of numpy's broadcasting."""
+    producers = graph.producers.get(tensor, ())
+    if len(producers) != 1 or len(producers[0].writes) != 1:
+        return None
+    op = producers[0]
+    for access in (*op.reads, *op.writes):
+        shape = graph.tensors[access.tensor].shape
+        first = len(op.dims) - len(shape)
+        for number, (axis, extent) in enumerate(zip(access.axes, shape, strict=True)):
+            if axis != Axis(((first + number, 1),)) and not (axis == Axis(()) and extent == 1):
+                return None
+    return op
+
+
+def _scalar(tensor: str, graph: Graph) -> float | None:
+    """The value of a constant of one element."""
+    value = graph.constants.get(tensor)
+    return float(value.reshape(())) if value is not None and value.size == 1 else None
+
+
+def _is_about(found: object, value: float) -> bool:
+    return isinstance(found, int | float) and math.isclose(found, value, rel_tol=_TOLERANCE)

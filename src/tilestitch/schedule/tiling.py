@@ -1,13 +1,20 @@
 """Choose how one kernel is cut: splits over cores, tiles, loop order, parts of the reduction, what stays in GB."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import prod
+from dataclasses import dataclass
 
-from tilestitch.cost.kernel import Estimate, KernelShape, estimate, kernel_shape, operand_region, part_box
+from tilestitch.cost.kernel import (
+    Estimate,
+    KernelShape,
+    TileFigures,
+    estimate,
+    kernel_shape,
+    measure,
+    operand_region,
+    part_box,
+)
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
-from tilestitch.hardware.units import matrix_rate
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
@@ -16,30 +23,45 @@ from tilestitch.ops.work import operand_dtype, tile_cycles
 from tilestitch.units import ceil_div
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
+SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
+TOLERANCE = 1.02  # of the least estimate: within this, fewer tiles win
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One tiling with its estimate; `tiles` is the number of tiles of a core, parts included."""
+
+    tiling: Tiling
+    estimate: Estimate
+    tiles: int
 
 
 def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machine: Accelerator) -> Kernel:
-    """The tiling of least estimated cycles among splits over any parallel dims and tiles by repeated halving.
+    """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
-    Ties go to the candidate found first. Raises `DoesNotFit` with the best inequality where nothing fits.
+    Among the candidates within `TOLERANCE` of the least, the one with the fewest tiles: the estimate is no finer than
+    that, and fewer tiles are fewer instructions. Ties go to the candidate found first. Raises `DoesNotFit` with the
+    inequality of the smallest tile where nothing fits.
     """
     core = machine.cores[0]
     shape = kernel_shape(graph, operators, machine, core)
-    best: tuple[Estimate, Tiling] | None = None
+    found: list[_Candidate] = []
     misfit = ""
     for splits in _splits(shape, machine, core):
-        for tiling, found in _tilings(shape, machine, core, splits):
-            if found.misfit is not None:
-                misfit = found.misfit
-            elif best is None or found.cycles < best[0].cycles:
-                best = found, tiling
-    if best is None:
+        for candidate in _candidates(shape, machine, core, splits):
+            if candidate.estimate.misfit is not None:
+                misfit = candidate.estimate.misfit
+            else:
+                found.append(candidate)
+    if not found:
         raise DoesNotFit(
             f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}. "
             f"Try: a machine with more of that memory; strategy layerwise; a smaller batch."
         )
+    limit = TOLERANCE * min(candidate.estimate.cycles for candidate in found)
+    best = min((c for c in found if c.estimate.cycles <= limit), key=lambda c: (c.tiles, c.estimate.cycles))
     anchor = shape.anchor.name if shape.anchor is not None else None
-    return Kernel(name, tuple(op.name for op in operators), anchor, best[1], best[0].cycles)
+    return Kernel(name, tuple(op.name for op in operators), anchor, best.tiling, best.estimate.cycles)
 
 
 def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[int, ...]]:
@@ -77,10 +99,13 @@ def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[
     return [splits for _, _, splits in timed[:SPLITS_KEPT]]
 
 
-def _tilings(
+def _candidates(
     shape: KernelShape, machine: Accelerator, core: Core, splits: tuple[int, ...]
-) -> Iterator[tuple[Tiling, Estimate]]:
-    """Tilings under one core split: for each cut of the second operand's dims, the largest tiles that fit."""
+) -> Iterator[_Candidate]:
+    """Tilings under one core split: for each cut of the second operand's dims, the largest tiles that fit.
+
+    Where nothing fits, the last one tried, with its misfit.
+    """
     sink = shape.sink
     steps = steps_of(shape.graph, shape.operators)
     piece = tuple(
@@ -88,35 +113,37 @@ def _tilings(
         for dim, step, s in zip(sink.dims, steps, splits, strict=True)
     )
     parallel = [d for d, dim in enumerate(sink.dims) if dim.kind is DimKind.PARALLEL]
+    whole = tuple(d for d in range(len(piece)) if d not in parallel)
     second = next((o.tensor for o in shape.operands if o.level is Level.WEIGHTS), None)
-    second_dims = [d for d in parallel if second is not None and d in shape.movers[second]]
-    other_dims = [d for d in parallel if d not in second_dims]
-    last: tuple[Tiling, Estimate] | None = None
-    yielded = False
+    second_dims = tuple(d for d in parallel if second is not None and d in shape.movers[second])
+    other_dims = tuple(d for d in parallel if d not in second_dims)
+    orders = [(*second_dims, *other_dims, *whole)]
+    if second_dims and other_dims:
+        orders.append((*other_dims, *second_dims, *whole))
+    last: _Candidate | None = None
+    any_fits = False
     for second_cut in _halvings(piece, second_dims, steps):
-        fitting = 0
+        sizes_that_fit = 0
         for tile in _halvings(second_cut, other_dims, steps):
             reduction = _reduction(shape, machine, core, tile)
-            for order in ((*second_dims, *other_dims), (*other_dims, *second_dims)):
-                whole = tuple(d for d in range(len(piece)) if d not in parallel)
-                tiling = Tiling(splits, tile, steps, (*order, *whole), reduction, ())
-                for choice, found in _residencies(shape, machine, core, tiling):
+            figures = measure(shape, machine, core, splits, tile, steps, reduction)
+            fits = False
+            for order in orders:
+                for resident, found in _residencies(figures, machine, order):
+                    tiling = Tiling(splits, tile, steps, order, reduction, resident)
+                    last = _Candidate(tiling, found, figures.tiles * figures.parts)
                     if found.misfit is None:
-                        yielded = True
-                        yield choice, found
-                    last = choice, found
-                if not second_dims or not other_dims:
-                    break
-            assert last is not None
-            if last[1].misfit is None or yielded:
-                fitting += 1
-            if fitting > 3:
+                        fits = True
+                        yield last
+            any_fits = any_fits or fits
+            sizes_that_fit += fits
+            if sizes_that_fit == SIZES_KEPT:
                 break
-    if not yielded and last is not None:
+    if not any_fits and last is not None:
         yield last
 
 
-def _halvings(tile: tuple[int, ...], dims: list[int], steps: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _halvings(tile: tuple[int, ...], dims: tuple[int, ...], steps: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """`tile`, then with its extents along `dims` halved one after another, the outermost dim first, down to steps."""
     current = list(tile)
     yield tuple(current)
@@ -157,19 +184,19 @@ def _reduction(shape: KernelShape, machine: Accelerator, core: Core, tile: tuple
 
 
 def _residencies(
-    shape: KernelShape, machine: Accelerator, core: Core, tiling: Tiling
-) -> Iterator[tuple[Tiling, Estimate]]:
-    """The tiling with nothing kept in GB, then with each operand kept that saves traffic, one added at a time."""
-    found = estimate(shape, machine, core, tiling)
-    yield tiling, found
-    if machine.memory(Level.GB) is None:
+    figures: TileFigures, machine: Accelerator, order: tuple[int, ...]
+) -> Iterator[tuple[tuple[str, ...], Estimate]]:
+    """Nothing kept in GB, then each operand kept that saves traffic, one added after another."""
+    resident: tuple[str, ...] = ()
+    found = estimate(figures, machine, order, frozenset())
+    yield resident, found
+    if machine.memory(Level.GB) is None or figures.misfit is not None:
         return
-    for tensor in dict.fromkeys(o.tensor for o in shape.operands):
-        more = replace(tiling, resident=(*tiling.resident, tensor))
-        candidate = estimate(shape, machine, core, more)
+    for tensor in dict.fromkeys(o.tensor for o in figures.operands):
+        candidate = estimate(figures, machine, order, frozenset((*resident, tensor)))
         if candidate.misfit is None and (found.misfit is not None or candidate.ddr_bytes < found.ddr_bytes):
-            tiling, found = more, candidate
-            yield tiling, found
+            resident, found = (*resident, tensor), candidate
+            yield resident, found
 
 
 def kernel_signature(graph: Graph, operators: tuple[Operator, ...]) -> tuple:

@@ -78,7 +78,7 @@ def simulate(program: Program) -> Trace:
         )
     )
     resource_bytes = _resource_bytes(moves, size_bytes, run_bytes, path, path_offsets, path_resource, burst_bytes)
-    # While something is left, an engine or a resource works, or an instruction rounds up.
+    # Until the end, an engine or a resource is always at work, or an instruction rounds up to its next cycle.
     bound = float(cycles.sum(dtype=float) + len(program)) * ticks_per_cycle
     bound += float((resource_bytes.astype(float) * ticks_per_byte).sum())
     if bound > MAX_TICKS:
@@ -125,6 +125,16 @@ def _check(program: Program) -> None:
         wrong = np.flatnonzero((column < low) | (column >= stop))
         if len(wrong):
             raise InvalidIR(f"program: {name}[{wrong[0]}]: expected {low} to {stop - 1}, found {column[wrong[0]]}")
+    offsets = program.wait_offsets
+    if (
+        len(offsets) != len(program) + 1
+        or offsets[0] != 0
+        or offsets[-1] != len(program.waits)
+        or (offsets[1:] < offsets[:-1]).any()
+    ):
+        raise InvalidIR(
+            f"program: wait_offsets: expected {len(program) + 1:,} that rise from 0 to {len(program.waits):,}"
+        )
     if any(len(path) == 0 for path in program.paths):
         raise InvalidIR("program: a path must list a resource; a copy that passes none has path -1")
     for resource in program.resources:

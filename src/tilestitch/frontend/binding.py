@@ -1,0 +1,106 @@
+"""Shapes of a network's inputs: symbolic dims get their sizes from the batch and from named dims."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from tilestitch.dtypes import STORAGE
+from tilestitch.errors import InputError
+from tilestitch.frontend.accesses import Shape
+from tilestitch.frontend.network import known_types
+
+
+def bind_shapes(
+    where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int | None, dims: Mapping[str, int]
+) -> dict[str, Shape]:
+    """The shape of every input.
+
+    A symbolic dim 0 is the batch. Other symbolic dims are found in `dims` by name; one without a name is called
+    `<input>.<axis>`. `dims` may bind a dim 0 as well, if the batch does not bind it to something else.
+    """
+    for name, size in (*(() if batch is None else (("batch", batch),)), *dims.items()):
+        if size < 1:
+            raise InputError(f"{where}: {name}: expected at least 1, found {size}.")
+    symbols = {value.name: _symbols(where, value) for value in inputs}
+    known = {symbol for axes in symbols.values() for symbol in axes if isinstance(symbol, str)}
+    for name in dims:
+        if name not in known:
+            found = ", ".join(sorted(known)) or "none"
+            raise InputError(f"{where}: no input has a dim named '{name}'; symbolic dims: {found}.")
+    sizes = dict(dims)
+    batched = False
+    for name, axes in symbols.items():
+        if batch is None or not axes or not isinstance(axes[0], str):
+            continue
+        if sizes.setdefault(axes[0], batch) != batch:
+            raise InputError(
+                f"{where}: input '{name}': dim 0, '{axes[0]}', is bound to {sizes[axes[0]]} by name and to {batch} as "
+                "the batch; give one of them."
+            )
+        batched = True
+    if batch is not None and not batched:
+        _expect_static_batch(where, symbols, batch)
+    return {name: _sized(where, name, axes, sizes) for name, axes in symbols.items()}
+
+
+def element_type(where: str, value: onnx.ValueInfoProto) -> np.dtype:
+    """The element type of an input, which must be one that has a place in memory."""
+    number = value.type.tensor_type.elem_type
+    try:
+        found = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    except KeyError:
+        found = None
+    if found is None or found not in STORAGE:
+        raise InputError(
+            f"{where}: input '{value.name}' has elements of type {TensorProto.DataType.Name(number)}; "
+            f"supported: {known_types()}."
+        )
+    return found
+
+
+def _symbols(where: str, value: onnx.ValueInfoProto) -> tuple[int | str, ...]:
+    """Per axis its size, or the name of its symbolic dim."""
+    if not value.type.HasField("tensor_type"):
+        raise InputError(f"{where}: input '{value.name}' is not a tensor; export with tensors for inputs.")
+    if not value.type.tensor_type.HasField("shape"):
+        raise InputError(f"{where}: input '{value.name}' has no shape; export with the shapes of inputs.")
+    axes: list[int | str] = []
+    for number, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not dim.HasField("dim_value"):
+            axes.append(dim.dim_param or f"{value.name}.{number}")
+        elif dim.dim_value < 1:
+            raise InputError(
+                f"{where}: input '{value.name}': dim {number} has size {dim.dim_value}; expected at least 1."
+            )
+        else:
+            axes.append(dim.dim_value)
+    return tuple(axes)
+
+
+def _expect_static_batch(where: str, symbols: Mapping[str, tuple[int | str, ...]], batch: int) -> None:
+    """Refuse a batch that none of the inputs, all of static size along axis 0, has."""
+    found = {name: axes[0] for name, axes in symbols.items() if axes}
+    if batch in found.values():
+        return
+    if not found:
+        raise InputError(f"{where}: no input has a dim 0, so there is no batch to be {batch}; leave it out.")
+    name, size = next(iter(found.items()))
+    raise InputError(
+        f"{where}: input '{name}' has a static batch of {size}, and {batch} is asked for; ask for {size}, or export "
+        "the network with a symbolic batch."
+    )
+
+
+def _sized(where: str, name: str, axes: tuple[int | str, ...], sizes: Mapping[str, int]) -> Shape:
+    shape = []
+    for number, symbol in enumerate(axes):
+        if isinstance(symbol, int):
+            shape.append(symbol)
+        elif symbol in sizes:
+            shape.append(sizes[symbol])
+        else:
+            way_out = f"--dim {symbol}=SIZE" + (" or --batch SIZE" if number == 0 else "")
+            raise InputError(f"{where}: input '{name}': dim {number}, '{symbol}', has no size; give it: {way_out}.")
+    return tuple(shape)

@@ -1,0 +1,110 @@
+"""An ONNX model as a `Graph`: names, shapes and constants resolved, one loop nest per operator."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+
+from tilestitch.errors import InputError
+from tilestitch.frontend.binding import bind_shapes, element_type
+from tilestitch.frontend.folding import RANDOM, evaluate
+from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.loading import load_model, tensors_of
+from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.structure import check_node, check_structure, needed_outputs, node_names, opset_of
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ops import is_view
+
+
+def read_onnx(source: Path | onnx.ModelProto, *, batch: int | None = None, dims: Mapping[str, int] = {}) -> Graph:
+    """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
+
+    What depends on nothing but constants is evaluated, and what no output depends on is left out. Tensors keep their
+    ONNX names, and their axes lie in memory in natural order. Raises `InputError` for whatever is not understood.
+    """
+    if isinstance(source, onnx.ModelProto):
+        model, where = source, f"network '{source.graph.name}'"
+    else:
+        model, where = load_model(source), str(source)
+    if not model.HasField("graph"):
+        raise InputError(f"{where}: is not an ONNX model; it holds no graph.")
+    opset = opset_of(where, model)
+    graph = model.graph
+    check_structure(where, graph)
+    if isinstance(source, onnx.ModelProto):
+        _refuse_external_data(where, graph)
+
+    names = node_names(graph)
+    weights = {tensor.name for tensor in graph.initializer}
+    taken = {value.name for value in graph.input} | weights | {name for node in graph.node for name in node.output}
+    network = Network(where, taken.union(names))
+    for tensor in graph.initializer:
+        network.add_weight(tensor.name, tensor)
+    inputs = [value for value in graph.input if value.name not in weights]
+    shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
+    for value in inputs:
+        network.add_input(value.name, shapes[value.name], element_type(where, value))
+    for proto, name, outputs in zip(graph.node, names, needed_outputs(graph), strict=True):
+        if any(outputs):
+            _read_node(f"{where}: node '{name}' ({proto.op_type})", proto, name, outputs, network, opset)
+
+    outputs = tuple(value.name for value in graph.output)
+    for name in outputs:
+        network.keep_output(name)
+    title = graph.name or (source.stem if isinstance(source, Path) else "network")
+    return _finished(title, network, tuple(value.name for value in inputs), outputs)
+
+
+def _read_node(
+    where: str, proto: onnx.NodeProto, name: str, outputs: tuple[str, ...], network: Network, opset: int
+) -> None:
+    """Evaluate a node of constants, or append its operators."""
+    check_node(where, proto, opset)
+    attributes = {attribute.name: attribute for attribute in proto.attribute}
+    node = Node(where, name, proto.op_type, opset, tuple(proto.input), outputs, attributes)
+    if proto.op_type in ALWAYS_KNOWN:
+        ALWAYS_KNOWN[proto.op_type](node, network)
+    elif proto.op_type not in RANDOM and all(network.is_known(operand) for operand in proto.input if operand):
+        values = [network.value(operand) if operand else None for operand in proto.input]
+        for output, value in zip(outputs, evaluate(node, proto, values), strict=True):
+            if output:
+                network.add_constant(output, value)
+        return
+    elif proto.op_type in HANDLERS:
+        HANDLERS[proto.op_type](node, network)
+    else:
+        raise node.fault(
+            f"operator {proto.op_type} of the standard domain has no rule yet; export the network without it."
+        )
+    node.expect_nothing_left()
+
+
+def _finished(name: str, network: Network, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Graph:
+    """The graph without operators that no output depends on: some had only their shapes read."""
+    needed = set(outputs)
+    operators: list[Operator] = []
+    for op in reversed(network.operators):
+        if needed.isdisjoint(op.outputs):
+            continue
+        if is_view(op):
+            op = _without_unread_parts(op, needed)
+        operators.append(op)
+        needed.update(op.inputs)
+    tensors = {key: tensor for key, tensor in network.tensors.items() if key in needed or key in inputs}
+    constants = {key: value for key in tensors if (value := network.value(key)) is not None}
+    return Graph(name, tensors, tuple(reversed(operators)), inputs, outputs, constants)
+
+
+def _without_unread_parts(op: Operator, needed: set[str]) -> Operator:
+    """A view without the moves into tensors that nobody reads."""
+    moves = [(read, write) for read, write in zip(op.reads, op.writes, strict=True) if write.tensor in needed]
+    reads, writes = zip(*moves, strict=True)
+    return Operator(op.name, op.kind, op.dims, reads, writes, op.attributes)
+
+
+def _refuse_external_data(where: str, graph: onnx.GraphProto) -> None:
+    for tensor in tensors_of(graph):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise InputError(
+                f"{where}: tensor '{tensor.name}' is kept in another file; give the path of the model's file instead."
+            )

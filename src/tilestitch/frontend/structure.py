@@ -1,0 +1,126 @@
+"""What must hold of an ONNX graph before its nodes are read, and which of them matter."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import onnx
+from onnx import checker, defs
+
+from tilestitch.errors import InputError
+
+OLDEST_OPSET, NEWEST_OPSET = 7, 26  # numpy's broadcasting came with 7; onnxruntime, the reference, ends at 26
+_STANDARD = ("", "ai.onnx")
+
+
+def opset_of(where: str, model: onnx.ModelProto) -> int:
+    """The version of the standard operators that the model uses."""
+    found = [opset.version for opset in model.opset_import if opset.domain in _STANDARD]
+    known = f"expected {OLDEST_OPSET} to {NEWEST_OPSET}"
+    if not found:
+        raise InputError(f"{where}: the model imports no version of the standard operators; {known}.")
+    if not OLDEST_OPSET <= found[0] <= NEWEST_OPSET:
+        raise InputError(f"{where}: opset {found[0]} is not supported; {known}: export or convert it.")
+    return found[0]
+
+
+def check_structure(where: str, graph: onnx.GraphProto) -> None:
+    """Refuse a graph in which a tensor is written twice, or read before it is written."""
+    if graph.sparse_initializer:
+        name = graph.sparse_initializer[0].values.name
+        raise InputError(f"{where}: weight '{name}' is sparse; expected dense weights.")
+    if not graph.output:
+        raise InputError(f"{where}: the network has no outputs, so there is nothing to compute.")
+    weights = [tensor.name for tensor in graph.initializer]
+    inputs = [value.name for value in graph.input]
+    outputs = [value.name for value in graph.output]
+    written = [name for node in graph.node for name in node.output if name]
+    # a file of the first format lists its weights among its inputs
+    defined = [*inputs, *(name for name in weights if name not in set(inputs)), *written]
+    _refuse_twice(where, weights, "weights are")
+    _refuse_twice(where, defined, "inputs, weights or node outputs are")
+    _refuse_twice(where, outputs, "outputs are")
+    producers = {name: number for number, node in enumerate(graph.node) for name in node.output if name}
+    ready = {*inputs, *weights}
+    names = node_names(graph)
+    for number, node in enumerate(graph.node):
+        for name in filter(None, node.input):
+            if name not in ready:
+                raise InputError(f"{where}: {_undefined(graph, names, producers, number, name)}")
+        ready.update(node.output)
+    for name in outputs:
+        if name not in ready:
+            raise InputError(f"{where}: output '{name}' is written by no node; expected a node, input or weight.")
+
+
+def node_names(graph: onnx.GraphProto) -> list[str]:
+    """A name per node: its own where no other node has it, or else `<operator>_<number among its kind>`."""
+    counts = Counter(node.name for node in graph.node)
+    taken = {name for name, count in counts.items() if count == 1}
+    seen: Counter[str] = Counter()
+    names = []
+    for node in graph.node:
+        name = f"{node.op_type}_{seen[node.op_type]}"
+        seen[node.op_type] += 1
+        if node.name and counts[node.name] == 1:
+            name = node.name
+        else:
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def needed_outputs(graph: onnx.GraphProto) -> list[tuple[str, ...]]:
+    """Per node its outputs, "" for those that no output of the network depends on."""
+    needed = {value.name for value in graph.output}
+    found = []
+    for node in reversed(graph.node):
+        outputs = tuple(name if name in needed else "" for name in node.output)
+        if any(outputs):
+            needed.update(node.input)
+        found.append(outputs)
+    return found[::-1]
+
+
+def check_node(where: str, node: onnx.NodeProto, opset: int) -> None:
+    """Refuse a node that is not one of a standard operator, as ONNX defines it at this opset."""
+    if node.domain not in _STANDARD:
+        raise InputError(f"{where}: its domain '{node.domain}' is unknown; only standard ONNX operators are known.")
+    if not defs.has(node.op_type, opset, ""):
+        raise InputError(f"{where}: the standard domain has no operator {node.op_type} at opset {opset}.")
+    for attribute in node.attribute:
+        if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+            raise InputError(f"{where}: control flow is not supported; export the network without sub-graphs.")
+    context = checker.C.CheckerContext()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = {"": opset}
+    try:
+        checker.check_node(node, context)
+    except checker.ValidationError as error:
+        raise InputError(f"{where}: {str(error).strip().splitlines()[0]}") from error
+
+
+def _refuse_twice(where: str, names: Sequence[str], what: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"{where}: {count} {what} named '{name}'; every tensor needs a name of its own.")
+
+
+def _undefined(
+    graph: onnx.GraphProto, names: Sequence[str], producers: Mapping[str, int], reader: int, tensor: str
+) -> str:
+    """Why a node cannot read a tensor: nothing writes it, a later node does, or they wait for each other."""
+    found = f"node '{names[reader]}' ({graph.node[reader].op_type}) reads '{tensor}'"
+    if tensor not in producers:
+        return f"{found}, which no node writes; expected a node, input or weight."
+    before = {reader}  # nodes from which the reader can be reached, and that it waits for
+    waiting = [producers[tensor]]
+    while waiting:
+        number = waiting.pop()
+        if number == reader:
+            return f"{found}, which depends on that node's own result; a network has no cycles."
+        if number not in before:
+            before.add(number)
+            waiting += [producers[name] for name in graph.node[number].input if name in producers]
+    return f"{found} before node '{names[producers[tensor]]}' writes it; sort the nodes in the order in which they run."

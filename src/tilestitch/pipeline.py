@@ -1,0 +1,292 @@
+"""The whole compiler on one screen: every arrow from a network and a machine to a report."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import prod
+
+import onnx
+
+from tilestitch.cost.bounds import bounds
+from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.program import Program
+from tilestitch.ir.report import Report
+from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.trace import Trace
+from tilestitch.ir.verify import verify_graph
+from tilestitch.lower.program import lower
+from tilestitch.partition.fuse_ops import fuse_ops
+from tilestitch.partition.layerwise import layerwise
+from tilestitch.passes import simplify
+from tilestitch.passes.layouts import assign_layouts
+from tilestitch.passes.views import resolve_views
+from tilestitch.report.summarise import summarise
+from tilestitch.schedule.plan import plan
+from tilestitch.sim.chip.check import Reference, check
+from tilestitch.sim.chip.energy import energy
+from tilestitch.sim.chip.timing import simulate
+from tilestitch.units import ceil_div
+from tilestitch.zoo import sample_inputs
+
+
+class Stage(StrEnum):
+    """Where a compilation can be stopped; each names the value that it ends with."""
+
+    LOAD = "load"
+    SIMPLIFY = "simplify"
+    PARTITION = "partition"
+    SCHEDULE = "schedule"
+    LOWER = "lower"
+    SIMULATE = "simulate"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to decide; all strategies share kernels, lowering and simulator."""
+
+    name: str
+    description: str
+    partition: Callable[[Graph], tuple[SubGraph, ...]]
+
+
+STRATEGIES = (
+    Strategy("layerwise", "every operator alone, through DDR", layerwise),
+    Strategy("tvm", "TVM's FuseOps groups, through DDR", fuse_ops),
+)
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may choose besides network, machine and strategy."""
+
+    batch: int = 1  # samples of the whole machine
+    batch_per_cluster: int | str = "rule"  # samples of one cluster's iteration: a number, "rule" or "auto"
+    batches: int = 1  # back to back, for sustained throughput
+    dims: Mapping[str, int] = field(default_factory=dict)
+    fold_bn: bool = True
+    verify: bool = False
+    stop_after: Stage = Stage.SIMULATE
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The values after every stage that was reached; those after it are None."""
+
+    machine: Accelerator
+    loaded: Graph
+    simplified: Graph | None = None
+    groups: tuple[SubGraph, ...] | None = None
+    schedule: Schedule | None = None
+    program: Program | None = None
+    trace: Trace | None = None
+    report: Report | None = None
+
+
+def _quiet(step: str, done: int, total: int) -> None:
+    """No progress shown."""
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy of that name, or an `InputError` that lists them."""
+    for strategy in STRATEGIES:
+        if strategy.name == name:
+            return strategy
+    known = ", ".join(strategy.name for strategy in STRATEGIES)
+    raise InputError(f"strategy {name!r} is not known; the strategies are: {known}")
+
+
+def compile_network(
+    model: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    strategy: Strategy,
+    options: Options,
+    *,
+    references: dict[int, Reference] | None = None,
+    progress: Progress = _quiet,
+) -> Compilation:
+    """Take a network through every stage, up to `options.stop_after`.
+
+    `references` keeps the expected outputs by batch per iteration, so that several strategies share them.
+    """
+    clusters = min(machine.clusters, options.batch)
+    share = ceil_div(options.batch, clusters)  # of the busiest cluster
+    candidates = _iteration_batches(model, name, machine, strategy, options, share)
+    best: Compilation | None = None
+    misfit: DoesNotFit | None = None
+    for number, batch in enumerate(candidates):
+        progress("search of the batch per cluster", number, len(candidates))
+        try:
+            found = _compile_batch(model, name, machine, strategy, options, batch, share // batch, clusters, progress)
+        except DoesNotFit as error:
+            misfit = error
+            continue
+        if found.trace is None:
+            return found  # stopped early: nothing to compare candidates by
+        if best is None or best.trace is None or found.trace.latency_cycles < best.trace.latency_cycles:
+            best = found
+    if best is None:
+        assert misfit is not None
+        raise misfit
+    if best.trace is None or best.schedule is None:
+        return best
+    return replace(best, report=_report(best, model, machine, options, share, references, progress))
+
+
+def _compile_batch(
+    model: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    strategy: Strategy,
+    options: Options,
+    batch: int,
+    iterations: int,
+    clusters: int,
+    progress: Progress,
+) -> Compilation:
+    """Every stage for one choice of the batch per iteration."""
+    order = list(Stage)
+    last = order.index(options.stop_after)
+
+    def wanted(stage: Stage) -> bool:
+        return order.index(stage) <= last
+
+    progress("load", 0, 1)
+    done = Compilation(machine, read_onnx(model, name=name, batch=batch, dims=options.dims))
+    if wanted(Stage.SIMPLIFY):
+        progress("simplify", 0, 1)
+        done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
+    if wanted(Stage.PARTITION) and done.simplified is not None:
+        progress("partition", 0, 1)
+        done = replace(done, groups=strategy.partition(done.simplified))
+    if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None:
+        graph, parts = _without_views(done.simplified, done.groups)
+        schedule = plan(
+            graph,
+            parts,
+            machine,
+            strategy=strategy.name,
+            batch=batch,
+            iterations=iterations * options.batches,
+            clusters=clusters,
+            progress=lambda at, of: progress("schedule", at, of),
+        )
+        done = replace(done, schedule=schedule)
+    if wanted(Stage.LOWER) and done.schedule is not None:
+        program = lower(done.schedule, machine, progress=lambda at, of: progress("lower", at, of))
+        done = replace(done, program=program)
+    if wanted(Stage.SIMULATE) and done.program is not None:
+        progress("simulate", 0, 1)
+        done = replace(done, trace=simulate(done.program))
+    return done
+
+
+def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, list[tuple[str, ...]]]:
+    """The graph with views composed away and layouts chosen, and the groups' operators in it, in running order."""
+    resolved, now = resolve_views(graph)
+    resolved = assign_layouts(resolved)
+    verify_graph(resolved)
+    position = {op.name: number for number, op in enumerate(resolved.operators)}
+    parts = []
+    for group in groups:
+        members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
+        if members:
+            parts.append(tuple(members))
+    parts.sort(key=lambda members: position[members[-1]])
+    return resolved, parts
+
+
+def _iteration_batches(
+    model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options, share: int
+) -> list[int]:
+    """Candidates for the batch of one cluster's iteration, all of which divide the cluster's share."""
+    divisors = [n for n in range(1, share + 1) if share % n == 0]
+    asked = options.batch_per_cluster
+    if asked == "auto":
+        return divisors
+    if isinstance(asked, int):
+        if asked not in divisors:
+            raise InputError(
+                f"--batch-per-cluster {asked} does not divide the {share} samples of a cluster; "
+                f"possible are {', '.join(map(str, divisors))}, rule and auto"
+            )
+        return [asked]
+    if asked != "rule":
+        raise InputError(f"--batch-per-cluster {asked!r}: expected a number, rule or auto")
+    if share == 1:
+        return [1]
+    return [max(n for n in divisors if n <= rule_batch(model, name, machine, strategy, options))]
+
+
+def rule_batch(
+    model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options
+) -> int:
+    """The largest power of two such that the input and output of the largest kernel fit in GB; at least 1.
+
+    Constants do not count. Without GB, the local buffers of all cores together stand for it. INFERRED from the
+    per-cluster batches that Zhao et al., OSDI'23, Table 2, give for TVM.
+    """
+    graph = simplify(read_onnx(model, name=name, batch=1, dims=options.dims), fold_bn=options.fold_bn)
+    resolved, parts = _without_views(graph, strategy.partition(graph))
+    memory = machine.memory(Level.GB)
+    if memory is None:
+        local = machine.memory(Level.LB)
+        capacity = len(machine.cores) * local.size_bytes if local is not None else 0
+    else:
+        capacity = memory.size_bytes
+    largest = 1
+    for members in parts:
+        operators = [resolved.by_name[member] for member in members]
+        made = {tensor for op in operators for tensor in op.outputs}
+        read = {tensor for op in operators for tensor in op.inputs} - made - set(resolved.constants)
+        inner = {
+            tensor
+            for tensor in made
+            if tensor not in resolved.outputs
+            and all(reader in operators for reader in resolved.consumers.get(tensor, ()))
+        }
+        largest = max(largest, sum(resolved.tensors[tensor].size_bytes for tensor in read | (made - inner)))
+    fitting = max(1, capacity // largest)
+    return 1 << (fitting.bit_length() - 1)
+
+
+def _report(
+    done: Compilation,
+    model: onnx.ModelProto,
+    machine: Accelerator,
+    options: Options,
+    share: int,
+    references: dict[int, Reference] | None,
+    progress: Progress,
+) -> Report:
+    """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
+    schedule, trace = done.schedule, done.trace
+    assert schedule is not None and trace is not None
+    checks = ()
+    if options.verify:
+        references = {} if references is None else references
+        if schedule.batch not in references:
+            progress("run onnxruntime", 0, 1)
+            inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations)
+            feeds = [
+                {name: value[i * schedule.batch : (i + 1) * schedule.batch] for name, value in inputs.items()}
+                for i in range(schedule.iterations)
+            ]
+            references[schedule.batch] = Reference(model, schedule.graph, feeds)
+        checks = check(trace, references[schedule.batch], progress=lambda at, of: progress("execute", at, of))
+    limits = bounds(
+        schedule.graph,
+        machine,
+        iterations=schedule.iterations // options.batches,
+        sharers=1 if machine.private_ddr else schedule.clusters,
+    )
+    return summarise(
+        schedule, trace, machine, limits=limits, power=energy(trace, machine), checks=checks,
+        batch=options.batch, share=share, batches=options.batches,
+    )  # fmt: skip

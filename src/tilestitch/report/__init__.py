@@ -1,0 +1,1 @@
+"""A simulated schedule in numbers: the `Report`, and its forms for people, programs and trace viewers."""

@@ -1,0 +1,191 @@
+"""From a simulated program to a `Report`: numbers by kernel, engine and memory, beside their bounds.
+
+Everything but the sustained throughput concerns one batch: its first one where instructions are looked at (work,
+kernels, engines), the mean over all batches where only totals are known (bytes through ports, energy).
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tilestitch.cost.bounds import Bounds
+from tilestitch.errors import InvalidIR
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Operator
+from tilestitch.ir.program import EngineKind, Kind, Program
+from tilestitch.ir.report import CheckRow, EngineRow, KernelRow, Report, TrafficRow
+from tilestitch.ir.schedule import Kernel, Schedule
+from tilestitch.ir.trace import Trace
+from tilestitch.ops import is_contraction
+from tilestitch.ops.contraction import roles
+from tilestitch.ops.work import vector_operations
+from tilestitch.units import ceil_div
+
+
+def summarise(
+    schedule: Schedule,
+    trace: Trace,
+    machine: Accelerator,
+    *,
+    limits: Bounds,
+    energy_pj: tuple[tuple[str, float], ...],
+    checks: tuple[CheckRow, ...],
+    batch: int,
+    share: int,
+    batches: int,
+) -> Report:
+    """What a schedule makes of `batch` samples on the machine, `share` of them on its busiest cluster.
+
+    The program holds `batches` batches back to back, `limits` are those of one; `energy_pj` is that of the program.
+    """
+    program = trace.program
+    if program.iterations % batches != 0 or len(program) == 0:
+        raise InvalidIR(f"program of {len(program)} instructions and {program.iterations} iterations, {batches} batches")
+    iterations = program.iterations // batches
+    first = np.flatnonzero(program.iteration < iterations)
+    kernels = _kernel_rows(schedule, trace, machine, first)
+    return Report(
+        network=schedule.graph.name,
+        machine=machine.name,
+        strategy=schedule.strategy,
+        batch=batch,
+        clusters=schedule.clusters,
+        clusters_simulated=1,  # a program is that of one cluster
+        batch_per_cluster=share,
+        batch_per_iteration=schedule.batch,
+        iterations=iterations,
+        batches=batches,
+        clock_hz=machine.clock_hz,
+        latency_cycles=ceil_div(int(trace.end_ticks[first].max()), trace.ticks_per_cycle),
+        sustained_cycles_per_batch=trace.latency_cycles / batches,
+        compute_bound_cycles=limits.compute_cycles,
+        attainable_bound_cycles=limits.attainable_cycles,
+        traffic_bound_cycles=limits.traffic_cycles,
+        compulsory_bytes=limits.compulsory_bytes,
+        ddr_bytes=sum(row.ddr_read_bytes + row.ddr_written_bytes for row in kernels),
+        macs=limits.macs,
+        vector_operations=limits.vector_operations,
+        instructions=len(first),
+        kernels=kernels,
+        engines=_engine_rows(trace, first),
+        traffic=_traffic_rows(trace, batches),
+        energy_pj=tuple((part, value / batches) for part, value in energy_pj),
+        checks=checks,
+    )
+
+
+def _kernel_rows(
+    schedule: Schedule, trace: Trace, machine: Accelerator, first: np.ndarray
+) -> tuple[KernelRow, ...]:
+    """One row per kernel of the schedule, over the instructions whose numbers are in `first`."""
+    program, cores = trace.program, len(machine.cores)
+    cycles = _cycles(trace, first)
+    read, written = _ddr_bytes(program, first)
+    busy = _busy_cycles(trace, first)
+    macs, operations = _work(program, first)
+    at_work = _cores_at_work(program, first)
+
+    def row(number: int, kernel: Kernel) -> KernelRow:
+        return KernelRow(
+            name=kernel.name,
+            operators=kernel.operators,
+            kinds=tuple(dict.fromkeys(schedule.graph.by_name[name].kind for name in kernel.operators)),
+            cycles=int(cycles[number]),
+            estimated_cycles=kernel.estimated_cycles * int(program.iteration[first[-1]] + 1),
+            macs=macs.get(number, 0),
+            vector_operations=operations.get(number, 0),
+            ddr_read_bytes=int(read[number]),
+            ddr_written_bytes=int(written[number]),
+            matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / cores,
+            vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / cores,
+            cores=int(at_work[number]),
+        )
+
+    return tuple(row(number, kernel) for number, kernel in enumerate(schedule.kernels))
+
+
+def _cycles(trace: Trace, first: np.ndarray) -> np.ndarray:
+    """Per kernel, cycles from its first start (its launch) to its last end, summed over the iterations."""
+    program, count = trace.program, len(trace.program.kernels)
+    run = program.iteration[first].astype(np.int64) * count + program.kernel[first]
+    runs = int(run.max()) // count * count + count
+    start = np.full(runs, np.iinfo(np.int64).max)
+    end = np.full(runs, -1, np.int64)
+    np.minimum.at(start, run, trace.start_ticks[first])
+    np.maximum.at(end, run, trace.end_ticks[first])
+    ticks = np.where(end < 0, 0, end - start).reshape(-1, count).sum(axis=0)
+    return -(-ticks // trace.ticks_per_cycle)
+
+
+def _ddr_bytes(program: Program, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per kernel, payload bytes read from DDR and written to it."""
+    moves = first[np.isin(program.kind[first], (Kind.COPY, Kind.GATHER))]
+    ddr = np.array([space.level is Level.DDR for space in program.spaces], bool)
+    found = []
+    for operand in (program.operand_offsets[moves], program.operand_offsets[moves + 1] - 1):
+        touching = moves[ddr[program.buffers.space[program.operand_buffer[operand]]]]
+        total = np.zeros(len(program.kernels), np.int64)
+        np.add.at(total, program.kernel[touching], program.size_bytes[touching])
+        found.append(total)
+    return found[0], found[1]
+
+
+def _busy_cycles(trace: Trace, first: np.ndarray) -> np.ndarray:
+    """Per kernel and kind of engine, cycles in which an engine was occupied, summed over the engines."""
+    program = trace.program
+    kind = np.array([engine.kind for engine in program.engines], np.int64)[program.engine[first]]
+    busy = np.zeros((len(program.kernels), len(EngineKind)), np.int64)
+    np.add.at(busy, (program.kernel[first], kind), trace.end_ticks[first] - trace.start_ticks[first])
+    return busy / trace.ticks_per_cycle
+
+
+def _cores_at_work(program: Program, first: np.ndarray) -> np.ndarray:
+    """Per kernel, the cores that compute or gather something."""
+    core = np.array([-1 if engine.core is None else engine.core for engine in program.engines], np.int64)
+    working = first[np.isin(program.kind[first], (Kind.COMPUTE, Kind.GATHER))]
+    found = np.zeros((len(program.kernels), int(core.max(initial=0)) + 2), bool)
+    found[program.kernel[working], core[program.engine[working]]] = True  # column -1: engines of no core
+    return found[:, :-1].sum(axis=1)
+
+
+def _work(program: Program, first: np.ndarray) -> tuple[dict[int, int], dict[int, int]]:
+    """Per kernel, multiply-accumulates on any unit, and primitive operations on vector units, as executed.
+
+    A contraction on a vector unit counts as both. Alike tiles are counted by their extents, once each.
+    """
+    computes = first[program.kind[first] == Kind.COMPUTE]
+    on_vector = np.array([engine.kind is EngineKind.VECTOR for engine in program.engines], bool)
+    columns = (
+        program.kernel[computes],
+        program.operator[computes],
+        program.box[computes],
+        on_vector[program.engine[computes]],
+    )
+    sizes = (len(program.kernels), len(program.operators), len(program.regions), 2)
+    if prod(sizes) > np.iinfo(np.int64).max:
+        raise InvalidIR(f"program: too many kernels, operators and regions to number their combinations: {sizes}")
+    alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
+    known: dict[tuple[int, tuple[int, ...]], _Work] = {}
+    macs: dict[int, int] = {}
+    operations: dict[int, int] = {}
+    rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
+    for kernel, operator, box, vector, count in rows:
+        region = program.regions[box]
+        key = operator, region.extents
+        if key not in known:
+            op = program.graph.by_name[program.operators[operator]]
+            known[key] = _Work(_macs(op, region.extents), vector_operations(op, region))
+        work = known[key]
+        macs[kernel] = macs.get(kernel, 0) + count * work.macs
+        if vector:
+            operations[kernel] = operations.get(kernel, 0) + count * work.vector_operations
+    return macs, operations
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one tile asks of the units."""
+
+    macs: int
+    vector_operations: int

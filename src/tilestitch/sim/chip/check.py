@@ -1,0 +1,105 @@
+"""Compare an executed program with onnxruntime on the same network and inputs."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from tilestitch.errors import InputError
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.report import CheckRow
+from tilestitch.ir.trace import Trace
+from tilestitch.sim.chip.execute import execute
+from tilestitch.sim.chip.interpret import interpret
+
+FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude
+FLOAT16_FACTOR = 4.0  # times the error of the same network untiled, every stored tensor rounded to float16
+
+
+def onnxruntime_outputs(
+    model: onnx.ModelProto, inputs: Sequence[Mapping[str, np.ndarray]]
+) -> list[dict[str, np.ndarray]]:
+    """Outputs of the original network for every iteration's inputs: one thread, optimisations off."""
+    import onnxruntime  # takes a third of a second to import, and only checks need it
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        names = [output.name for output in session.get_outputs()]
+        return [dict(zip(names, session.run(names, dict(feed)), strict=True)) for feed in inputs]
+    except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
+        text = str(error).splitlines()[0][:300]
+        raise InputError(f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}") from None
+
+
+class Reference:
+    """What the outputs should be, computed once for all strategies on the same inputs."""
+
+    def __init__(self, model: onnx.ModelProto, graph: Graph, inputs: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self.inputs = inputs
+        self.expected = onnxruntime_outputs(model, inputs)
+        narrow = [interpret(graph, one, wide=False) for one in inputs]
+        self.narrow_error = {name: _error(name, narrow, self.expected) for name in graph.outputs}
+
+
+def check(
+    trace: Trace,
+    reference: Reference,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[CheckRow, ...]:
+    """Execute the program at both widths and compare every output; rows that did not pass are rows too."""
+    graph = trace.program.graph
+    rows = []
+    for wide in (True, False):
+        outputs = execute(trace, reference.inputs, wide=wide, progress=progress)
+        worst: CheckRow | None = None
+        for name in graph.outputs:
+            if graph.tensors[name].dtype.is_float:
+                allowed = FLOAT32_TOLERANCE if wide else FLOAT16_FACTOR * reference.narrow_error[name]
+            else:
+                allowed = 0.0
+            row = CheckRow("float32" if wide else "float16", _error(name, outputs, reference.expected), allowed, name)
+            if worst is None or _badness(row) > _badness(worst):
+                worst = row
+        assert worst is not None
+        rows.append(worst)
+    return tuple(rows)
+
+
+def _badness(row: CheckRow) -> float:
+    if not row.passed:
+        return float("inf")
+    return row.error / row.allowed if row.allowed else 0.0
+
+
+def _error(
+    name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]
+) -> float:
+    """Largest difference over all iterations, relative to the largest magnitude expected; 1 for unequal shapes.
+
+    Equal infinities and NaNs in both agree; integers and booleans must be equal (0 or 1).
+    """
+    largest, difference = 0.0, 0.0
+    for ours, theirs in zip(found, expected, strict=True):
+        a, b = np.asarray(ours[name]), np.asarray(theirs[name])
+        if a.shape != b.shape:
+            return 1.0
+        if b.dtype.kind in "iub":
+            if not np.array_equal(a.astype(np.int64), b.astype(np.int64)):
+                return 1.0
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        gap = np.where(same, 0.0, np.abs(a - b))
+        if np.isnan(gap).any():
+            return float("nan")
+        difference = max(difference, float(gap.max(initial=0.0)))
+        finite = b[np.isfinite(b)]
+        largest = max(largest, float(np.abs(finite).max(initial=0.0)))
+    return difference / largest if largest else difference

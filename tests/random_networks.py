@@ -1,0 +1,170 @@
+"""Random small networks and machines for property tests: branches, strides, pads, ragged sizes, two readers."""
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tilestitch.dtypes import DType
+from tilestitch.hardware.accelerator import Accelerator, Core, Dataflow, Level, MatrixUnit, Memory, Sharing, VectorUnit
+from tilestitch.hardware.load import load_machine
+
+
+class _Network:
+    """An ONNX graph under construction; `shapes` are without the batch."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.numpy = np.random.default_rng(random.randrange(1 << 30))
+
+    def weight(self, *shape: int, scale: float = 1.0) -> str:
+        name = f"w{len(self.weights)}"
+        values = (self.numpy.standard_normal(shape) * scale).astype(np.float32)
+        self.weights.append(numpy_helper.from_array(values, name))
+        return name
+
+    def node(self, kind: str, inputs: list[str], shape: tuple[int, ...], **attributes: object) -> str:
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=f"{kind.lower()}{len(self.nodes)}", **attributes))
+        self.shapes[name] = shape
+        return name
+
+    def images(self) -> list[str]:
+        return [name for name, shape in self.shapes.items() if len(shape) == 3]
+
+    def convolution(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        kh, kw = random.randint(1, 4), random.randint(1, 4)
+        stride, dilation = random.randint(1, 2), random.choice([1, 1, 1, 2])
+        pads = [random.randint(0, kh - 1), random.randint(0, kw - 1), random.randint(0, kh - 1), random.randint(0, kw - 1)]
+        oh = (h + pads[0] + pads[2] - dilation * (kh - 1) - 1) // stride + 1
+        ow = (w + pads[1] + pads[3] - dilation * (kw - 1) - 1) // stride + 1
+        if oh < 1 or ow < 1:
+            return x
+        group = random.choice([1, 1, 1, c, 2 if c % 2 == 0 else 1])
+        m = group * random.randint(1, max(1, 14 // group))
+        inputs = [x, self.weight(m, c // group, kh, kw, scale=(kh * kw * c / group) ** -0.5)]
+        if random.random() < 0.5:
+            inputs.append(self.weight(m))
+        attributes = dict(kernel_shape=[kh, kw], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group)
+        return self.node("Conv", inputs, (m, oh, ow), **attributes)
+
+    def pool(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        k, stride = random.randint(2, 3), random.randint(1, 2)
+        pad = random.randint(0, k // 2)
+        oh, ow = (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1
+        if oh < 1 or ow < 1:
+            return x
+        attributes: dict[str, object] = dict(kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4)
+        kind = random.choice(["MaxPool", "AveragePool"])
+        if kind == "AveragePool":
+            attributes["count_include_pad"] = random.randint(0, 1)
+        return self.node(kind, [x], (c, oh, ow), **attributes)
+
+    def activation(self, x: str) -> str:
+        kind = self.random.choice(["Relu", "Relu", "Sigmoid", "Tanh", "Neg", "HardSwish"])
+        return self.node(kind, [x], self.shapes[x])
+
+    def addition(self, x: str) -> str:
+        like = [name for name in self.images() if self.shapes[name] == self.shapes[x] and name != x]
+        if not like or self.random.random() < 0.2:
+            return self.node("Mul", [x, self.weight(self.shapes[x][0], 1, 1)], self.shapes[x])
+        return self.node(self.random.choice(["Add", "Sub"]), [x, self.random.choice(like)], self.shapes[x])
+
+    def concatenation(self, x: str) -> str:
+        like = [name for name in self.images() if self.shapes[name][1:] == self.shapes[x][1:]]
+        other = self.random.choice(like)
+        c = self.shapes[x][0] + self.shapes[other][0]
+        return self.node("Concat", [x, other], (c, *self.shapes[x][1:]), axis=1)
+
+    def softmax(self, x: str) -> str:
+        return self.node("Softmax", [x], self.shapes[x], axis=self.random.choice([1, 2, 3]))
+
+
+def random_model(seed: int) -> onnx.ModelProto:
+    """A network of 2 to 9 operators on one image of random size, with one or two outputs, batch symbolic."""
+    random = Random(seed)
+    network = _Network(random)
+    shape = (random.randint(1, 9), random.randint(5, 18), random.randint(5, 18))
+    network.shapes["x"] = shape
+    steps = [network.convolution] * 4 + [network.pool, network.activation, network.activation, network.addition]
+    steps += [network.addition, network.concatenation, network.softmax]
+    for _ in range(random.randint(2, 8)):
+        # Mostly the newest tensor, sometimes an older one: that makes branches and tensors with two readers.
+        images = network.images()
+        x = images[-1] if random.random() < 0.7 else random.choice(images)
+        random.choice(steps)(x)
+    last = list(network.shapes)[-1]
+    if last == "x":
+        last = network.activation("x")
+    if random.random() < 0.5:
+        c, h, w = network.shapes[last]
+        flat = network.node("Flatten", [last], (c * h * w,), axis=1)
+        k, n = c * h * w, random.randint(1, 20)
+        product = network.node("Gemm", [flat, network.weight(k, n, scale=k**-0.5), network.weight(n)], (n,))
+        last = network.node("Softmax", [product], (n,), axis=1) if random.random() < 0.5 else product
+    used = {name for node in network.nodes for name in node.input}
+    ends = [name for name in network.shapes if name not in used and name != "x"]
+    outputs = ends if random.random() < 0.5 else [last]
+    if last not in outputs:
+        outputs.append(last)
+    graph = helper.make_graph(
+        network.nodes,
+        f"random{seed}",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape])],
+        [helper.make_tensor_value_info(o, TensorProto.FLOAT, ["N", *network.shapes[o]]) for o in outputs],
+        network.weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def random_machine(seed: int) -> Accelerator:
+    """A small machine: 1 to 4 cores, memories from a few KiB, odd arrays, with or without GB and weight area."""
+    random = Random(seed)
+    toy = load_machine("toy")
+    matrix = MatrixUnit(
+        name="mme",
+        m=random.choice([1, 1, 4]),
+        k=random.choice([3, 8, 16]),
+        n=random.choice([4, 5, 8]),
+        dataflow=random.choice(list(Dataflow)),
+        systolic=random.random() < 0.5,
+        overlapped_folds=random.random() < 0.7,
+        rates=((DType.FLOAT16, Fraction(1)),),
+        mac_pj=0.1,
+    )
+    vector = VectorUnit("vme", ((DType.FLOAT16, random.choice([3, 8, 16])),), 1.0)
+    core = Core(matrix if random.random() < 0.9 else None, vector)
+    memories = []
+    for memory in toy.memories:
+        size = {Level.GB: 1 << 18, Level.LB: 1 << 14, Level.WEIGHTS: 1 << 12, Level.ACCUMULATORS: 1 << 12}
+        if memory.level in size:
+            memory = replace(memory, size_bytes=size[memory.level] << random.randint(0, 3))
+        if memory.level in (Level.GB, Level.WEIGHTS) and random.random() < 0.25:
+            continue
+        rate = Fraction(random.choice([4, 8, 17, 64]))
+        memories.append(replace(memory, bandwidth_bytes_per_cycle=rate, burst_bytes=random.choice([1, 32, 64])))
+    if random.random() < 0.3:
+        memories[0] = replace(memories[0], sharing=Sharing.CHIP)
+    return replace(
+        toy,
+        name=f"random{seed}",
+        clusters=random.choice([1, 2]),
+        cores=(core,) * random.choice([1, 2, 3, 4]),
+        memories=tuple(memories),
+        granule_bytes=random.choice([256, 4096]),
+    )
+
+
+def machine_memory(machine: Accelerator, level: Level) -> Memory:
+    """The memory of a level that the caller knows to be there."""
+    found = machine.memory(level)
+    assert found is not None
+    return found

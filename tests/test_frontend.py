@@ -1,0 +1,434 @@
+"""Every ONNX operator that is read means, as a loop nest, what onnxruntime says it means; the rest is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.interpreter import interpret
+from tilestitch import zoo
+from tilestitch.errors import InputError
+from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.shapes import merged, refinement
+from tilestitch.ir.graph import Access, Axis, DimKind, Graph
+from tilestitch.ops import RULES, contraction
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+Array = np.ndarray
+
+
+def floats(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def positive(*shape: int, seed: int = 0) -> Array:
+    return np.abs(floats(*shape, seed=seed)) + np.float32(0.5)
+
+
+def ints(*shape: int, low: int = -9, high: int = 9, dtype: type = np.int64) -> Array:
+    return np.random.default_rng(shape).integers(low, high, shape, endpoint=True).astype(dtype)
+
+
+def bools(*shape: int, seed: int = 0) -> Array:
+    return floats(*shape, seed=seed) > 0
+
+
+def i64(*values: int) -> Array:
+    return np.array(values, np.int64)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node; `constants` are initialisers, and an operand that is None is absent."""
+
+    op: str
+    inputs: tuple[Array | None, ...]
+    constants: tuple[Array | None, ...] = ()
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    opset: int = 20
+    outputs: int = 1
+    label: str = ""
+    first: bool = False  # constants come before inputs
+
+    def __str__(self) -> str:
+        shapes = "-".join("x".join(map(str, x.shape)) if x is not None else "none" for x in self.inputs)
+        return f"{self.op}{self.opset}-{shapes}{'-' if self.label else ''}{self.label}"
+
+    def model(self) -> tuple[onnx.ModelProto, dict[str, Array]]:
+        given = {f"x{i}": x for i, x in enumerate(self.inputs)}
+        known = {f"c{i}": x for i, x in enumerate(self.constants)}
+        operands = {**known, **given} if self.first else {**given, **known}
+        names = [name if x is not None else "" for name, x in operands.items()]
+        outputs = [f"y{i}" for i in range(self.outputs)]
+        node = helper.make_node(self.op, names, outputs, name="node", **self.attributes)
+        feeds = {name: x for name, x in given.items() if x is not None}
+        weights = {name: x for name, x in known.items() if x is not None}
+        return make_model([node], feeds, weights, outputs, opset=self.opset), feeds
+
+
+def make_model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Array],
+    weights: Mapping[str, Array],
+    outputs: Sequence[str],
+    *,
+    opset: int = 20,
+) -> onnx.ModelProto:
+    opsets = [helper.make_opsetid("", opset)]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for k, x in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(x, name) for name, x in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=opsets, ir_version=max(8, helper.find_min_ir_version_for(opsets)))
+
+
+def reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return dict(zip([x.name for x in session.get_outputs()], session.run(None, dict(inputs)), strict=True))
+
+
+def assert_same(graph: Graph, model: onnx.ModelProto, inputs: Mapping[str, Array]) -> None:
+    """The graph computes what onnxruntime computes, and is in order."""
+    check_graph(graph)
+    found = interpret(graph, inputs)
+    for name, expected in reference(model, inputs).items():
+        assert found[name].shape == expected.shape, name
+        if expected.dtype.kind == "f":
+            scale = max(1.0, np.abs(expected[np.isfinite(expected)]).max(initial=0))
+            np.testing.assert_allclose(found[name], expected, rtol=0, atol=1e-5 * scale, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)
+
+
+def check_graph(graph: Graph) -> None:
+    """What holds of every graph that was read."""
+    assert len(graph.by_name) == len(graph.operators)
+    ready = {*graph.inputs, *graph.constants}
+    for op in graph.operators:
+        assert op.kind in RULES
+        assert ready.issuperset(op.inputs), op.name
+        assert not ready.intersection(op.outputs), op.name
+        ready.update(op.outputs)
+        for access in (*op.reads, *op.writes):
+            tensor = graph.tensors[access.tensor]
+            assert tensor.layout == tuple(range(len(tensor.shape)))
+            assert len(access.axes) == len(tensor.shape), op.name
+            for axis in access.axes:
+                strides = [abs(stride) for _, stride in axis.terms]
+                assert strides == sorted(strides, reverse=True)
+                assert 0 not in strides
+        for access in op.writes:
+            hull = access.hull(op.whole)
+            assert min(hull.start, default=0) >= 0
+            assert all(b <= size for b, size in zip(hull.stop, graph.tensors[access.tensor].shape, strict=True))
+    assert ready == set(graph.tensors)
+    assert ready.issuperset(graph.outputs)
+
+
+CONVOLUTIONS = [
+    Case("Conv", (floats(2, 3, 9, 11),), (floats(5, 3, 3, 3),)),
+    Case("Conv", (floats(2, 3, 9, 11),), (floats(5, 3, 3, 3), floats(5)), {"pads": [1, 1, 1, 1]}),
+    Case("Conv", (floats(1, 4, 13, 8),), (floats(6, 4, 5, 3), floats(6)), {"pads": [2, 0, 1, 1], "strides": [2, 3]}),
+    Case("Conv", (floats(1, 3, 12, 12),), (floats(4, 3, 3, 3),), {"dilations": [2, 3], "pads": [2, 3, 2, 3]}),
+    Case("Conv", (floats(2, 6, 7, 7),), (floats(8, 3, 3, 3), floats(8)), {"group": 2}),
+    Case("Conv", (floats(2, 6, 7, 7),), (floats(6, 1, 3, 3), floats(6)), {"group": 6, "pads": [1] * 4}, label="depth"),
+    Case("Conv", (floats(2, 3, 7, 7),), (floats(6, 1, 3, 3),), {"group": 3}, label="multiplier"),
+    Case("Conv", (floats(2, 6, 7, 7),), (floats(3, 2, 3, 3),), {"group": 3}, label="one-out"),
+    Case("Conv", (floats(2, 4, 20),), (floats(6, 4, 5), floats(6)), {"strides": [3], "pads": [2, 1]}),
+    Case("Conv", (floats(1, 2, 5, 6, 7),), (floats(3, 2, 2, 3, 2),), {"strides": [1, 2, 1], "pads": [1, 0, 0, 0, 1, 1]}),
+    Case("Conv", (floats(2, 8, 1, 1),), (floats(3, 8, 1, 1), floats(3))),
+    Case("Conv", (floats(1, 3, 7, 8), floats(2, 3, 2, 2)), label="weights-computed"),
+    *(
+        Case("Conv", (floats(1, 2, 10, 11),), (floats(3, 2, 4, 3),), {"auto_pad": pad, "strides": [3, 2]}, label=pad)
+        for pad in ("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET")
+    ),
+    Case("Conv", (floats(1, 2, 9),), (floats(3, 2, 3),), {"kernel_shape": [3], "auto_pad": "SAME_UPPER"}, opset=11),
+]
+
+PRODUCTS = [
+    Case("MatMul", (floats(5, 7), floats(7, 3))),
+    Case("MatMul", (floats(2, 5, 7),), (floats(7, 3),)),
+    Case("MatMul", (floats(2, 4, 5, 7), floats(2, 4, 7, 3))),
+    Case("MatMul", (floats(2, 1, 5, 7), floats(4, 7, 3)), label="broadcast"),
+    Case("MatMul", (floats(5, 7), floats(2, 3, 7, 4)), label="rank"),
+    Case("MatMul", (floats(7), floats(7, 3))),
+    Case("MatMul", (floats(2, 5, 7), floats(7))),
+    Case("MatMul", (floats(7), floats(2, 7, 4))),
+    Case("MatMul", (floats(7), floats(7, seed=1))),
+    Case("MatMul", (ints(3, 4, dtype=np.int32), ints(4, 2, dtype=np.int32))),
+    Case("Gemm", (floats(4, 6),), (floats(6, 5), floats(5))),
+    Case("Gemm", (floats(6, 4),), (floats(5, 6), floats(4, 1)), {"transA": 1, "transB": 1}),
+    Case("Gemm", (floats(4, 6),), (floats(5, 6), floats(4, 5)), {"transB": 1, "alpha": 0.5, "beta": 2.0}),
+    Case("Gemm", (floats(4, 6),), (floats(6, 5), floats(1)), {"beta": 0.0}),
+    Case("Gemm", (floats(4, 6),), (floats(6, 5), np.float32(3.0)), label="scalar"),
+    Case("Gemm", (floats(6, 5),), (floats(4, 6),), {"alpha": 3.0}, first=True, label="alpha-left"),
+    Case("Gemm", (floats(4, 6), floats(6, 5), floats(1, 5)), opset=7),
+]
+
+X2D = floats(2, 3, 10, 13)
+POOLS = [
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 2], "strides": [2, 2]}),
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 3], "strides": [2, 3], "pads": [1, 1, 0, 2]}),
+    Case("MaxPool", (X2D - 9,), (), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, label="negative"),
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, label="ceil"),
+    Case("MaxPool", (floats(1, 1, 5, 5),), (), {"kernel_shape": [1, 1], "strides": [3, 3], "ceil_mode": 1}),
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [2, 2], "dilations": [2, 3]}, label="dilated"),
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 2], "strides": [3, 3], "auto_pad": "SAME_LOWER"}),
+    Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 2], "strides": [2, 3], "auto_pad": "SAME_UPPER"}, opset=8),
+    Case("MaxPool", (floats(2, 3, 11),), (), {"kernel_shape": [4], "strides": [2], "pads": [1, 2]}),
+    Case("MaxPool", (floats(1, 2, 5, 6, 4),), (), {"kernel_shape": [2, 3, 2]}),
+    Case("MaxPool", (ints(1, 2, 6, 6, dtype=np.int8),), (), {"kernel_shape": [3, 3], "pads": [1] * 4}),
+    Case("MaxPool", (ints(1, 2, 6, 6, low=0, dtype=np.uint8),), (), {"kernel_shape": [3, 3], "pads": [1] * 4}),
+    Case("AveragePool", (X2D,), (), {"kernel_shape": [3, 2], "strides": [2, 2]}),
+    Case("AveragePool", (X2D,), (), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, label="padded"),
+    Case("AveragePool", (X2D,), (), {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2], "count_include_pad": 1}),
+    Case("AveragePool", (X2D,), (), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, label="ceil"),
+    Case(
+        "AveragePool",
+        (floats(1, 2, 9, 8),),
+        (),
+        {"kernel_shape": [3, 3], "strides": [2, 3], "pads": [1, 1, 1, 0], "ceil_mode": 1, "count_include_pad": 1},
+        label="ceil-count",
+    ),
+    Case("AveragePool", (X2D,), (), {"kernel_shape": [4, 3], "strides": [3, 2], "auto_pad": "SAME_UPPER"}),
+    Case("AveragePool", (floats(1, 2, 9),), (), {"kernel_shape": [3], "dilations": [2], "pads": [1, 1]}),
+    Case("AveragePool", (floats(1, 2, 5, 6, 4),), (), {"kernel_shape": [2, 3, 2], "pads": [1, 0, 1, 0, 1, 0]}, opset=11),
+    Case("GlobalAveragePool", (X2D,)),
+    Case("GlobalMaxPool", (X2D,)),
+    Case("GlobalAveragePool", (floats(2, 3, 5),)),
+]
+
+X3D = floats(3, 4, 5)
+REDUCTIONS = [
+    Case("ReduceMean", (X3D,), (i64(1),)),
+    Case("ReduceMean", (X3D,), (i64(-1, 0),), {"keepdims": 0}),
+    Case("ReduceMean", (X3D,), (), {"axes": [1, 2], "keepdims": 0}, opset=13),
+    Case("ReduceMean", (X3D,), (), label="all"),
+    Case("ReduceMean", (X3D,), (), {"keepdims": 0}, label="scalar"),
+    Case("ReduceSum", (X3D,), (i64(0, 2),)),
+    Case("ReduceSum", (X3D,), (), {"axes": [-2]}, opset=11),
+    Case("ReduceSum", (X3D,), (i64(),), {"noop_with_empty_axes": 1}, label="noop"),
+    Case("ReduceSum", (X3D,), (i64(),), label="empty"),
+    Case("ReduceSum", (ints(3, 4),), (i64(1),)),
+    Case("ReduceMax", (X3D,), (i64(2),)),
+    Case("ReduceMax", (X3D,), (), {"axes": [0], "keepdims": 0}, opset=12),
+    Case("ReduceMin", (X3D,), (i64(0),), {"keepdims": 0}),
+    Case("ReduceMin", (ints(3, 4),), (i64(0),)),
+]
+
+ELEMENTWISE = [
+    *(
+        Case(op, (floats(3, 4),))
+        for op in (
+            *("Abs", "Neg", "Exp", "Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "HardSigmoid", "HardSwish"),
+            *("Gelu", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign", "Softplus", "Identity", "Dropout", "Sum", "Max"),
+        )
+    ),
+    *(Case(op, (positive(3, 4),)) for op in ("Sqrt", "Log", "Reciprocal")),
+    Case("Round", (np.array([0.5, 1.5, -0.5, 2.5, -2.6], np.float32),)),
+    Case("IsNaN", (np.array([0.5, np.nan, np.inf], np.float32),)),
+    Case("Neg", (ints(3, 4),)),
+    Case("Abs", (ints(3, 4, dtype=np.int32),)),
+    Case("Sign", (ints(3, 4),)),
+    Case("LeakyRelu", (floats(3, 4),), (), {"alpha": 0.3}),
+    Case("Elu", (floats(3, 4),), (), {"alpha": 0.7}),
+    Case("HardSigmoid", (floats(3, 4),), (), {"alpha": 0.4, "beta": 0.1}),
+    Case("Gelu", (floats(3, 4),), (), {"approximate": "tanh"}),
+    *(Case(op, (floats(3, 4), positive(3, 4, seed=1))) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum")),
+    *(Case(op, (floats(2, 3, 4), positive(3, 1))) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum")),
+    *(Case(op, (ints(3, 4), ints(4, low=1))) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min")),
+    *(Case(op, (floats(4, 1), floats(2, 1, 3), floats(3))) for op in ("Max", "Min", "Sum")),
+    Case("Add", (floats(3, 1),), (floats(1, 4),)),
+    Case("Add", (floats(2, 3),), (np.float32(2.0),), label="scalar"),
+    Case("Add", (np.float32(1.0).reshape(()), np.float32(2.0).reshape(()))),
+    Case("Add", (floats(4),), (floats(2, 3, 4),), first=True, label="constant-first"),
+    Case("Pow", (positive(3, 4), floats(4))),
+    Case("Pow", (floats(3, 4),), (np.float32(2.0),)),
+    Case("Pow", (floats(3, 4),), (i64(3),), label="int-exponent"),
+    Case("PRelu", (floats(2, 3, 4),), (floats(3, 1),)),
+    *(
+        Case(op, (ints(3, 4, low=0, high=2), ints(4, low=0, high=2)), opset=16)
+        for op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
+    ),
+    *(Case(op, (floats(3, 4), floats(3, 1))) for op in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual")),
+    *(Case(op, (bools(3, 4), bools(4, seed=1))) for op in ("And", "Or")),
+    Case("Not", (bools(3, 4),)),
+    Case("Where", (bools(3, 1), floats(2, 3, 4), floats(4))),
+    Case("Where", (bools(3, 4), ints(3, 4)), (i64(7),)),
+    Case("Clip", (floats(3, 4),), (), {"min": -0.5, "max": 0.25}, opset=6 + 1),
+    Case("Clip", (floats(3, 4),), (np.float32(-0.5), np.float32(0.25))),
+    Case("Clip", (floats(3, 4),), (None, np.float32(0.25)), label="max-only"),
+    Case("Clip", (floats(3, 4),), (), label="open"),
+    Case("Clip", (ints(3, 4),), (np.int64(-2), np.int64(3)), label="integers"),
+    Case("Clip", (floats(3, 4), np.array(-0.5, np.float32), np.array(0.5, np.float32)), label="computed"),
+    Case("Clip", (ints(3, 4),), label="nothing"),
+    Case("Dropout", (floats(3, 4),), (), {"ratio": 0.3}, opset=7),
+    Case("Dropout", (floats(3, 4),), (np.float32(0.3), np.array(False)), opset=13),
+    Case("Cast", (floats(3, 4) * 5,), (), {"to": TensorProto.INT32}),
+    Case("Cast", (floats(3, 4) * 5,), (), {"to": TensorProto.INT64}),
+    Case("Cast", (floats(3, 4).round(),), (), {"to": TensorProto.BOOL}),
+    Case("Cast", (ints(3, 4),), (), {"to": TensorProto.FLOAT}),
+    Case("Cast", (ints(3, 4),), (), {"to": TensorProto.INT32}),
+    Case("Cast", (ints(3, 4, low=0, high=200),), (), {"to": TensorProto.UINT8}),
+    Case("Cast", (bools(3, 4),), (), {"to": TensorProto.FLOAT}),
+    Case("Cast", (bools(3, 4),), (), {"to": TensorProto.INT64}),
+    *(
+        Case(
+            "BatchNormalization",
+            (floats(2, 3, *rest),),
+            (floats(3), floats(3, seed=1), floats(3, seed=2), positive(3)),
+            {"epsilon": 1e-3},
+            opset=opset,
+        )
+        for rest, opset in (((4, 5), 15), ((4, 5), 9), ((4, 5), 7), ((6,), 15), ((), 14))
+    ),
+]
+
+NORMALISATIONS = [
+    *(
+        Case(op, (floats(2, 3, 4, 5),), (), attributes, opset=opset, label=label)
+        for op in ("Softmax", "LogSoftmax")
+        for attributes, opset, label in (
+            ({}, 13, ""),
+            ({"axis": 1}, 13, "axis1"),
+            ({}, 11, ""),
+            ({"axis": 2}, 11, "axis2"),
+            ({"axis": -1}, 12, "last"),
+            ({"axis": 0}, 9, "axis0"),
+        )
+    ),
+    Case("LayerNormalization", (floats(2, 3, 8),), (floats(8), floats(8, seed=1))),
+    Case("LayerNormalization", (floats(2, 3, 8),), (floats(8),), {"epsilon": 0.1}, opset=17),
+    Case("LayerNormalization", (floats(2, 3, 8),), (floats(3, 8), floats(3, 8, seed=1)), {"axis": 1}),
+    Case("LayerNormalization", (floats(2, 3, 8),), (floats(8),), {"axis": -2}, label="scale-broadcast"),
+]
+
+VIEWS = [
+    Case("Reshape", (floats(2, 3, 8),), (i64(2, 3, 2, 4),)),
+    Case("Reshape", (floats(2, 3, 8),), (i64(0, -1),)),
+    Case("Reshape", (floats(2, 3, 8),), (i64(-1),)),
+    Case("Reshape", (floats(2, 3, 2, 4),), (i64(6, 8),)),
+    Case("Reshape", (floats(6, 4),), (i64(2, 12),), label="regroup"),
+    Case("Reshape", (floats(6, 4),), (i64(4, 6),), label="no-refinement"),
+    Case("Reshape", (floats(2, 6, 4, 5),), (i64(2, 4, 6, 5),), label="no-refinement-inside"),
+    Case("Reshape", (floats(1, 6, 1, 4),), (i64(6, 4, 1, 1),), label="ones"),
+    Case("Reshape", (floats(2, 3),), (i64(2, 1, 3),), {"allowzero": 1}),
+    Case("Reshape", (floats(1),), (i64(),), label="scalar"),
+    Case("Reshape", (np.float32(3.0).reshape(()),), (i64(1, 1),)),
+    Case("Flatten", (floats(2, 3, 4, 5),)),
+    Case("Flatten", (floats(2, 3, 4, 5),), (), {"axis": 2}),
+    Case("Flatten", (floats(2, 3, 4, 5),), (), {"axis": 0}, label="axis0"),
+    Case("Flatten", (floats(2, 3, 4, 5),), (), {"axis": -1}, label="last"),
+    Case("Transpose", (floats(2, 3, 4, 5),)),
+    Case("Transpose", (floats(2, 3, 4, 5),), (), {"perm": [0, 2, 3, 1]}, label="perm"),
+    Case("Squeeze", (floats(2, 1, 3, 1),)),
+    Case("Squeeze", (floats(2, 1, 3, 1),), (i64(-1),)),
+    Case("Squeeze", (floats(2, 1, 3, 1),), (), {"axes": [1]}, opset=11),
+    Case("Unsqueeze", (floats(2, 3),), (i64(0, -1),)),
+    Case("Unsqueeze", (floats(2, 3),), (), {"axes": [1, 3]}, opset=11),
+    Case("Expand", (floats(3, 1),), (i64(2, 1, 4),)),
+    Case("Expand", (floats(2, 3),), (i64(1, 1),), label="smaller"),
+    Case("Slice", (floats(8, 9),), (i64(1, 2), i64(7, -1))),
+    Case("Slice", (floats(8, 9),), (i64(1), i64(2**62), i64(-1), i64(3))),
+    Case("Slice", (floats(8, 9),), (i64(-1, 7), i64(-(2**62), 1), i64(0, 1), i64(-1, -2)), label="backwards"),
+    Case("Slice", (floats(8, 9),), (), {"starts": [2], "ends": [1000], "axes": [1]}, opset=9),
+    Case("Slice", (ints(8),), (i64(-3), i64(-1)), opset=10),
+    Case("Split", (floats(2, 9),), (), {"axis": 1, "num_outputs": 2}, outputs=2),
+    Case("Split", (floats(2, 9),), (i64(2, 3, 4),), {"axis": -1}, outputs=3),
+    Case("Split", (floats(6, 2),), (), {"split": [1, 5]}, opset=11, outputs=2),
+    Case("Split", (floats(6, 2),), (), {}, opset=13, outputs=3),
+    Case("Concat", (floats(2, 3, 4), floats(2, 5, 4), floats(2, 1, 4)), (), {"axis": 1}),
+    Case("Concat", (floats(2, 3),), (floats(2, 2),), {"axis": -1}, label="constant"),
+    Case("Concat", (floats(2, 3),), (floats(2, 0),), {"axis": 1}, label="empty"),
+    Case("Concat", (floats(2, 3),), (), {"axis": 0}, label="one"),
+    Case("Identity", (bools(2, 3),)),
+    Case("Gather", (floats(4, 5, 6),), (np.array(-1),), {"axis": 1}, label="scalar"),
+    Case("Gather", (floats(4, 5, 6),), (i64(1, 2, 3),), {"axis": -1}, label="run"),
+    Case("Gather", (floats(9, 2),), (i64(8, 5, 2),), label="backwards"),
+    Case("Gather", (floats(9, 2),), (np.arange(6).reshape(2, 3),), label="run-2d"),
+    Case("Gather", (floats(9, 2),), (i64(3),), label="one"),
+    Case("Gather", (floats(9, 2),), (i64(4, 0, -1, 4),), label="uneven"),
+    Case("Gather", (floats(9, 2),), (i64(4, 4),), label="twice"),
+    Case("Gather", (ints(2, 3, low=-9, high=8),), (floats(9, 4),), first=True, label="table"),
+    Case("Gather", (floats(3, 7, 2), ints(4, low=0, high=6)), (), {"axis": 1}, label="computed"),
+]
+
+
+def attention(*shapes: tuple[int, ...], masks: Sequence[Array | None] = (), **attributes: object) -> Case:
+    operands = tuple(floats(*shape, seed=i) for i, shape in enumerate(shapes))
+    label = "-".join([f"{k}{v}" for k, v in attributes.items()] + [str(m.dtype) for m in masks if m is not None])
+    return Case("Attention", operands, tuple(masks), attributes, opset=23, label=label)
+
+
+LEFT = np.array([[1, 0, 0, 0, 0], [0, 1, 1, 1, 1], [1, 1, 0, 0, 1]], np.bool_)
+NONE_LEFT = np.array([[1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 1, 1]], np.bool_)
+MERGED = ((2, 3, 12), (2, 5, 12), (2, 5, 12))
+ATTENTIONS = [
+    attention((2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)),
+    attention((2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 8), scale=0.3),
+    attention((2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 8), scale=1.0),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, is_causal=1),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, masks=[floats(3, 5)]),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, is_causal=1, masks=[floats(2, 3, 3, 5)]),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, masks=[LEFT]),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, masks=[NONE_LEFT]),
+    attention(*MERGED, q_num_heads=3, kv_num_heads=3, is_causal=1, masks=[LEFT]),
+    attention((2, 6, 3, 8), (2, 2, 5, 8), (2, 2, 5, 4)),
+    attention((2, 3, 24), (2, 5, 8), (2, 5, 16), q_num_heads=6, kv_num_heads=2, is_causal=1),
+    attention((2, 3, 24), (2, 5, 4), (2, 5, 4), q_num_heads=6, kv_num_heads=1, masks=[LEFT]),
+    Case("Attention", (*(floats(1, 2, n, 4) for n in (3, 5, 5)), NONE_LEFT), opset=24, label="mask-computed"),
+    Case(
+        "Attention",
+        (*(floats(1, 2, n, 4) for n in (3, 5, 5)), LEFT),
+        (),
+        {"is_causal": 1},
+        opset=24,
+        label="mask-computed-causal",
+    ),
+]
+
+CASES = [
+    *CONVOLUTIONS,
+    *PRODUCTS,
+    *POOLS,
+    *REDUCTIONS,
+    *ELEMENTWISE,
+    *NORMALISATIONS,
+    *VIEWS,
+    *ATTENTIONS,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_node_means_what_onnxruntime_computes(case):
+    """The loop nest of every operator, evaluated on arrays, gives the reference's values."""
+    model, inputs = case.model()
+    onnx.checker.check_model(without_output_types(model))
+    graph = read_onnx(model)
+    assert_same(graph, model, inputs)
+    assert any(op.name.startswith("node") for op in graph.operators)
+
+
+def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same nodes as a model that onnx accepts: it wants to know the types of outputs."""
+    found = onnx.shape_inference.infer_shapes(model)
+    assert all(value.type.WhichOneof("value") for value in found.graph.output)
+    return found
