@@ -55,7 +55,7 @@ def evaluate(node: Node, proto: onnx.NodeProto, values: Sequence[np.ndarray | No
         if not isinstance(array, np.ndarray):
             raise node.fault(f"its result is a {type(array).__name__}, not a tensor; only tensors are supported.")
     results = iter(found)
-    return [np.ascontiguousarray(next(results)) if name else np.zeros(0) for name in proto.output]
+    return [next(results) if name else np.zeros(0) for name in proto.output]
 
 
 def _element_type(node: Node, name: str, value: np.ndarray) -> int:

@@ -13,7 +13,6 @@ from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.network import Network, Node
 from tilestitch.frontend.structure import check_node, check_structure, needed_outputs, node_names, opset_of
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ops import is_view
 
 
 def read_onnx(source: Path | onnx.ModelProto, *, batch: int | None = None, dims: Mapping[str, int] = {}) -> Graph:
@@ -86,20 +85,11 @@ def _finished(name: str, network: Network, inputs: tuple[str, ...], outputs: tup
     for op in reversed(network.operators):
         if needed.isdisjoint(op.outputs):
             continue
-        if is_view(op):
-            op = _without_unread_parts(op, needed)
         operators.append(op)
         needed.update(op.inputs)
     tensors = {key: tensor for key, tensor in network.tensors.items() if key in needed or key in inputs}
     constants = {key: value for key in tensors if (value := network.value(key)) is not None}
     return Graph(name, tensors, tuple(reversed(operators)), inputs, outputs, constants)
-
-
-def _without_unread_parts(op: Operator, needed: set[str]) -> Operator:
-    """A view without the moves into tensors that nobody reads."""
-    moves = [(read, write) for read, write in zip(op.reads, op.writes, strict=True) if write.tensor in needed]
-    reads, writes = zip(*moves, strict=True)
-    return Operator(op.name, op.kind, op.dims, reads, writes, op.attributes)
 
 
 def _refuse_external_data(where: str, graph: onnx.GraphProto) -> None:

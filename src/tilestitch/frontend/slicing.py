@@ -1,6 +1,9 @@
 """Views that pick or join: Slice, Split, Concat; and Gather, which is one where its indices are evenly spaced."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
 
 import numpy as np
 
@@ -61,14 +64,19 @@ class Part:
         return Access(tensor, along(*self.dims))
 
 
-def _parts(shape: Shape, at: int, extents: tuple[int, ...]) -> tuple[Nest, tuple[Part, ...]]:
-    """Cut a tensor along axis `at`: the parts share the dims of all other axes."""
+def _parts(shape: Shape, at: int, cuts: Sequence[tuple[int, int]]) -> tuple[Nest, tuple[Part, ...]]:
+    """The parts of a tensor from start to stop along axis `at`; they share the dims of all other axes."""
     nest = Nest()
     before = [nest.parallel(f"d{number}", shape[number]) for number in range(at)]
-    own = [nest.parallel(f"d{at}_{number}", extent) for number, extent in enumerate(extents)]
+    own = [nest.parallel(f"d{at}_{number}", stop - start) for number, (start, stop) in enumerate(cuts)]
     after = [nest.parallel(f"d{number}", shape[number]) for number in range(at + 1, len(shape))]
-    starts = (sum(extents[:number]) for number in range(len(extents)))
-    return nest, tuple(Part((*before, dim, *after), at, start) for dim, start in zip(own, starts, strict=True))
+    return nest, tuple(Part((*before, dim, *after), at, cut[0]) for dim, cut in zip(own, cuts, strict=True))
+
+
+def _cuts(extents: Sequence[int]) -> list[tuple[int, int]]:
+    """Start and stop of consecutive runs."""
+    stops = list(accumulate(extents))
+    return list(zip([0, *stops[:-1]], stops, strict=True))
 
 
 def split(node: Node, network: Network) -> None:
@@ -88,13 +96,14 @@ def split(node: Node, network: Network) -> None:
             f"axis {at} of an operand of shape {text_of(shape)} cannot be cut into {text_of(extents)} "
             f"for {len(node.outputs)} outputs."
         )
-    nest, parts = _parts(shape, at, extents)
-    used = [(name, part) for name, part in zip(node.outputs, parts, strict=True) if name]
-    for name, part in used:
+    used = [(name, cut) for name, cut in zip(node.outputs, _cuts(extents), strict=True) if name]
+    nest, parts = _parts(shape, at, [cut for _, cut in used])
+    for (name, _), part in zip(used, parts, strict=True):
         result = tuple(nest.dims[dim].extent for dim in part.dims)
         network.define(node, name, result, network.element_type(node.inputs[0]))
-    reads = tuple(part.inside(node.inputs[0]) for _, part in used)
-    network.add(node, node.name, "split", nest.dims, reads, tuple(part.alone(name) for name, part in used))
+    reads = tuple(part.inside(node.inputs[0]) for part in parts)
+    writes = tuple(part.alone(name) for (name, _), part in zip(used, parts, strict=True))
+    network.add(node, node.name, "split", nest.dims, reads, writes)
 
 
 def concat(node: Node, network: Network) -> None:
@@ -113,7 +122,7 @@ def concat(node: Node, network: Network) -> None:
         identity(node, network)
         return
     extents = tuple(shape[at] for shape in shapes)
-    nest, parts = _parts(shapes[0], at, extents)
+    nest, parts = _parts(shapes[0], at, _cuts(extents))
     result = shapes[0][:at] + (sum(extents),) + shapes[0][at + 1 :]
     network.define(node, node.outputs[0], result, element_type)
     reads = tuple(part.alone(name) for name, part in zip(names, parts, strict=True))
@@ -136,7 +145,7 @@ def gather(node: Node, network: Network) -> None:
     spacing = None if known is None else _even_spacing(node, known, shape[at])
     if spacing is not None:
         start, step = spacing
-        strides = [step * int(np.prod(picked[number + 1 :])) for number in range(len(picked))]
+        strides = [step * prod(picked[number + 1 :]) for number in range(len(picked))]
         row = axis(*zip(middle, strides, strict=True), offset=start)
         _emit_slice(node, network, result, (*along(*before), row, *along(*after)))
         return

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import prod
+from operator import le
 
 import numpy as np
 
@@ -62,12 +63,17 @@ class Access:
     def hull(self, box: Region) -> Region:
         """The box of indices that the iterations in `box` touch, padding included (it may leave the tensor)."""
         start, stop = [], []
+        first_of, stop_of = box
         for axis in self.axes:
             low = high = axis.offset
             for dim, stride in axis.terms:
-                first, last = stride * box.start[dim], stride * (box.stop[dim] - 1)
-                low += min(first, last)
-                high += max(first, last)
+                first, last = stride * first_of[dim], stride * (stop_of[dim] - 1)
+                if first <= last:
+                    low += first
+                    high += last
+                else:
+                    low += last
+                    high += first
             start.append(low)
             stop.append(high + 1)
         return Region(tuple(start), tuple(stop))
@@ -78,6 +84,8 @@ class Access:
         Where every touched index is padding, one element at the border stands for it, so that no region is empty.
         """
         hull = self.hull(box)
+        if self.indirect_axis is None and min(hull.start, default=0) >= 0 and all(map(le, hull.stop, shape)):
+            return hull
         start, stop = [], []
         for number, (low, high, size) in enumerate(zip(hull.start, hull.stop, shape, strict=True)):
             if number == self.indirect_axis:

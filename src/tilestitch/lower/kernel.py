@@ -61,23 +61,62 @@ class _Arena:
         return address
 
 
-def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
+@dataclass(frozen=True)
+class PreparedKernel:
+    """What of a kernel is the same in every iteration: the steps of each core and what each of them needs."""
+
+    kernel: Kernel
+    shape: KernelShape
+    steps: list[list[_Step]]
+    needs: list[list[list[tuple[Operand, Region]]]]
+
+
+def prepare_kernel(graph: Graph, kernel: Kernel, machine: Accelerator) -> PreparedKernel:
+    """Work out every tile of every core once."""
+    operators = [graph.by_name[name] for name in kernel.operators]
+    shape = kernel_shape(graph, operators, machine, machine.cores[0])
+    steps = _steps(graph, kernel, shape)
+    return PreparedKernel(kernel, shape, steps, [[_needs(shape, step) for step in core] for core in steps])
+
+
+def _steps(graph: Graph, kernel: Kernel, shape: KernelShape) -> list[list[_Step]]:
+    found = []
+    for piece in core_pieces(shape.sink, kernel.tiling):
+        steps = []
+        for tile, box in enumerate(tiles_of(piece, kernel.tiling)):
+            boxes = operator_boxes(graph, shape.operators, box)
+            if shape.anchor is None:
+                steps.append(_Step(tile, boxes, None, True, True))
+                continue
+            parts = reduction_parts(shape.anchor, boxes[shape.anchor.name], kernel.tiling.reduction)
+            for at, part in enumerate(parts):
+                steps.append(_Step(tile, boxes, part, at == 0, at == len(parts) - 1))
+        found.append(steps)
+    return found
+
+
+def _needs(shape: KernelShape, step: _Step) -> list[tuple[Operand, Region]]:
+    return [
+        (operand, operand_region(shape, operand, step.boxes, step.part))
+        for operand in shape.operands
+        if operand.in_parts or step.last
+    ]
+
+
+def lower_kernel(builder: Builder, graph: Graph, prepared: PreparedKernel, number: int, ddr: dict[str, int]) -> None:
     """Append the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
-    _KernelLowering(builder, graph, kernel, ddr).run(number)
+    _KernelLowering(builder, graph, prepared, ddr).run(number)
 
 
 class _KernelLowering:
     """The state of lowering one kernel: addresses, and which buffer holds what at this point of the program."""
 
-    def __init__(self, builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
-        self.builder, self.graph, self.kernel, self.ddr = builder, graph, kernel, ddr
+    def __init__(self, builder: Builder, graph: Graph, prepared: PreparedKernel, ddr: dict[str, int]) -> None:
+        self.builder, self.graph, self.kernel, self.ddr = builder, graph, prepared.kernel, ddr
         self.cluster: Cluster = builder.cluster
         self.machine: Accelerator = self.cluster.machine
-        operators = [graph.by_name[name] for name in kernel.operators]
-        self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[0])
-        self.steps = self._steps()
+        self.shape, self.steps, self.needs = prepared.shape, prepared.steps, prepared.needs
         self.waves = max(len(steps) for steps in self.steps)
-        self.needs = [[self._needs(step) for step in steps] for steps in self.steps]
         self.arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
         self.operand_slots: dict[tuple[int, Operand], _Slots] = {}
         self.staging: dict[Operand, _Slots] = {}
@@ -87,32 +126,6 @@ class _KernelLowering:
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
         self._plan_places()
-
-    # -- what happens in which wave
-
-    def _steps(self) -> list[list[_Step]]:
-        found = []
-        for piece in core_pieces(self.shape.sink, self.kernel.tiling):
-            steps = []
-            for tile, box in enumerate(tiles_of(piece, self.kernel.tiling)):
-                boxes = operator_boxes(self.graph, self.shape.operators, box)
-                if self.shape.anchor is None:
-                    steps.append(_Step(tile, boxes, None, True, True))
-                    continue
-                parts = reduction_parts(
-                    self.shape.anchor, boxes[self.shape.anchor.name], self.kernel.tiling.reduction
-                )
-                for at, part in enumerate(parts):
-                    steps.append(_Step(tile, boxes, part, at == 0, at == len(parts) - 1))
-            found.append(steps)
-        return found
-
-    def _needs(self, step: _Step) -> list[tuple[Operand, Region]]:
-        return [
-            (operand, operand_region(self.shape, operand, step.boxes, step.part))
-            for operand in self.shape.operands
-            if operand.in_parts or step.last
-        ]
 
     # -- where everything lies
 

@@ -14,7 +14,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.kernel import lower_kernel
+from tilestitch.lower.kernel import lower_kernel, prepare_kernel
 from tilestitch.units import aligned, format_bytes
 
 
@@ -39,6 +39,7 @@ def lower(
     plan = _plan_ddr(schedule, machine)
     builder = Builder(Cluster(machine))
     constants = {name: _ddr_buffer(builder, graph, name, plan.address[name]) for name in _used_constants(graph)}
+    prepared = [prepare_kernel(graph, kernel, machine) for kernel in schedule.kernels]
     marks, borders = [], []
     for iteration in range(min(2, schedule.iterations)):
         marks.append((len(builder.engine), len(builder.buffer_rows)))
@@ -48,7 +49,7 @@ def lower(
                 moved = address + iteration * plan.stride_bytes if name in plan.per_iteration else address
                 ddr[name] = _ddr_buffer(builder, graph, name, moved)
         borders.append((tuple(ddr[name] for name in graph.inputs), tuple(ddr[name] for name in graph.outputs)))
-        for number, kernel in enumerate(schedule.kernels):
+        for number, kernel in enumerate(prepared):
             lower_kernel(builder, graph, kernel, number, ddr)
             progress(iteration * len(schedule.kernels) + number + 1, 2 * len(schedule.kernels))
     marks.append((len(builder.engine), len(builder.buffer_rows)))
@@ -148,7 +149,7 @@ def _assemble(
     inputs = [[border[0][k] for border in borders] for k in range(len(graph.inputs))]
     outputs = [[border[1][k] for border in borders] for k in range(len(graph.outputs))]
     for border in (*inputs, *outputs):
-        border.extend(border[-1] + buffers_length * (i + 1) for i in range(repeats))
+        border.extend([border[-1] + buffers_length * (i + 1) for i in range(repeats)])
     return Program(
         graph=graph,
         iterations=schedule.iterations,

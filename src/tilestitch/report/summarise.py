@@ -4,21 +4,17 @@ Everything but the sustained throughput concerns one batch: its first one where 
 kernels, engines), the mean over all batches where only totals are known (bytes through ports, energy).
 """
 
-from dataclasses import dataclass
-from math import prod
-
 import numpy as np
 
 from tilestitch.cost.bounds import Bounds
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Operator
 from tilestitch.ir.program import EngineKind, Kind, Program
 from tilestitch.ir.report import CheckRow, EngineRow, KernelRow, Report, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import is_contraction
-from tilestitch.ops.contraction import roles
+from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
 from tilestitch.units import ceil_div
 
@@ -41,10 +37,12 @@ def summarise(
     """
     program = trace.program
     if program.iterations % batches != 0 or len(program) == 0:
-        raise InvalidIR(f"program of {len(program)} instructions and {program.iterations} iterations, {batches} batches")
+        raise InvalidIR(
+            f"program of {len(program)} instructions and {program.iterations} iterations, {batches} batches"
+        )
     iterations = program.iterations // batches
     first = np.flatnonzero(program.iteration < iterations)
-    kernels = _kernel_rows(schedule, trace, machine, first)
+    kernels = _kernel_rows(schedule, trace, machine, first, iterations)
     return Report(
         network=schedule.graph.name,
         machine=machine.name,
@@ -76,11 +74,11 @@ def summarise(
 
 
 def _kernel_rows(
-    schedule: Schedule, trace: Trace, machine: Accelerator, first: np.ndarray
+    schedule: Schedule, trace: Trace, machine: Accelerator, first: np.ndarray, iterations: int
 ) -> tuple[KernelRow, ...]:
-    """One row per kernel of the schedule, over the instructions whose numbers are in `first`."""
+    """One row per kernel of the schedule, over the instructions of the first batch, whose numbers are in `first`."""
     program, cores = trace.program, len(machine.cores)
-    cycles = _cycles(trace, first)
+    cycles = _cycles(trace, first, iterations)
     read, written = _ddr_bytes(program, first)
     busy = _busy_cycles(trace, first)
     macs, operations = _work(program, first)
@@ -92,9 +90,9 @@ def _kernel_rows(
             operators=kernel.operators,
             kinds=tuple(dict.fromkeys(schedule.graph.by_name[name].kind for name in kernel.operators)),
             cycles=int(cycles[number]),
-            estimated_cycles=kernel.estimated_cycles * int(program.iteration[first[-1]] + 1),
-            macs=macs.get(number, 0),
-            vector_operations=operations.get(number, 0),
+            estimated_cycles=kernel.estimated_cycles * iterations,
+            macs=macs[number],
+            vector_operations=operations[number],
             ddr_read_bytes=int(read[number]),
             ddr_written_bytes=int(written[number]),
             matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / cores,
@@ -105,16 +103,15 @@ def _kernel_rows(
     return tuple(row(number, kernel) for number, kernel in enumerate(schedule.kernels))
 
 
-def _cycles(trace: Trace, first: np.ndarray) -> np.ndarray:
-    """Per kernel, cycles from its first start (its launch) to its last end, summed over the iterations."""
-    program, count = trace.program, len(trace.program.kernels)
-    run = program.iteration[first].astype(np.int64) * count + program.kernel[first]
-    runs = int(run.max()) // count * count + count
-    start = np.full(runs, np.iinfo(np.int64).max)
-    end = np.full(runs, -1, np.int64)
+def _cycles(trace: Trace, first: np.ndarray, iterations: int) -> np.ndarray:
+    """Per kernel, cycles from its first start (that of its launch) to its last end, summed over the iterations."""
+    program = trace.program
+    run = program.iteration[first].astype(np.int64) * len(program.kernels) + program.kernel[first]
+    start = np.full(iterations * len(program.kernels), np.iinfo(np.int64).max)
+    end = np.full(len(start), -1, np.int64)
     np.minimum.at(start, run, trace.start_ticks[first])
     np.maximum.at(end, run, trace.end_ticks[first])
-    ticks = np.where(end < 0, 0, end - start).reshape(-1, count).sum(axis=0)
+    ticks = np.where(end < 0, 0, end - start).reshape(iterations, -1).sum(axis=0)
     return -(-ticks // trace.ticks_per_cycle)
 
 
@@ -135,9 +132,9 @@ def _busy_cycles(trace: Trace, first: np.ndarray) -> np.ndarray:
     """Per kernel and kind of engine, cycles in which an engine was occupied, summed over the engines."""
     program = trace.program
     kind = np.array([engine.kind for engine in program.engines], np.int64)[program.engine[first]]
-    busy = np.zeros((len(program.kernels), len(EngineKind)), np.int64)
-    np.add.at(busy, (program.kernel[first], kind), trace.end_ticks[first] - trace.start_ticks[first])
-    return busy / trace.ticks_per_cycle
+    busy = np.zeros(len(program.kernels) * len(EngineKind), np.int64)
+    np.add.at(busy, program.kernel[first] * len(EngineKind) + kind, trace.end_ticks[first] - trace.start_ticks[first])
+    return busy.reshape(-1, len(EngineKind)) / trace.ticks_per_cycle
 
 
 def _cores_at_work(program: Program, first: np.ndarray) -> np.ndarray:
@@ -149,10 +146,10 @@ def _cores_at_work(program: Program, first: np.ndarray) -> np.ndarray:
     return found[:, :-1].sum(axis=1)
 
 
-def _work(program: Program, first: np.ndarray) -> tuple[dict[int, int], dict[int, int]]:
+def _work(program: Program, first: np.ndarray) -> tuple[list[int], list[int]]:
     """Per kernel, multiply-accumulates on any unit, and primitive operations on vector units, as executed.
 
-    A contraction on a vector unit counts as both. Alike tiles are counted by their extents, once each.
+    A contraction on a vector unit counts as both. Tiles of one operator with the same extents do the same work.
     """
     computes = first[program.kind[first] == Kind.COMPUTE]
     on_vector = np.array([engine.kind is EngineKind.VECTOR for engine in program.engines], bool)
@@ -163,29 +160,51 @@ def _work(program: Program, first: np.ndarray) -> tuple[dict[int, int], dict[int
         on_vector[program.engine[computes]],
     )
     sizes = (len(program.kernels), len(program.operators), len(program.regions), 2)
-    if prod(sizes) > np.iinfo(np.int64).max:
-        raise InvalidIR(f"program: too many kernels, operators and regions to number their combinations: {sizes}")
     alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
-    known: dict[tuple[int, tuple[int, ...]], _Work] = {}
-    macs: dict[int, int] = {}
-    operations: dict[int, int] = {}
     rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
+    known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+    macs = [0] * len(program.kernels)
+    operations = [0] * len(program.kernels)
     for kernel, operator, box, vector, count in rows:
         region = program.regions[box]
         key = operator, region.extents
         if key not in known:
             op = program.graph.by_name[program.operators[operator]]
-            known[key] = _Work(_macs(op, region.extents), vector_operations(op, region))
-        work = known[key]
-        macs[kernel] = macs.get(kernel, 0) + count * work.macs
+            products = product_shape(op, region).macs if is_contraction(op) else 0
+            known[key] = products, vector_operations(op, region)
+        products, primitives = known[key]
+        macs[kernel] += count * products
         if vector:
-            operations[kernel] = operations.get(kernel, 0) + count * work.vector_operations
+            operations[kernel] += count * primitives
     return macs, operations
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What one tile asks of the units."""
+def _engine_rows(trace: Trace, first: np.ndarray) -> tuple[EngineRow, ...]:
+    """One row per kind of engine, in the order of `EngineKind`."""
+    program = trace.program
+    busy = np.zeros(len(program.engines), np.int64)
+    np.add.at(busy, program.engine[first], trace.end_ticks[first] - trace.start_ticks[first])
+    instructions = np.bincount(program.engine[first], minlength=len(program.engines))
+    rows = []
+    for kind in EngineKind:
+        numbers = [number for number, engine in enumerate(program.engines) if engine.kind is kind]
+        if numbers:
+            mean = int(busy[numbers].sum()) / trace.ticks_per_cycle / len(numbers)
+            rows.append(EngineRow(kind.name.lower(), len(numbers), mean, int(instructions[numbers].sum())))
+    return tuple(rows)
 
-    macs: int
-    vector_operations: int
+
+def _traffic_rows(trace: Trace, batches: int) -> tuple[TrafficRow, ...]:
+    """One row per level of memory, and one for the links, in the order of the resources."""
+    ports: dict[str, list[int]] = {}
+    for number, resource in enumerate(trace.program.resources):
+        ports.setdefault(resource.name.rstrip("0123456789"), []).append(number)  # lb3 -> lb
+    return tuple(
+        TrafficRow(
+            level=level,
+            ports=len(numbers),
+            size_bytes=ceil_div(int(trace.resource_bytes[numbers].sum()), batches),
+            busy_cycles=int(trace.resource_busy_ticks[numbers].sum()) / trace.ticks_per_cycle / len(numbers) / batches,
+        )
+        for level, numbers in ports.items()
+    )

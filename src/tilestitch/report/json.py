@@ -1,0 +1,165 @@
+"""Reports and the values behind them as JSON: versioned, in the order in which they are declared, the same each time.
+
+The fields of a report are those of docs/report.md; another meaning of one of them needs another version.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from fractions import Fraction
+from math import isfinite
+from typing import TypeAlias
+
+import numpy as np
+
+from tilestitch.ir.program import Program
+from tilestitch.ir.report import CheckRow, KernelRow, Report
+
+VERSION = 1
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+
+def report_json(report: Report) -> str:
+    """One report, of the format `tilestitch.report`."""
+    return _text({"format": "tilestitch.report", "version": VERSION, **_report(report)})
+
+
+def compare_json(reports: Sequence[Report]) -> str:
+    """Several reports, of the format `tilestitch.comparison`; the first is the one that speed-ups refer to."""
+    first = reports[0].latency_cycles
+    return _text(
+        {
+            "format": "tilestitch.comparison",
+            "version": VERSION,
+            "strategies": [
+                {"strategy": report.strategy, "speed_up": first / report.latency_cycles} for report in reports
+            ],
+            "reports": [_report(report) for report in reports],
+        }
+    )
+
+
+def value_json(kind: str, value: object, *, limit: int | None = None) -> str:
+    """A machine, graph, schedule or program, of the format `tilestitch.<kind>`: its fields by their names.
+
+    Ratios are written as text (`"239/8"`), arrays as their type and shape, without their values. Of a program, the
+    first `limit` instructions are written.
+    """
+    body: dict[str, Json]
+    if isinstance(value, Program):
+        shown = len(value) if limit is None else min(limit, len(value))
+        body = {
+            "instructions_in_all": len(value),
+            "buffers_in_all": len(value.buffers),
+            "iterations": value.iterations,
+            "kernels": list(value.kernels),
+            "spaces": _plain(value.spaces),
+            "engines": _plain(value.engines),
+            "instructions": [_plain(value[number]) for number in range(shown)],
+        }
+    else:
+        body = {kind: _plain(value)}
+    return _text({"format": f"tilestitch.{kind}", "version": VERSION, **body})
+
+
+def _report(report: Report) -> dict[str, Json]:
+    return {
+        "what": {
+            "network": report.network,
+            "machine": report.machine,
+            "strategy": report.strategy,
+            "clock_hz": report.clock_hz,
+            "batch": report.batch,
+            "clusters": report.clusters,
+            "clusters_simulated": report.clusters_simulated,
+            "batch_per_cluster": report.batch_per_cluster,
+            "iterations": report.iterations,
+            "batch_per_iteration": report.batch_per_iteration,
+            "batches": report.batches,
+        },
+        "simulated": {
+            "latency_cycles": report.latency_cycles,
+            "latency_seconds": report.latency_seconds,
+            "samples_per_second": report.throughput_per_second,
+            "sustained_cycles_per_batch": report.sustained_cycles_per_batch,
+            "sustained_samples_per_second": report.sustained_per_second,
+            "instructions": report.instructions,
+            "ddr_bytes": report.ddr_bytes,
+            "macs": sum(kernel.macs for kernel in report.kernels),
+            "vector_operations": sum(kernel.vector_operations for kernel in report.kernels),
+            "energy_pj": report.total_energy_pj,
+            "energy_pj_by_part": dict(report.energy_pj),
+            "engines": [_plain(row) for row in report.engines],
+            "traffic": [_plain(row) for row in report.traffic],
+        },
+        "bounds": {
+            "compute_cycles": report.compute_bound_cycles,
+            "attainable_cycles": report.attainable_bound_cycles,
+            "traffic_cycles": report.traffic_bound_cycles,
+            "largest_cycles": report.bound_cycles,
+            "latency_to_largest_ratio": report.ratio_to_bound,
+            "ddr_bytes": report.compulsory_bytes,
+            "macs": report.macs,
+            "vector_operations": report.vector_operations,
+        },
+        "verification": {
+            "result": ("passed" if report.verified else "failed") if report.checks else "not verified",
+            "checks": [_check(check) for check in report.checks],
+        },
+        "kernels": [_kernel(kernel) for kernel in report.kernels],
+    }
+
+
+def _check(check: CheckRow) -> Json:
+    return {
+        "precision": check.precision,
+        "output": check.output,
+        "relative_error": check.error if isfinite(check.error) else None,  # JSON has no NaN
+        "allowed_relative_error": check.allowed if isfinite(check.allowed) else None,
+        "passed": check.passed,
+    }
+
+
+def _kernel(kernel: KernelRow) -> Json:
+    return {
+        "name": kernel.name,
+        "operators": list(kernel.operators),
+        "kinds": list(kernel.kinds),
+        "cores": kernel.cores,
+        "simulated": {
+            "cycles": kernel.cycles,
+            "matrix_busy_cycles": kernel.matrix_busy_cycles,
+            "vector_busy_cycles": kernel.vector_busy_cycles,
+            "ddr_read_bytes": kernel.ddr_read_bytes,
+            "ddr_written_bytes": kernel.ddr_written_bytes,
+            "macs": kernel.macs,
+            "vector_operations": kernel.vector_operations,
+        },
+        "estimated": {"cycles": kernel.estimated_cycles},
+    }
+
+
+def _plain(value: object) -> Json:
+    """A frozen value as JSON: fields by name, tuples as lists, enumerations by name or text."""
+    if isinstance(value, IntEnum):
+        return value.name.lower()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, np.ndarray):
+        return {"dtype": str(value.dtype), "shape": list(value.shape)}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    assert hasattr(value, "items"), f"no form in JSON for {type(value)}"
+    return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore
+
+
+def _text(tree: dict[str, Json]) -> str:
+    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
