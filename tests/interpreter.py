@@ -17,6 +17,8 @@ def interpret(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.nd
     values = {name: np.asarray(array).astype(WIDE[array.dtype.kind]) for name, array in known.items()}
     for op in graph.operators:
         for name in op.outputs:
+            if name in values:
+                continue  # another operator has written its part
             tensor = graph.tensors[name]
             kind = "f" if tensor.dtype.is_float else "b" if tensor.dtype == "bool" else "i"
             values[name] = np.zeros(tensor.shape, WIDE[kind])

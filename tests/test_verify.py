@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import Net
+from tilestitch.dtypes import DType
 from tilestitch.errors import InvalidIR
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.verify import verify_graph
@@ -40,7 +41,7 @@ def relu(name: str, x: str, y: str, *, axis: Axis = Axis(((0, 1),)), extent: int
 
 def tiny(*operators: Operator, **shapes: int) -> Graph:
     """A graph over vectors: input x, output y."""
-    tensors = {name: Tensor(name, (size,), "float16", (0,)) for name, size in {"x": 4, "y": 4, **shapes}.items()}
+    tensors = {name: Tensor(name, (size,), DType.FLOAT16, (0,)) for name, size in {"x": 4, "y": 4, **shapes}.items()}
     return Graph("tiny", tensors, operators, ("x",), ("y",), {})
 
 

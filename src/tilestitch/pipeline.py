@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import prod
 
 import onnx
 
@@ -25,6 +24,7 @@ from tilestitch.passes import simplify
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
+from tilestitch.report.text import report_text, trace_text
 from tilestitch.schedule.plan import plan
 from tilestitch.sim.chip.check import Reference, check
 from tilestitch.sim.chip.energy import energy
@@ -86,6 +86,28 @@ class Compilation:
     program: Program | None = None
     trace: Trace | None = None
     report: Report | None = None
+
+    def texts(self, *, limit: int | None = None) -> list[tuple[str, str]]:
+        """What each stage that was reached ended with, by its name; `limit` instructions of a program and its trace."""
+        found = [(Stage.LOAD.value, str(self.loaded))]
+        if self.simplified is not None:
+            found.append((Stage.SIMPLIFY.value, str(self.simplified)))
+        if self.groups is not None:
+            groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
+            found.append((Stage.PARTITION.value, "\n".join((f"{len(self.groups)} groups", *groups))))
+        if self.schedule is not None:
+            found.append((Stage.SCHEDULE.value, str(self.schedule)))
+        if self.program is not None:
+            found.append((Stage.LOWER.value, self.program.text(limit=limit)))
+        if self.trace is not None:
+            found.append((Stage.SIMULATE.value, trace_text(self.trace, limit=limit)))
+        if self.report is not None:
+            found.append(("report", report_text(self.report).removesuffix("\n")))
+        return found
+
+    def __str__(self) -> str:
+        """The report as a page, or else what the last stage ended with."""
+        return self.texts(limit=100)[-1][1]
 
 
 def _quiet(step: str, done: int, total: int) -> None:
@@ -224,9 +246,7 @@ def _iteration_batches(
     return [max(n for n in divisors if n <= rule_batch(model, name, machine, strategy, options))]
 
 
-def rule_batch(
-    model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options
-) -> int:
+def rule_batch(model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options) -> int:
     """The largest power of two such that the input and output of the largest kernel fit in GB; at least 1.
 
     Constants do not count. Without GB, the local buffers of all cores together stand for it. INFERRED from the
@@ -267,7 +287,8 @@ def _report(
 ) -> Report:
     """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
     schedule, trace = done.schedule, done.trace
-    assert schedule is not None and trace is not None
+    assert schedule is not None
+    assert trace is not None
     checks = ()
     if options.verify:
         references = {} if references is None else references
@@ -286,7 +307,15 @@ def _report(
         iterations=schedule.iterations // options.batches,
         sharers=1 if machine.private_ddr else schedule.clusters,
     )
+    power = energy(trace, machine)
     return summarise(
-        schedule, trace, machine, limits=limits, power=energy(trace, machine), checks=checks,
-        batch=options.batch, share=share, batches=options.batches,
-    )  # fmt: skip
+        schedule,
+        trace,
+        machine,
+        limits=limits,
+        energy_pj=(*power.transfers_pj, ("matrix units", power.matrix_pj), ("vector units", power.vector_pj)),
+        checks=checks,
+        batch=options.batch,
+        share=share,
+        batches=options.batches,
+    )

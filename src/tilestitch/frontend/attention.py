@@ -60,9 +60,7 @@ def attention(node: Node, network: Network) -> None:
         x = regroup(node, network, "reshape", x, sizes.scores, network.step(node, "scores.heads"))
     x = _weights(node, network, x, sizes, head_size=network.shape(q)[-1])
     if sizes.groups > 1:
-        x = regroup(
-            node, network, "reshape", x, _grouped(sizes.scores, sizes), network.step(node, "weights.grouped")
-        )
+        x = regroup(node, network, "reshape", x, _grouped(sizes.scores, sizes), network.step(node, "weights.grouped"))
 
     steps = ["context"]
     steps += ["context.heads"] if sizes.groups > 1 else []
@@ -82,7 +80,7 @@ def _refuse_what_is_not_supported(node: Node) -> None:
     node.refuse_outputs(1, "a cache, or the scores")
     for number, meaning in ((4, "past_key"), (5, "past_value"), (6, "nonpad_kv_seqlen")):
         if node.operand(number) is not None:
-            raise node.fault(f"input {meaning} is not supported; export the network without a cache of keys and values.")
+            raise node.fault(f"input {meaning} is not supported; export the network without a cache.")
     if node.real("softcap", 0.0) != 0.0:
         raise node.fault("attribute softcap is not supported unless 0; write the cap in elementary operators.")
     for name in ("left_window_size", "right_window_size"):
@@ -91,9 +89,7 @@ def _refuse_what_is_not_supported(node: Node) -> None:
     node.ignore("qk_matmul_output_mode", "softmax_precision")
 
 
-def _split_heads(
-    node: Node, network: Network, x: str, role: str, heads: int, *, transposed: bool = False
-) -> str:
+def _split_heads(node: Node, network: Network, x: str, role: str, heads: int, *, transposed: bool = False) -> str:
     """[N, tokens, heads * size] to [N, heads, tokens, size], or with the last two axes exchanged."""
     shape = network.shape(x)
     if len(shape) != 3 or heads < 1 or shape[2] % heads:
@@ -155,9 +151,7 @@ def _weights(node: Node, network: Network, x: str, sizes: Heads, *, head_size: i
         return _boolean_mask(node, network, x, mask, causal)
     if causal is not None:
         added = np.where(causal, 0, _masked_score(element_type)).astype(element_type)
-        x = apply(
-            node, network, "add", (x, network.new_constant(node, "future", added)), network.step(node, "causal")
-        )
+        x = apply(node, network, "add", (x, network.new_constant(node, "future", added)), network.step(node, "causal"))
     if mask is not None:
         network.common_type(node, x, mask)
         x = apply(node, network, "add", (x, mask), network.step(node, "masked"))
@@ -175,9 +169,7 @@ def _boolean_mask(node: Node, network: Network, x: str, mask: str, causal: np.nd
         allowed = network.new_constant(node, "past", causal)
         mask = apply(node, network, "and", (mask, allowed), network.step(node, "allowed"))
     lowest = network.new_constant(node, "masked_score", np.asarray(_masked_score(element_type), element_type))
-    x = apply(
-        node, network, "where", (mask, x, lowest), network.step(node, "masked"), element_type=element_type
-    )
+    x = apply(node, network, "where", (mask, x, lowest), network.step(node, "masked"), element_type=element_type)
     x = over_axes(node, network, "softmax", x, (3,), network.step(node, "softmax"))
     if known is not None and known.any(axis=-1).all():
         return x

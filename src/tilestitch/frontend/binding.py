@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
 from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
-from tilestitch.frontend.network import known_types
+from tilestitch.frontend.types import known_types, numpy_type, type_name
 
 
 def bind_shapes(
@@ -48,14 +47,10 @@ def bind_shapes(
 def element_type(where: str, value: onnx.ValueInfoProto) -> np.dtype:
     """The element type of an input, which must be one that has a place in memory."""
     number = value.type.tensor_type.elem_type
-    try:
-        found = np.dtype(helper.tensor_dtype_to_np_dtype(number))
-    except KeyError:
-        found = None
+    found = numpy_type(number)
     if found is None or found not in STORAGE:
         raise InputError(
-            f"{where}: input '{value.name}' has elements of type {TensorProto.DataType.Name(number)}; "
-            f"supported: {known_types()}."
+            f"{where}: input '{value.name}' has elements of type {type_name(number)}; supported: {known_types()}."
         )
     return found
 

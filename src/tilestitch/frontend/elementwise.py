@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-from onnx import TensorProto, helper
 
 from tilestitch.dtypes import STORAGE
 from tilestitch.frontend.accesses import aligned, along, broadcast, dims_of, straight
-from tilestitch.frontend.network import Network, Node, Target, known_types, text_of
+from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.shapes import copy, identity
+from tilestitch.frontend.types import known_types, numpy_type, type_name
 from tilestitch.ir.graph import Access, Attribute
 
 Handler = Callable[[Node, Network], None]
@@ -31,8 +31,9 @@ def apply(
     full = broadcast(*shapes)
     if full is None:
         found = " and ".join(map(text_of, shapes))
-        raise node.fault(f"operands of shapes {found} do not broadcast; matched from the last axis, extents must be "
-                         "equal or 1.")
+        raise node.fault(
+            f"operands of shapes {found} do not broadcast; matched from the last axis, extents must be equal or 1."
+        )
     reads = tuple(aligned(name, shape, full) for name, shape in zip(operands, shapes, strict=True))
     write = straight(target.tensor, len(full))
     return network.emit(
@@ -115,13 +116,9 @@ def cast(node: Node, network: Network) -> None:
     """To another element type; types that are stored alike are one."""
     node.ignore("saturate", "round_mode")  # of 8-bit floating types
     number = node.integer("to", 0)
-    try:
-        wanted = np.dtype(helper.tensor_dtype_to_np_dtype(number))
-    except KeyError:
-        wanted = None
-    if wanted not in STORAGE:
-        name = TensorProto.DataType.Name(number)
-        raise node.fault(f"attribute to={name} is not supported; supported: {known_types()}.")
+    wanted = numpy_type(number)
+    if wanted is None or wanted not in STORAGE:
+        raise node.fault(f"attribute to={type_name(number)} is not supported; supported: {known_types()}.")
     x = node.inputs[0]
     if STORAGE[wanted] == STORAGE.get(network.element_type(x)):
         copy(node, network, x, node.target, element_type=wanted)

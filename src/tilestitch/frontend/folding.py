@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from tilestitch.frontend.network import Node
 
@@ -17,7 +17,7 @@ RANDOM = frozenset(
 def evaluate(node: Node, proto: onnx.NodeProto, values: Sequence[np.ndarray | None]) -> list[np.ndarray]:
     """The outputs of one node, by onnxruntime without optimisations; None is an absent optional input."""
     import onnxruntime  # takes a while to import, and only networks with something to evaluate need it
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
+    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportAttributeAccessIssue]
 
     known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
     opsets = [helper.make_opsetid("", node.opset)]
@@ -36,9 +36,7 @@ def evaluate(node: Node, proto: onnx.NodeProto, values: Sequence[np.ndarray | No
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         found = session.run(None, known)
     except (
         state.Fail,
@@ -51,11 +49,14 @@ def evaluate(node: Node, proto: onnx.NodeProto, values: Sequence[np.ndarray | No
     ) as error:
         reason = str(error).strip().split("\n")[0]
         raise node.fault(f"its inputs are constants, but onnxruntime cannot evaluate it ({reason}).") from error
-    for array in found:
+    results = dict(zip(filter(None, proto.output), found, strict=True))
+    arrays = []
+    for name in proto.output:
+        array = results.get(name, np.zeros(0))  # nobody reads an output without a name
         if not isinstance(array, np.ndarray):
             raise node.fault(f"its result is a {type(array).__name__}, not a tensor; only tensors are supported.")
-    results = iter(found)
-    return [next(results) if name else np.zeros(0) for name in proto.output]
+        arrays.append(array)
+    return arrays
 
 
 def _element_type(node: Node, name: str, value: np.ndarray) -> int:

@@ -9,6 +9,7 @@ from onnx import helper, numpy_helper
 from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
+from tilestitch.frontend.types import known_types, numpy_type, type_name
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
 _INT32 = np.iinfo(np.int32)
@@ -139,7 +140,8 @@ class Network:
         if name in self._constants:
             return self._constants[name].dtype
         if name in self._weights:
-            return np.dtype(helper.tensor_dtype_to_np_dtype(self._weights[name].data_type))
+            found = numpy_type(self._weights[name].data_type)
+            return np.dtype(object) if found is None else found
         return self._types[name]
 
     def is_float(self, name: str) -> bool:
@@ -160,10 +162,10 @@ class Network:
             proto = self._weights.pop(name)
             try:
                 self._constants[name] = numpy_helper.to_array(proto)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, KeyError) as error:
                 size = "x".join(map(str, proto.dims))
                 raise InputError(
-                    f"{self._where}: tensor '{name}' ({onnx.TensorProto.DataType.Name(proto.data_type)}[{size}]) cannot be read "
+                    f"{self._where}: tensor '{name}' ({type_name(proto.data_type)}[{size}]) cannot be read "
                     f"({_first_line(error)}); the file is damaged: export it again."
                 ) from error
         return self._constants.get(name)
@@ -209,7 +211,7 @@ class Network:
     def define(self, node: Node, name: str, shape: Shape, element_type: np.dtype) -> None:
         """Declare a tensor that an operator will write."""
         if 0 in shape or any(size < 0 for size in shape):
-            raise node.fault(f"the result '{name}' has shape {text_of(shape)}; every axis must have at least 1 element.")
+            raise node.fault(f"the result '{name}' has shape {text_of(shape)}; every axis needs at least 1 element.")
         self._types[name] = element_type
         self.tensors[name] = _tensor(name, shape, self._storage(node, name, element_type))
 
@@ -273,11 +275,6 @@ class Network:
                 f"{where}: tensor '{name}' has elements of type {element_type}; supported: {known_types()}."
             )
         return STORAGE[element_type]
-
-
-def known_types() -> str:
-    """The element types that have a place in the machine's memories, for messages."""
-    return ", ".join(str(dtype) for dtype in STORAGE)
 
 
 def text_of(shape: Shape) -> str:

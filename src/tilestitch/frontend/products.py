@@ -18,7 +18,7 @@ def multiply(node: Node, network: Network, a: str, b: str, target: Target) -> st
     found = f"operands of shapes {text_of(a_shape)} and {text_of(b_shape)}"
     if not a_shape or not b_shape:
         raise node.fault(f"{found}; expected at least one axis each.")
-    inner = b_shape[-2] if len(b_shape) > 1 else b_shape[0]
+    inner = b_shape[-2:][0]
     batch = broadcast(a_shape[:-2], b_shape[:-2])
     if a_shape[-1] != inner or batch is None:
         raise node.fault(f"{found}; expected [..., I, K] and [..., K, J], with other axes that broadcast.")

@@ -15,16 +15,24 @@ from tilestitch.frontend.structure import check_node, check_structure, needed_ou
 from tilestitch.ir.graph import Graph, Operator
 
 
-def read_onnx(source: Path | onnx.ModelProto, *, batch: int | None = None, dims: Mapping[str, int] = {}) -> Graph:
+def read_onnx(
+    source: Path | onnx.ModelProto,
+    *,
+    name: str | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+) -> Graph:
     """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
 
-    What depends on nothing but constants is evaluated, and what no output depends on is left out. Tensors keep their
-    ONNX names, and their axes lie in memory in natural order. Raises `InputError` for whatever is not understood.
+    `name` is what the graph and every complaint call the network (by default its own name, or its file). What depends
+    on nothing but constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names,
+    and their axes lie in memory in natural order. Raises `InputError` for whatever is not understood.
     """
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'"
     else:
         model, where = load_model(source), str(source)
+    where = name or where
     if not model.HasField("graph"):
         raise InputError(f"{where}: is not an ONNX model; it holds no graph.")
     opset = opset_of(where, model)
@@ -43,14 +51,14 @@ def read_onnx(source: Path | onnx.ModelProto, *, batch: int | None = None, dims:
     shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
     for value in inputs:
         network.add_input(value.name, shapes[value.name], element_type(where, value))
-    for proto, name, outputs in zip(graph.node, names, needed_outputs(graph), strict=True):
+    for proto, node, outputs in zip(graph.node, names, needed_outputs(graph), strict=True):
         if any(outputs):
-            _read_node(f"{where}: node '{name}' ({proto.op_type})", proto, name, outputs, network, opset)
+            _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, outputs, network, opset)
 
     outputs = tuple(value.name for value in graph.output)
-    for name in outputs:
-        network.keep_output(name)
-    title = graph.name or (source.stem if isinstance(source, Path) else "network")
+    for output in outputs:
+        network.keep_output(output)
+    title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
     return _finished(title, network, tuple(value.name for value in inputs), outputs)
 
 

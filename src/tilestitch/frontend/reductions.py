@@ -22,7 +22,7 @@ def reduction(kind: str, *, axes_as_input_since: int) -> Handler:
             axes = () if node.operand(1) is None else network.integers(node, 1, "axes")
         rank = len(network.shape(node.inputs[0]))
         axes = normalised_axes(node, axes, rank)
-        if not axes and nothing_is_nothing or rank == 0:
+        if (not axes and nothing_is_nothing) or rank == 0:
             identity(node, network)
             return
         if kind == "reduce_mean" and not network.is_float(node.inputs[0]):

@@ -25,6 +25,7 @@ def opset_of(where: str, model: onnx.ModelProto) -> int:
 
 def check_structure(where: str, graph: onnx.GraphProto) -> None:
     """Refuse a graph in which a tensor is written twice, or read before it is written."""
+    _refuse_damaged_names(where, graph)
     if graph.sparse_initializer:
         name = graph.sparse_initializer[0].values.name
         raise InputError(f"{where}: weight '{name}' is sparse; expected dense weights.")
@@ -99,6 +100,19 @@ def check_node(where: str, node: onnx.NodeProto, opset: int) -> None:
         checker.check_node(node, context)
     except checker.ValidationError as error:
         raise InputError(f"{where}: {str(error).strip().splitlines()[0]}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: holds text that is not UTF-8; the file is damaged: export it again.") from error
+
+
+def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:
+    """Protobuf gives a name that is not UTF-8 as bytes."""
+    names: list[object] = [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{where}: the name {name!r} is not UTF-8; the file is damaged: export it again.")
 
 
 def _refuse_twice(where: str, names: Sequence[str], what: str) -> None:

@@ -56,8 +56,8 @@ def read_windows(node: Node, sizes: Shape, kernel: Shape) -> tuple[Window, ...]:
             total = (count - 1) * stride + span - size
             if dilation > 1 or total < -1:
                 raise node.fault(
-                    f"attribute auto_pad={auto_pad!r} with kernel {extent}, stride {stride} and dilation {dilation} over "
-                    f"{size} elements: onnxruntime does not follow the standard there; export with pads instead."
+                    f"attribute auto_pad={auto_pad!r} with kernel {extent}, stride {stride} and dilation {dilation} "
+                    f"over {size} elements: onnxruntime does not follow the standard there; export with pads instead."
                 )
             total = max(total, 0)
             begin = (total + 1) // 2 if auto_pad == "SAME_LOWER" else total // 2

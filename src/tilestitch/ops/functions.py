@@ -50,7 +50,7 @@ def _hard_sigmoid(op: Operator, x: np.ndarray) -> np.ndarray:
     return np.clip(np.float32(op.attribute("alpha", 0.2)) * x + np.float32(op.attribute("beta", 0.5)), 0, 1)
 
 
-def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.ndarray:  # noqa: ANN001
+def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.ndarray:
     return scale * (x - mean) / np.sqrt(variance + np.float32(op.attribute("epsilon"))) + bias
 
 

@@ -61,9 +61,8 @@ def moved(view: Operator, values: Mapping[str, np.ndarray], tensors: Mapping[str
         if write.tensor not in written:
             written[write.tensor] = np.empty(tensors[write.tensor].shape, source.dtype)
         target = written[write.tensor]
-        by_dims(target, write, view.whole, (0,) * target.ndim)[...] = by_dims(
-            np.ascontiguousarray(source), read, view.whole, (0,) * source.ndim
-        )
+        elements = by_dims(source, read, view.whole, (0,) * source.ndim)
+        by_dims(target, write, view.whole, (0,) * target.ndim)[...] = elements
     return written
 
 

@@ -18,7 +18,7 @@ from tilestitch.ir.report import CheckRow, KernelRow, Report
 
 VERSION = 1
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 def report_json(report: Report) -> str:

@@ -82,14 +82,9 @@ def _span(start_ticks: int, end_ticks: int, ticks_per_second: int) -> tuple[int,
 
 
 def _microseconds(nanoseconds: int) -> str:
-    """`1001` -> `1.0010000000000001`: a number that is still 1001 after `int(1000 * number)`.
+    """A number that viewers, who take `int(1000 * number)`, read as the same nanoseconds.
 
-    That is how viewers read it. 1.001 would become 1000, begin before the end of the event before it, and be dropped.
+    1.001 would become 1000, overlap the event that ends at 1001, and be dropped; so it is written as 1.0011.
     """
-    number = nanoseconds / 1000
-    digits = 3
-    text = f"{number:.{digits}f}"
-    while int(float(text) * 1000) < nanoseconds:
-        digits += 1
-        text = f"{number + 10**-digits:.{digits}f}"  # a little more, far less than a nanosecond
-    return text
+    text = f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
+    return text if int(1000 * float(text)) == nanoseconds else text + "1"

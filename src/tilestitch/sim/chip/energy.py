@@ -20,6 +20,11 @@ class EnergyBreakdown:
     vector_pj: float
 
     @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """Every part by name, transfers first."""
+        return (*self.transfers_pj, ("matrix", self.matrix_pj), ("vector", self.vector_pj))
+
+    @property
     def total_pj(self) -> float:
         return sum(energy for _, energy in self.transfers_pj) + self.matrix_pj + self.vector_pj
 

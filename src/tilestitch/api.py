@@ -1,0 +1,161 @@
+"""The Python API: load a network and a machine, compile, compare. Values print themselves.
+
+    import tilestitch
+
+    done = tilestitch.compile("resnet50", "stcp920", batch=64, verify=True)
+    print(done)                        # the report, as a page
+    print(done.report.latency_cycles)  # every number has a name with its unit
+    print(done.schedule)               # and every stage's value is there
+
+A model is the name of a network in the zoo (`resnet50`, `bert-base-128`; `resnet50:small` is a small variant of the
+same structure), the path of an ONNX file, or a `ModelProto`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import onnx
+
+from tilestitch import zoo
+from tilestitch.errors import InputError
+from tilestitch.frontend.loading import load_model
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.graph import Graph
+from tilestitch.pipeline import (
+    STRATEGIES,
+    Compilation,
+    Options,
+    Progress,
+    Stage,
+    compile_network,
+    strategy_named,
+)
+from tilestitch.sim.chip.check import Reference
+
+__all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
+
+Model: TypeAlias = str | Path | onnx.ModelProto
+Machine: TypeAlias = str | Path | Accelerator
+
+_SMALL = ":small"
+
+
+def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
+    """A network and what to call it; names of the zoo come before files, and a `Path` is always a file."""
+    if isinstance(name_or_path, onnx.ModelProto):
+        return name_or_path, name_or_path.graph.name or "network"
+    path = Path(name_or_path)
+    if isinstance(name_or_path, Path):
+        return load_model(path), path.name
+    try:
+        return zoo.build(name_or_path.removesuffix(_SMALL), small=name_or_path.endswith(_SMALL)), name_or_path
+    except InputError as error:
+        if path.exists():
+            return load_model(path), path.name
+        raise InputError(f"model '{name_or_path}': there is no such file, and {error}") from None
+
+
+def load_graph(model: Model, *, batch: int = 1, dims: Mapping[str, int] = {}) -> Graph:
+    """A network as Tilestitch reads it, before any pass; `dims` gives sizes to symbolic dims other than the batch."""
+    proto, name = open_model(model)
+    return read_onnx(proto, name=name, batch=batch, dims=dims)
+
+
+def compile(
+    model: Model,
+    machine: Machine = "stcp920",
+    *,
+    strategy: str = "tvm",
+    batch: int = 1,
+    batch_per_cluster: int | str = "rule",
+    batches: int = 1,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    verify: bool = False,
+    stop_after: str = "simulate",
+    progress: Progress | None = None,
+) -> Compilation:
+    """Take a network through every stage, up to `stop_after`, by one strategy.
+
+    `batch` samples run on the whole machine; `batch_per_cluster` are those of one iteration of a cluster: a number,
+    "rule" (from the size of the shared memory) or "auto" (all are tried, the fastest is kept). `batches` back to back
+    give the sustained throughput. `verify` executes the program and compares its outputs with onnxruntime's; look at
+    `.report.verified`. Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
+    """
+    proto, name = open_model(model)
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, stop_after)
+    return _compile(proto, name, _machine(machine), strategy, options, {}, progress)
+
+
+def compare(
+    model: Model,
+    machine: Machine = "stcp920",
+    strategies: Sequence[str] = tuple(strategy.name for strategy in STRATEGIES),
+    *,
+    batch: int = 1,
+    batch_per_cluster: int | str = "rule",
+    batches: int = 1,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    verify: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Compilation, ...]:
+    """Compile one network by several strategies, by all unless some are named; the options are those of `compile`."""
+    for strategy in strategies:
+        strategy_named(strategy)  # refused now rather than after the ones before it
+    proto, name = open_model(model)
+    target = _machine(machine)
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
+    references: dict[int, Reference] = {}
+    return tuple(_compile(proto, name, target, strategy, options, references, progress) for strategy in strategies)
+
+
+def _compile(
+    proto: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    strategy: str,
+    options: Options,
+    references: dict[int, Reference],
+    progress: Progress | None,
+) -> Compilation:
+    def report(step: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(f"{strategy}: {step}", done, total)
+
+    return compile_network(
+        proto, name, machine, strategy_named(strategy), options, references=references, progress=report
+    )
+
+
+def _machine(machine: Machine) -> Accelerator:
+    return machine if isinstance(machine, Accelerator) else load_machine(machine)
+
+
+def _options(
+    batch: int,
+    batch_per_cluster: int | str,
+    batches: int,
+    dims: Mapping[str, int],
+    fold_bn: bool,
+    verify: bool,
+    stop_after: str,
+) -> Options:
+    """Options of a pipeline run, refused where no run could make sense of them."""
+    for name, count in (("batch", batch), ("batches", batches)):
+        if count < 1:
+            raise InputError(f"{name}: expected at least 1, found {count}")
+    if stop_after not in list(Stage):
+        raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
+    return Options(
+        batch=batch,
+        batch_per_cluster=batch_per_cluster,
+        batches=batches,
+        dims=dims,
+        fold_bn=fold_bn,
+        verify=verify,
+        stop_after=Stage(stop_after),
+    )

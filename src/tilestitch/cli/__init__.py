@@ -1,0 +1,1 @@
+"""The command `tilestitch`: arguments in, text and files out."""

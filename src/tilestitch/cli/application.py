@@ -1,0 +1,127 @@
+"""How the command ends: one line for an error, and an exit code that says whose fault it was (docs/report.md)."""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from tilestitch.errors import InvalidIR, TilestitchError
+
+SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
+
+_BUG = "this is a bug of Tilestitch; please report it with the command and its input (--debug shows where it happened)"
+
+
+@dataclass(slots=True)
+class State:
+    """What holds for a whole run of the command."""
+
+    debug: bool = False
+
+
+class Application(click.Group):
+    """A group of commands, each of which returns its exit code or None."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a command, and exit."""
+        state = State()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError):  # a stream in memory, in tests
+                stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+        before = None
+        with suppress(ValueError):  # not in the main thread
+            before = signal.signal(signal.SIGTERM, _on_sigterm)
+        try:
+            found = super().main(args, prog_name, complete_var, False, windows_expand_args, obj=state, **extra)
+            sys.stdout.flush()
+            code = found if isinstance(found, int) else SUCCESS
+        except BaseException as error:
+            code = _exit_code(error, debug=state.debug)
+        finally:
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
+        sys.exit(code)
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM came. It unwinds as Ctrl-C does, so that no partial file stays."""
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    raise _TerminatedError
+
+
+def complain(message: str) -> None:
+    """An error, on stderr."""
+    with suppress(OSError):  # there may be nobody left to read it
+        click.echo(f"error: {message}", err=True)
+
+
+def _exit_code(error: BaseException, *, debug: bool) -> int:
+    """Say what went wrong."""
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    match error:
+        case SystemExit():
+            raise error
+        case click.Abort() | KeyboardInterrupt():
+            complain("interrupted")
+            return INTERRUPTED
+        case _TerminatedError():
+            complain("terminated")
+            return TERMINATED
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return WRONG_INPUT
+        case click.UsageError():
+            way_out = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+            complain(error.format_message().rstrip(".") + way_out)
+            return WRONG_INPUT
+        case click.ClickException():
+            complain(error.format_message())
+            return WRONG_INPUT
+        case InvalidIR():
+            complain(f"{error}\n{_BUG}")
+            return FAILURE
+        case TilestitchError():
+            complain(str(error))
+            return WRONG_INPUT
+        case BrokenPipeError():
+            _abandon_stdout()
+            return BROKEN_PIPE
+        case OSError(errno=errno.ENOSPC, filename=None):
+            _abandon_stdout()
+            complain(f"standard output: {error.strerror}")
+            return WRONG_INPUT
+        case OSError():
+            complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+            return WRONG_INPUT
+        case MemoryError():
+            complain("out of memory; try a smaller --batch, or a computer with more")
+            return WRONG_INPUT
+        case _:
+            complain(f"{type(error).__name__}: {error}\n{_BUG}")
+            return FAILURE
+
+
+def _abandon_stdout() -> None:
+    """Let what is left in its buffer go nowhere: nobody reads it, or nothing more fits."""
+    with suppress(OSError, ValueError):  # a stream in memory has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,122 @@
+"""Options that several commands share, and what they mean."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from tilestitch.cli.application import State
+from tilestitch.errors import InputError
+
+Command: TypeAlias = Callable[..., Any]
+
+STRATEGY_HELP = "How to decide: layerwise or tvm."  # a test holds this list against the table of strategies
+STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # and this one against the pipeline's
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the options say about a network and its machine."""
+
+    batch: int
+    dims: dict[str, int]
+    fold_bn: bool
+    machine: str = "stcp920"
+    batch_per_cluster: int | str = "rule"
+    batches: int = 1
+
+
+def network_options(command: Command) -> Command:
+    """Give a command the options that a graph depends on, as one argument `choices`."""
+
+    @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Samples in all.")
+    @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
+    @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
+    @wraps(command)
+    def with_choices(batch: int, dims: tuple[str, ...], fold_bn: bool, **others: Any) -> Any:
+        return command(choices=Choices(batch, _dims(dims), fold_bn), **others)
+
+    return with_choices
+
+
+def compile_options(command: Command) -> Command:
+    """Give a command the options that a schedule depends on, as one argument `choices`."""
+
+    @click.option(
+        "--machine",
+        metavar="NAME|FILE",
+        default="stcp920",
+        show_default=True,
+        help="A machine that comes along (see: tilestitch machines), or a YAML file.",
+    )
+    @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Samples in all.")
+    @click.option(
+        "--batch-per-cluster",
+        metavar="rule|auto|K",
+        default="rule",
+        show_default=True,
+        help="Samples of one iteration of a cluster: by rule, the best of all, or K.",
+    )
+    @click.option(
+        "--batches",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Batches back to back, for the sustained throughput.",
+    )
+    @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
+    @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
+    @wraps(command)
+    def with_choices(
+        machine: str,
+        batch: int,
+        batch_per_cluster: str,
+        batches: int,
+        dims: tuple[str, ...],
+        fold_bn: bool,
+        **others: Any,
+    ) -> Any:
+        choices = Choices(batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches)
+        return command(choices=choices, **others)
+
+    return with_choices
+
+
+def output_options(command: Command) -> Command:
+    """Give a command the options of every command: `json_path`, `quiet`, and `--debug`, which it does not see."""
+    for option in (
+        click.option("--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show where."),
+        click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+        click.option(
+            "--json",
+            "json_path",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Write JSON; - prints it instead of text.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(State).debug |= value
+
+
+def _batch_per_cluster(text: str) -> int | str:
+    """A number where it is one; whatever else it may be is the pipeline's to refuse."""
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
+def _dims(bindings: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for binding in bindings:
+        name, _, size = binding.rpartition("=")
+        if not name or not (size.isascii() and size.isdecimal() and len(size) < 19):
+            raise InputError(f"--dim {binding}: expected NAME=SIZE with a whole number, such as --dim length=128")
+        if found.setdefault(name, int(size)) != int(size):
+            raise InputError(f"--dim {name}: is given twice, as {found[name]} and as {size}")
+    return found

@@ -1,0 +1,24 @@
+"""Element types by their ONNX numbers."""
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from tilestitch.dtypes import STORAGE
+
+
+def numpy_type(number: int) -> np.dtype | None:
+    """The array type of an ONNX element type, or None where there is none."""
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    except KeyError:
+        return None
+
+
+def type_name(number: int) -> str:
+    """`FLOAT` for 1; the number itself where ONNX has no such type."""
+    return TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else str(number)
+
+
+def known_types() -> str:
+    """The element types that have a place in the machine's memories, for messages."""
+    return ", ".join(str(dtype) for dtype in STORAGE)
