@@ -51,11 +51,16 @@ def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
     if isinstance(name_or_path, Path):
         return load_model(path), path.name
     try:
-        return zoo.build(name_or_path.removesuffix(_SMALL), small=name_or_path.endswith(_SMALL)), name_or_path
+        return zoo_model(name_or_path), name_or_path
     except InputError as error:
         if path.exists():
             return load_model(path), path.name
         raise InputError(f"model '{name_or_path}': there is no such file, and {error}") from None
+
+
+def zoo_model(name: str) -> onnx.ModelProto:
+    """Build a network of the zoo; `resnet50:small` is the small variant of `resnet50`."""
+    return zoo.build(name.removesuffix(_SMALL), small=name.endswith(_SMALL))
 
 
 def load_graph(model: Model, *, batch: int = 1, dims: Mapping[str, int] = {}) -> Graph:
@@ -85,9 +90,10 @@ def compile(
     give the sustained throughput. `verify` executes the program and compares its outputs with onnxruntime's; look at
     `.report.verified`. Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
-    proto, name = open_model(model)
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, stop_after)
-    return _compile(proto, name, _machine(machine), strategy, options, {}, progress)
+    chosen, target = strategy_named(strategy), _machine(machine)
+    proto, name = open_model(model)  # last: the others are refused at once
+    return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
 
 
 def compare(
@@ -104,31 +110,23 @@ def compare(
     progress: Progress | None = None,
 ) -> tuple[Compilation, ...]:
     """Compile one network by several strategies, by all unless some are named; the options are those of `compile`."""
-    for strategy in strategies:
-        strategy_named(strategy)  # refused now rather than after the ones before it
-    proto, name = open_model(model)
-    target = _machine(machine)
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
-    references: dict[int, Reference] = {}
-    return tuple(_compile(proto, name, target, strategy, options, references, progress) for strategy in strategies)
+    chosen, target = [strategy_named(strategy) for strategy in strategies], _machine(machine)
+    proto, name = open_model(model)
+    references: dict[int, Reference] = {}  # what onnxruntime gives, once for all
 
+    def named(strategy: str) -> Progress:
+        return lambda step, done, total: show(f"{strategy}: {step}", done, total)
 
-def _compile(
-    proto: onnx.ModelProto,
-    name: str,
-    machine: Accelerator,
-    strategy: str,
-    options: Options,
-    references: dict[int, Reference],
-    progress: Progress | None,
-) -> Compilation:
-    def report(step: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress(f"{strategy}: {step}", done, total)
-
-    return compile_network(
-        proto, name, machine, strategy_named(strategy), options, references=references, progress=report
+    show = progress or _nothing
+    return tuple(
+        compile_network(proto, name, target, each, options, references=references, progress=named(each.name))
+        for each in chosen
     )
+
+
+def _nothing(step: str, done: int, total: int) -> None:
+    """No progress shown."""
 
 
 def _machine(machine: Machine) -> Accelerator:

@@ -47,8 +47,17 @@ class Application(click.Group):
         with suppress(ValueError):  # not in the main thread
             before = signal.signal(signal.SIGTERM, _on_sigterm)
         try:
-            found = super().main(args, prog_name, complete_var, False, windows_expand_args, obj=state, **extra)
-            sys.stdout.flush()
+            found = super().main(
+                args,
+                prog_name,
+                complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                obj=state,
+                **extra,
+            )
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
             code = found if isinstance(found, int) else SUCCESS
         except BaseException as error:
             code = _exit_code(error, debug=state.debug)
@@ -91,7 +100,7 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
             error.show()
             return WRONG_INPUT
         case click.UsageError():
-            way_out = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+            way_out = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
             complain(error.format_message().rstrip(".") + way_out)
             return WRONG_INPUT
         case click.ClickException():
@@ -123,5 +132,5 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
 
 def _abandon_stdout() -> None:
     """Let what is left in its buffer go nowhere: nobody reads it, or nothing more fits."""
-    with suppress(OSError, ValueError):  # a stream in memory has no number
+    with suppress(OSError, ValueError, AttributeError):  # closed, or a stream in memory
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

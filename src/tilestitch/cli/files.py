@@ -17,7 +17,8 @@ def expect_writable(path: Path) -> None:
 def expect_folder(folder: Path) -> None:
     """Refuse, before the work, a folder that could not be made or written to after it."""
     try:
-        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        place = folder.resolve()
+        there = next(place for place in (place, *place.parents) if place.exists())
     except OSError as error:  # a name too long, a loop of links
         raise InputError(f"{folder}: cannot be a folder ({error.strerror})") from None
     if not there.is_dir():

@@ -8,15 +8,15 @@ import click
 
 from tilestitch import __version__
 from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain
-from tilestitch.cli.files import expect_folder
+from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
-from tilestitch.cli.output import deliver, expect_json, outputs, stages
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
 
 if TYPE_CHECKING:
-    from tilestitch.pipeline import Compilation
+    from tilestitch.ir.report import Report
 
 
 @click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -25,16 +25,12 @@ def main() -> None:
     """Compile a neural network for a described accelerator, simulate it, check it, and compare it with its bounds."""
 
 
-for command in (machines, models, show):
-    main.add_command(command)
-
-
 @main.command("compile")
 @click.argument("model")
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the program and compare its outputs with onnxruntime's.")
-@click.option("--stop-after", type=click.Choice(STAGES), default="simulate", help="Stop there, and print what is there.")
+@click.option("--stop-after", type=click.Choice(STAGES), default=STAGES[-1], help="Stop there, and print its value.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
 @output_options
@@ -51,15 +47,15 @@ def compile_command(
 ) -> int:
     """Take MODEL through every stage and print the report.
 
-    MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. Exits with 1 when the outputs are wrong.
+    MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. Ends with 1 where --verify finds wrong
+    outputs.
     """
-    if stop_after != STAGES[-1]:
-        for option, given in (("--verify", verify), ("-o", out is not None), ("--json", json_path is not None)):
-            if given:
-                raise InputError(
-                    f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of "
-                    "them (--dump DIR writes every stage that is reached)"
-                )
+    for option, given in (("--verify", verify), ("-o", out is not None), ("--json", json_path is not None)):
+        if given and stop_after != STAGES[-1]:
+            raise InputError(
+                f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
+                "(--dump DIR writes every stage that is reached)"
+            )
     expect_json(json_path)
     for folder in (out, dump):
         if folder is not None:
@@ -82,11 +78,78 @@ def compile_command(
             progress=progress,
         )
         progress("write", 0, 1)
-        files: list[tuple[Path, bytes]] = []
+        json_text = "" if done.report is None else report_json(done.report)
+        files = json_file(json_path, json_text)
         if out is not None:
             files += outputs(out, done)
         if dump is not None:
             files += stages(dump, done)
-        deliver(str(done), None if done.report is None else report_json(done.report), json_path, files, quiet=True)
-    deliver(...)
-    return _verdict([done])
+        write_files(files)
+    show_output(str(done), json_text, json_path, quiet=quiet)
+    return _verdict([] if done.report is None else [done.report])
+
+
+@main.command("compare")
+@click.argument("model")
+@click.option("--strategy", "names", multiple=True, help=f"{STRATEGY_HELP} Repeatable; without it, all.")
+@compile_options
+@click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
+@click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files of all strategies.")
+@output_options
+def compare_command(
+    model: str,
+    names: tuple[str, ...],
+    choices: Choices,
+    verify: bool,
+    out: Path | None,
+    json_path: Path | None,
+    quiet: bool,
+) -> int:
+    """Compile MODEL by several strategies; print them side by side, then the report of each."""
+    expect_json(json_path)
+    if out is not None:
+        expect_folder(out)
+    with shown_progress(quiet=quiet) as progress:
+        from tilestitch import api
+        from tilestitch.pipeline import STRATEGIES
+        from tilestitch.report.json import compare_json
+        from tilestitch.report.text import compare_text
+
+        found = api.compare(
+            model,
+            choices.machine,
+            tuple(dict.fromkeys(names)) or tuple(strategy.name for strategy in STRATEGIES),
+            batch=choices.batch,
+            batch_per_cluster=choices.batch_per_cluster,
+            batches=choices.batches,
+            dims=choices.dims,
+            fold_bn=choices.fold_bn,
+            verify=verify,
+            progress=progress,
+        )
+        progress("write", 0, 1)
+        reports = [done.report for done in found if done.report is not None]
+        table, json_text = compare_text(reports), compare_json(reports)
+        files: Files = json_file(json_path, json_text)
+        if out is not None:
+            files += [(out / "compare.txt", encoded(table)), (out / "compare.json", encoded(json_text))]
+            for done, report in zip(found, reports, strict=True):
+                files += outputs(out / report.strategy, done)
+        write_files(files)
+    show_output("\n\n".join((table, *map(str, found))), json_text, json_path, quiet=quiet)
+    return _verdict(reports)
+
+
+def _verdict(reports: "Sequence[Report]") -> int:
+    """The exit code: a failure where outputs are wrong, which is said on stderr too."""
+    wrong = [(report, check) for report in reports for check in report.checks if not check.passed]
+    for report, check in wrong:
+        complain(
+            f"{report.network} by strategy {report.strategy}: verification FAILED: {check.precision} error "
+            f"{check.error:.2e} of output '{check.output}' is above {check.allowed:.2e}"
+        )
+    return FAILURE if wrong else SUCCESS
+
+
+for command in (show, machines, models):
+    main.add_command(command)

@@ -39,7 +39,6 @@ def attention(node: Node, network: Network) -> None:
     """
     _refuse_what_is_not_supported(node)
     q, k, v = node.inputs[:3]
-    network.common_type(node, q, k, v)
     merged = len(network.shape(q)) == 3
     query_heads, key_heads = node.integer("q_num_heads", 0), node.integer("kv_num_heads", 0)
     if merged:
@@ -153,7 +152,6 @@ def _weights(node: Node, network: Network, x: str, sizes: Heads, *, head_size: i
         added = np.where(causal, 0, _masked_score(element_type)).astype(element_type)
         x = apply(node, network, "add", (x, network.new_constant(node, "future", added)), network.step(node, "causal"))
     if mask is not None:
-        network.common_type(node, x, mask)
         x = apply(node, network, "add", (x, mask), network.step(node, "masked"))
     return over_axes(node, network, "softmax", x, (3,), network.step(node, "softmax"))
 

@@ -8,7 +8,7 @@ import onnx
 from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
-from tilestitch.frontend.types import known_types, numpy_type, type_name
+from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 
 
 def bind_shapes(

@@ -1,17 +1,13 @@
 """Element-wise operators, with numpy's broadcasting written into the accesses of their operands."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tilestitch.dtypes import STORAGE
 from tilestitch.frontend.accesses import aligned, along, broadcast, dims_of, straight
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.element_types import known_types, numpy_type, type_name
+from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
 from tilestitch.frontend.shapes import copy, identity
-from tilestitch.frontend.types import known_types, numpy_type, type_name
 from tilestitch.ir.graph import Access, Attribute
-
-Handler = Callable[[Node, Network], None]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -55,7 +51,6 @@ def binary(kind: str) -> Handler:
     """The handler of a function of two operands of one type."""
 
     def handle(node: Node, network: Network) -> None:
-        network.common_type(node, *node.inputs)
         apply(node, network, kind, node.inputs, node.target)
 
     return handle
@@ -65,7 +60,6 @@ def comparison(kind: str) -> Handler:
     """The handler of a comparison, whose result is boolean."""
 
     def handle(node: Node, network: Network) -> None:
-        network.common_type(node, *node.inputs)
         apply(node, network, kind, node.inputs, node.target, element_type=_BOOL)
 
     return handle
@@ -75,7 +69,6 @@ def variadic(kind: str) -> Handler:
     """The handler of a function of any number of operands: a chain of functions of two."""
 
     def handle(node: Node, network: Network) -> None:
-        network.common_type(node, *node.inputs)
         if len(node.inputs) == 1:
             identity(node, network)
             return
@@ -98,7 +91,7 @@ def power(node: Node, network: Network) -> None:
 
 def where(node: Node, network: Network) -> None:
     """One of two operands, picked by a boolean."""
-    element_type = network.common_type(node, *node.inputs[1:])
+    element_type = network.element_type(node.inputs[1])
     apply(node, network, "where", node.inputs, node.target, element_type=element_type)
 
 
@@ -147,7 +140,6 @@ def clip(node: Node, network: Network) -> None:
         return
     x = node.inputs[0]
     for number, (kind, bound) in enumerate(kinds, start=1):
-        network.common_type(node, x, bound)
         last = number == len(kinds)
         target = network.last_step(node, kind) if last else network.step(node, kind)
         x = apply(node, network, kind, (x, bound), target)

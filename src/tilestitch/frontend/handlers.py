@@ -1,6 +1,6 @@
 """Which handler writes the loop nest of which ONNX operator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tilestitch.frontend import (
     attention,
@@ -15,9 +15,7 @@ from tilestitch.frontend import (
     slicing,
 )
 from tilestitch.frontend.elementwise import binary, comparison, unary, variadic
-from tilestitch.frontend.network import Network, Node
-
-Handler = Callable[[Node, Network], None]
+from tilestitch.frontend.network import Handler
 
 # These are known while reading whatever their operands are.
 ALWAYS_KNOWN: Mapping[str, Handler] = {

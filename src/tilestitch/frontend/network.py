@@ -1,5 +1,6 @@
 """A graph while it is being read: one ONNX node at a time, and what is known of every tensor so far."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from onnx import helper, numpy_helper
 from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
-from tilestitch.frontend.types import known_types, numpy_type, type_name
+from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
 _INT32 = np.iinfo(np.int32)
@@ -147,15 +148,6 @@ class Network:
     def is_float(self, name: str) -> bool:
         return self.element_type(name).kind == "f"
 
-    def common_type(self, node: Node, *names: str) -> np.dtype:
-        """The element type that all operands must have."""
-        found = [self.element_type(name) for name in names]
-        if any(dtype != found[0] for dtype in found):
-            raise node.fault(
-                f"operands have elements of types {', '.join(map(str, found))}; expected one type: add a Cast."
-            )
-        return found[0]
-
     def value(self, name: str) -> np.ndarray | None:
         """The value of a constant, or None where it depends on the network's inputs."""
         if name in self._weights:
@@ -272,9 +264,12 @@ class Network:
         where = self._where if node is None else node.where
         if element_type not in STORAGE:
             raise InputError(
-                f"{where}: tensor '{name}' has elements of type {element_type}; supported: {known_types()}."
+                f"{where}: tensor '{name}' has elements of type {type_text(element_type)}; supported: {known_types()}."
             )
         return STORAGE[element_type]
+
+
+Handler = Callable[[Node, Network], None]  # writes the operators of a node
 
 
 def text_of(shape: Shape) -> str:

@@ -1,12 +1,8 @@
 """Softmax, LogSoftmax and LayerNormalization: every tile needs the whole of the axes that they run over."""
 
-from collections.abc import Callable
-
 from tilestitch.frontend.accesses import aligned, broadcast, dims_of, straight
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
 from tilestitch.frontend.shapes import normalised_axes
-
-Handler = Callable[[Node, Network], None]
 
 
 def softmax_like(kind: str) -> Handler:

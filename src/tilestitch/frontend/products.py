@@ -22,7 +22,6 @@ def multiply(node: Node, network: Network, a: str, b: str, target: Target) -> st
     batch = broadcast(a_shape[:-2], b_shape[:-2])
     if a_shape[-1] != inner or batch is None:
         raise node.fault(f"{found}; expected [..., I, K] and [..., K, J], with other axes that broadcast.")
-    network.common_type(node, a, b)
 
     nest = Nest()
     batches = [nest.parallel(f"b{number}", extent) for number, extent in enumerate(batch)]
@@ -56,7 +55,6 @@ def general_product(node: Node, network: Network) -> None:
     columns = b_shape[0] if transposed_b else b_shape[1]
     if b_shape[1 if transposed_b else 0] != inner:
         raise node.fault(f"{found}, transA={int(transposed_a)}, transB={int(transposed_b)}; the inner sizes differ.")
-    network.common_type(node, a, b)
     if alpha != 1.0:
         if network.is_known(b) or not network.is_known(a):
             b = _scaled(node, network, b, "alpha", alpha)

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
+from onnx import defs
 
+from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
 from tilestitch.frontend.binding import bind_shapes, element_type
+from tilestitch.frontend.element_types import known_types, schema_type, type_text
 from tilestitch.frontend.folding import RANDOM, evaluate
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
@@ -29,7 +32,7 @@ def read_onnx(
     and their axes lie in memory in natural order. Raises `InputError` for whatever is not understood.
     """
     if isinstance(source, onnx.ModelProto):
-        model, where = source, f"network '{source.graph.name}'"
+        model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
     else:
         model, where = load_model(source), str(source)
     where = name or where
@@ -78,12 +81,31 @@ def _read_node(
                 network.add_constant(output, value)
         return
     elif proto.op_type in HANDLERS:
+        _check_types(node, network)
         HANDLERS[proto.op_type](node, network)
     else:
         raise node.fault(
             f"operator {proto.op_type} of the standard domain has no rule yet; export the network without it."
         )
     node.expect_nothing_left()
+
+
+def _check_types(node: Node, network: Network) -> None:
+    """Refuse operands of a type that the operator does not take, or of several where it takes them of one."""
+    formal = defs.get_schema(node.op_type, node.opset, "").inputs
+    first: dict[str, str] = {}  # per type variable the operand that it stands for
+    for number, operand in enumerate(node.inputs):
+        if not operand:
+            continue
+        expected, found = formal[min(number, len(formal) - 1)], network.element_type(operand)
+        where = f"operand '{operand}' has elements of type {type_text(found)}"
+        if found not in STORAGE:
+            raise node.fault(f"{where}; supported: {known_types()}.")
+        if schema_type(found) not in expected.types:
+            raise node.fault(f"{where}, which {node.op_type} does not take there; add a Cast.")
+        other = first.setdefault(expected.type_str, operand)
+        if network.element_type(other) != found:
+            raise node.fault(f"{where}, and '{other}' of {type_text(network.element_type(other))}; add a Cast.")
 
 
 def _finished(name: str, network: Network, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Graph:

@@ -1,13 +1,9 @@
 """ReduceMean, ReduceSum, ReduceMax and ReduceMin."""
 
-from collections.abc import Callable
-
 from tilestitch.frontend.accesses import along, dims_of, straight
-from tilestitch.frontend.network import Network, Node, Target
+from tilestitch.frontend.network import Handler, Network, Node, Target
 from tilestitch.frontend.shapes import identity, normalised_axes
 from tilestitch.ir.graph import Access
-
-Handler = Callable[[Node, Network], None]
 
 
 def reduction(kind: str, *, axes_as_input_since: int) -> Handler:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis, dims_of, straight
 from tilestitch.frontend.network import Network, Node, text_of
-from tilestitch.frontend.shapes import identity, normalised_axes
+from tilestitch.frontend.shapes import copy, normalised_axes
 from tilestitch.ir.graph import Access, Axis
 from tilestitch.units import ceil_div
 
@@ -116,15 +116,13 @@ def concat(node: Node, network: Network) -> None:
     (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shapes[0]))
     if len({shape[:at] + shape[at + 1 :] for shape in shapes}) > 1:
         raise node.fault(f"operands of shapes {found} do not fit along axis {at}: their other axes must agree.")
-    element_type = network.common_type(node, *names)
     if len(names) == 1:
-        node.inputs = tuple(names)
-        identity(node, network)
+        copy(node, network, names[0], node.target)
         return
     extents = tuple(shape[at] for shape in shapes)
     nest, parts = _parts(shapes[0], at, _cuts(extents))
     result = shapes[0][:at] + (sum(extents),) + shapes[0][at + 1 :]
-    network.define(node, node.outputs[0], result, element_type)
+    network.define(node, node.outputs[0], result, network.element_type(names[0]))
     reads = tuple(part.alone(name) for name, part in zip(names, parts, strict=True))
     writes = tuple(part.inside(node.outputs[0]) for part in parts)
     network.add(node, node.name, "concat", nest.dims, reads, writes)

@@ -13,12 +13,18 @@ _STANDARD = ("", "ai.onnx")
 
 
 def opset_of(where: str, model: onnx.ModelProto) -> int:
-    """The version of the standard operators that the model uses."""
+    """The version of the standard operators that the model uses, in a file format that is known."""
+    if not 1 <= model.ir_version <= onnx.IR_VERSION:
+        raise InputError(
+            f"{where}: the file's format has version {model.ir_version}; expected 1 to {onnx.IR_VERSION}: "
+            "export the network again."
+        )
     found = [opset.version for opset in model.opset_import if opset.domain in _STANDARD]
-    known = f"expected {OLDEST_OPSET} to {NEWEST_OPSET}"
+    newest = min(NEWEST_OPSET, defs.onnx_opset_version())  # an older onnx has no definitions of newer operators
+    known = f"expected {OLDEST_OPSET} to {newest}"
     if not found:
         raise InputError(f"{where}: the model imports no version of the standard operators; {known}.")
-    if not OLDEST_OPSET <= found[0] <= NEWEST_OPSET:
+    if not OLDEST_OPSET <= found[0] <= newest:
         raise InputError(f"{where}: opset {found[0]} is not supported; {known}: export or convert it.")
     return found[0]
 

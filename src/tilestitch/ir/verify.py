@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import prod
-
-import numpy as np
 
 from tilestitch.errors import InvalidIR
 from tilestitch.ir.graph import Access, Dim, DimKind, Graph, Operator
+from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
 PADDED_KINDS = frozenset({"average_pool", "conv", "max_pool"})
@@ -17,7 +15,7 @@ def verify_graph(graph: Graph) -> None:
     """Raise `InvalidIR`, with every broken invariant on a line, unless `graph` holds them all.
 
     Names are known and unique, operators come after what they read, accesses have an index per axis and stay inside
-    their tensors (padding excepted), and together the operators that write a tensor write each element once.
+    their tensors (padding excepted), every write fills a box, and the boxes of a tensor cover it once.
     """
     faults = [*_names(graph), *_operator_forms(graph)]
     if not faults:  # the rest may rely on names and forms
@@ -36,19 +34,20 @@ def pair_dims(op: Operator, number: int) -> tuple[int, ...]:
     return tuple(sorted(op.reads[number].dims | op.writes[number].dims))
 
 
-def is_one_to_one(access: Access, dims: Sequence[Dim]) -> bool:
-    """Whether no two iterations touch one element, as far as the strides show: each axis a mixed-radix number.
+def fills_box(access: Access, dims: Sequence[Dim]) -> bool:
+    """Whether the iterations touch each element of the access's hull exactly once.
 
-    Sufficient, not necessary: dims that move two axes, or strides that interleave, are left to enumeration.
+    That is so where no dim moves two axes, and each axis is a mixed-radix number: sorted by stride, each stride is the
+    reach of the smaller ones, plus one.
     """
     if sum(len(axis.terms) for axis in access.axes) != len(access.dims):
         return False
     for axis in access.axes:
-        reach = 0
-        for dim, stride in reversed(axis.terms):
-            if dims[dim].extent > 1 and abs(stride) <= reach:
+        reach = 1
+        for dim, stride in sorted(axis.terms, key=lambda term: abs(term[1])):
+            if dims[dim].extent > 1 and abs(stride) != reach:
                 return False
-            reach += abs(stride) * (dims[dim].extent - 1)
+            reach *= dims[dim].extent
     return True
 
 
@@ -162,19 +161,13 @@ def _reads(graph: Graph) -> Iterator[str]:
 
 
 def _writes(graph: Graph) -> Iterator[str]:
-    """Reductions end before the write; each element of a tensor is written once."""
+    """Reductions end before the write; writes are boxes that together cover each tensor once."""
     for op in graph.operators:
         yield from _reductions_end(op)
         yield from _everything_is_written(op)
-        yield from _writes_stay_inside(op, graph)
-    for name, ops in graph.producers.items():
-        written = [(access, op) for op in ops for access in op.writes if access.tensor == name]
-        shape = graph.tensors[name].shape
-        if any(_outside(access, op, shape) for access, op in written):
-            continue  # said already
-        fault = _written_once(shape, written)
-        if fault is not None:
-            yield f"tensor {name!r} of shape {shape}, written by {', '.join(repr(op.name) for op in ops)}: {fault}"
+        yield from _writes_are_boxes(op)
+    for name in graph.producers:
+        yield from _covered_once(graph, name)
 
 
 def _reductions_end(op: Operator) -> Iterator[str]:
@@ -193,44 +186,26 @@ def _everything_is_written(op: Operator) -> Iterator[str]:
                 yield f"operator {op.name!r}: {dim.kind} dim {dim.name!r} does not move the write to {access.tensor!r}"
 
 
-def _writes_stay_inside(op: Operator, graph: Graph) -> Iterator[str]:
+def _writes_are_boxes(op: Operator) -> Iterator[str]:
+    """A gap in what is written could not be told from what others write there; backwards is for reads."""
     for access in op.writes:
-        shape = graph.tensors[access.tensor].shape
-        if _outside(access, op, shape):
-            yield f"operator {op.name!r} writes {access.hull(op.whole)} of {access.tensor!r}, which has shape {shape}"
+        if not fills_box(access, op.dims) or any(stride < 0 for axis in access.axes for _, stride in axis.terms):
+            where = f"{access.hull(op.whole)} of {access.tensor!r}"
+            yield f"operator {op.name!r} does not write each element of {where} once, forwards"
 
 
-def _outside(access: Access, op: Operator, shape: tuple[int, ...]) -> bool:
-    hull = access.hull(op.whole)
-    return any(a < 0 or b > extent for a, b, extent in zip(hull.start, hull.stop, shape, strict=True))
-
-
-def _written_once(shape: tuple[int, ...], writes: Sequence[tuple[Access, Operator]]) -> str | None:
-    """What is wrong where the accesses, all inside `shape`, do not write each element exactly once."""
-    counts = [prod(op.dims[d].extent for d in access.dims) for access, op in writes]
-    hulls = [access.hull(op.whole) for access, op in writes]
-    apart = all(not a.overlaps(b) for i, a in enumerate(hulls) for b in hulls[:i])
-    if apart and all(is_one_to_one(access, op.dims) for access, op in writes):
-        if sum(counts) == prod(shape):
-            return None
-        return f"{sum(counts):,} of {prod(shape):,} elements are written"
-    times = np.zeros(prod(shape), np.int32)
-    for access, op in writes:
-        np.add.at(times, _flat_indices(access, op.dims, shape), 1)
-    if (times == 1).all():
-        return None
-    often, never = np.count_nonzero(times > 1), np.count_nonzero(times == 0)
-    return f"{often:,} elements are written more than once, {never:,} never"
-
-
-def _flat_indices(access: Access, dims: Sequence[Dim], shape: tuple[int, ...]) -> np.ndarray:
-    """The row-major number of every element that the access touches, one per iteration of the dims that move it."""
-    moving = sorted(access.dims)
-    flat = np.zeros([dims[d].extent for d in moving], np.int64)
-    for axis, extent in zip(access.axes, shape, strict=True):
-        flat *= extent
-        flat += axis.offset
-        for dim, stride in axis.terms:
-            steps = stride * np.arange(dims[dim].extent)
-            flat += steps.reshape([-1 if d == dim else 1 for d in moving])
-    return flat.ravel()
+def _covered_once(graph: Graph, name: str) -> Iterator[str]:
+    """The boxes that are written to a tensor lie in it, apart, and leave nothing out."""
+    whole = Region.whole(graph.tensors[name].shape)
+    boxes: list[tuple[Operator, Region]] = []
+    for op in graph.producers[name]:
+        for box in (access.hull(op.whole) for access in op.writes if access.tensor == name):
+            if not whole.contains(box):
+                yield f"operator {op.name!r} writes {box} of {name!r}, which is {whole}"
+            for other, taken in boxes:
+                if box.overlaps(taken):
+                    yield f"operators {other.name!r} and {op.name!r} both write {box.intersect(taken)} of {name!r}"
+            boxes.append((op, box))
+    written = sum(box.size for _, box in boxes)
+    if written < whole.size:
+        yield f"tensor {name!r}: {written:,} of {whole.size:,} elements are written"

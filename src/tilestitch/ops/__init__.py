@@ -12,7 +12,7 @@ import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
 from tilestitch.ops import contraction
-from tilestitch.ops.functions import FUNCTIONS
+from tilestitch.ops.functions import FUNCTIONS, real
 
 
 class Pattern(IntEnum):
@@ -83,7 +83,7 @@ def _layer_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray
     x, axes = operands[0], _whole(op)
     centred = x - x.mean(axis=axes, keepdims=True)
     variance = (centred * centred).mean(axis=axes, keepdims=True)
-    out = centred / np.sqrt(variance + np.float32(op.attribute("epsilon")))
+    out = centred / np.sqrt(variance + real(op, "epsilon"))
     if len(operands) > 1:
         out = out * operands[1]
     return [out + operands[2] if len(operands) > 2 else out]

@@ -18,6 +18,13 @@ class Function:
     apply: Callable[..., np.ndarray]  # (operator, *operands) -> array
 
 
+def real(op: Operator, name: str, default: float | None = None) -> np.float32:
+    """The value of a floating attribute, in the type of all arithmetic."""
+    value = op.attribute(name, default)
+    assert isinstance(value, int | float), (op.name, name)
+    return np.float32(value)
+
+
 @cache
 def _erf_ufunc():  # noqa: ANN202  (numba's ufunc type has no public name)
     from numba import vectorize  # numba takes most of a second to import, and few networks need it here
@@ -47,11 +54,11 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _hard_sigmoid(op: Operator, x: np.ndarray) -> np.ndarray:
-    return np.clip(np.float32(op.attribute("alpha", 0.2)) * x + np.float32(op.attribute("beta", 0.5)), 0, 1)
+    return np.clip(real(op, "alpha", 0.2) * x + real(op, "beta", 0.5), 0, 1)
 
 
 def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.ndarray:
-    return scale * (x - mean) / np.sqrt(variance + np.float32(op.attribute("epsilon"))) + bias
+    return scale * (x - mean) / np.sqrt(variance + real(op, "epsilon")) + bias
 
 
 def _pow(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -80,15 +87,11 @@ FUNCTIONS: dict[str, Function] = {
     "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
     "cast": Function(1, _cast),
     "ceil": Function(1, lambda op, x: np.ceil(x)),
-    "clip": Function(
-        2, lambda op, x: np.clip(x, np.float32(op.attribute("min")), np.float32(op.attribute("max")))
-    ),
+    "clip": Function(2, lambda op, x: np.clip(x, real(op, "min"), real(op, "max"))),
     "copy": Function(1, lambda op, x: x),
     "cos": Function(1, lambda op, x: np.cos(x)),
     "div": Function(1, _div),
-    "elu": Function(
-        3, lambda op, x: np.where(x > 0, x, np.float32(op.attribute("alpha")) * np.expm1(np.minimum(x, 0)))
-    ),
+    "elu": Function(3, lambda op, x: np.where(x > 0, x, real(op, "alpha") * np.expm1(np.minimum(x, 0)))),
     "equal": Function(1, lambda op, x, y: x == y),
     "erf": Function(1, lambda op, x: erf(x)),
     "exp": Function(1, lambda op, x: np.exp(x)),
@@ -99,7 +102,7 @@ FUNCTIONS: dict[str, Function] = {
     "hard_sigmoid": Function(3, _hard_sigmoid),
     "hard_swish": Function(4, lambda op, x: x * np.clip(x * np.float32(1 / 6) + np.float32(0.5), 0, 1)),
     "is_nan": Function(1, lambda op, x: np.isnan(x)),
-    "leaky_relu": Function(2, lambda op, x: np.where(x < 0, np.float32(op.attribute("alpha")) * x, x)),
+    "leaky_relu": Function(2, lambda op, x: np.where(x < 0, real(op, "alpha") * x, x)),
     "less": Function(1, lambda op, x, y: x < y),
     "less_or_equal": Function(1, lambda op, x, y: x <= y),
     "log": Function(1, lambda op, x: np.log(x)),

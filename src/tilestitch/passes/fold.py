@@ -137,6 +137,8 @@ def _folded_values(
     weight = constants[product.reads[1].tensor]
     scale, shift, mean, variance = (constants[access.tensor].astype(np.float64) for access in norm.reads[1:])
     bias = constants[product.reads[2].tensor].astype(np.float64) if len(product.reads) > 2 else np.float64(0.0)
-    factor = scale / np.sqrt(variance + float(norm.attribute("epsilon")))
+    epsilon = norm.attribute("epsilon")
+    assert isinstance(epsilon, float)
+    factor = scale / np.sqrt(variance + epsilon)
     along = factor.reshape([-1 if number == axis else 1 for number in range(weight.ndim)])
     return (weight * along).astype(weight.dtype), ((bias - mean) * factor + shift).astype(weight.dtype)

@@ -5,15 +5,13 @@ W(v) = a has an affine solution v: it reads x[R(v)]. Likewise whoever writes x c
 What is left is copied, element by element.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
-from tilestitch.ir.verify import is_one_to_one, pair_dims
+from tilestitch.ir.verify import fills_box, pair_dims
 from tilestitch.ops import RULES, is_view
 from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name, moved
 
@@ -21,10 +19,11 @@ from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name, move
 def resolve_views(graph: Graph, *, in_place_concat: bool = False) -> tuple[Graph, dict[str, tuple[str, ...]]]:
     """The network without view operators, and for each of its operators the names of those that now do the work.
 
-    That is the operator itself; nothing for a view that its neighbours took in; and for any other view one "copy" per
-    pair that is left, named like the view, or `concat.0`, `concat.1`, ... where it had several pairs. Copies of one
-    concatenation write disjoint parts of one tensor, which then has several producers. With `in_place_concat`, an
-    operator whose result only the concatenation reads writes straight into its part.
+    That is the operator itself; nothing for a view that its neighbours took in, or for what only led to parts that
+    nobody reads; and for any other view one "copy" per pair that is left, named like the view, or `concat.0`,
+    `concat.1`, ... where it had several pairs. Copies of one concatenation write disjoint parts of one tensor, which
+    then has several producers. With `in_place_concat`, an operator whose result only the concatenation reads writes
+    straight into its part.
 
     Views of constants are applied to the values. Every write stays one-to-one, but an axis may be indexed by several
     dims (64 * head + channel). A reader that pads reads through a view only where outside stays outside.
@@ -38,9 +37,15 @@ def resolve_views(graph: Graph, *, in_place_concat: bool = False) -> tuple[Graph
         _drop_dead(work, folded.outputs)
         _write_through(work, folded, in_place_concat=in_place_concat)
     constants = dict(folded.constants)
-    left = {name: op for name, op in work.items() if not _folds(op, folded, work, constants)}
-    operators = tuple(replace(op, kind="copy", attributes=()) if is_view(op) else op for op in left.values())
-    resolved = drop_unused(replace(folded, operators=operators, constants=constants))
+    operators = []
+    for op in work.values():
+        if not is_view(op):
+            operators.append(op)
+        elif _constant_again(op, folded, work, constants):
+            constants.update(moved(op, constants, folded.tensors))
+        else:
+            operators.append(replace(op, kind="copy", attributes=()))
+    resolved = drop_unused(replace(folded, operators=tuple(operators), constants=constants))
     done: dict[str, tuple[str, ...]] = {op.name: () for op in graph.operators}
     for op in resolved.operators:
         done[origins[op.name]] += (op.name,)
@@ -150,39 +155,34 @@ def _write_through(work: dict[str, Operator], graph: Graph, *, in_place_concat: 
 
 
 def _covers(access: Access, view: Operator, graph: Graph) -> bool:
-    """Whether one side of a view is a rearrangement of all elements of its tensor."""
+    """Whether one side of a view touches each element of its tensor once, and each iteration another."""
     size = prod(graph.tensors[access.tensor].shape)
-    return view.iterations == size == prod(view.dims[d].extent for d in access.dims) and is_one_to_one(
-        access, view.dims
-    )
+    return fills_box(access, view.dims) and access.hull(view.whole).size == view.iterations == size
 
 
 def _moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
-    """`op` with every access to the operand of `view` turned into one to its result."""
+    """`op` with every access to the operand of `view` turned into one to its result; None where one cannot be."""
     if op.kind not in RULES:
         return None
-    sides: list[tuple[Access, ...]] = []
-    for side in (op.reads, op.writes):
-        accesses = []
-        for access in side:
-            if access.tensor == view.reads[0].tensor:
-                found = _through(access, op.dims, view.reads[0], view.writes[0], view.dims, tensors)
-                if found is None:
-                    return None
-                access = found
-            accesses.append(access)
-        sides.append(tuple(accesses))
-    return replace(op, reads=sides[0], writes=sides[1])
+    here, there = view.reads[0], view.writes[0]
+
+    def moved_access(access: Access) -> Access | None:
+        return _through(access, op.dims, here, there, view.dims, tensors) if access.tensor == here.tensor else access
+
+    reads, writes = tuple(map(moved_access, op.reads)), tuple(map(moved_access, op.writes))
+    for write in writes:
+        if write is None or not fills_box(write, op.dims) or any(s < 0 for axis in write.axes for _, s in axis.terms):
+            return None  # a write fills a box, forwards
+    if None in reads:
+        return None
+    return replace(op, reads=reads, writes=writes)
 
 
-def _folds(op: Operator, graph: Graph, work: Mapping[str, Operator], constants: dict[str, np.ndarray]) -> bool:
-    """Whether a view that repeats a constant is applied to its value after all, which then is in `constants`."""
-    source, result = op.inputs[0] if op.inputs else "", op.outputs[0]
-    alone = all(result not in other.outputs for other in work.values() if other is not op)
-    if not is_view(op) or source not in constants or result in graph.outputs or not alone:
-        return False
-    constants.update(moved(op, constants, graph.tensors))
-    return True
+def _constant_again(view: Operator, graph: Graph, work: Mapping[str, Operator], constants: Container[str]) -> bool:
+    """Whether a view that repeats a constant must be applied to its value after all, and can be."""
+    source, result = view.reads[0].tensor, view.writes[0].tensor
+    alone = sum(result in op.outputs for op in work.values()) == 1
+    return source in constants and result not in graph.outputs and alone
 
 
 def _through(

@@ -44,8 +44,8 @@ def compare_json(reports: Sequence[Report]) -> str:
 def value_json(kind: str, value: object, *, limit: int | None = None) -> str:
     """A machine, graph, schedule or program, of the format `tilestitch.<kind>`: its fields by their names.
 
-    Ratios are written as text (`"239/8"`), arrays as their type and shape, without their values. Of a program, the
-    first `limit` instructions are written.
+    Ratios and infinities are written as text (`"239/8"`, `"-inf"`), arrays as their type and shape, without their
+    values. Of a program, the first `limit` instructions are written.
     """
     body: dict[str, Json]
     if isinstance(value, Program):
@@ -62,6 +62,11 @@ def value_json(kind: str, value: object, *, limit: int | None = None) -> str:
     else:
         body = {kind: _plain(value)}
     return _text({"format": f"tilestitch.{kind}", "version": VERSION, **body})
+
+
+def listing_json(kind: str, entries: Sequence[dict[str, str | int]]) -> str:
+    """Names and what is known of them, of the format `tilestitch.<kind>`."""
+    return _text({"format": f"tilestitch.{kind}", "version": VERSION, kind: [dict(entry) for entry in entries]})
 
 
 def _report(report: Report) -> dict[str, Json]:
@@ -145,6 +150,8 @@ def _plain(value: object) -> Json:
     """A frozen value as JSON: fields by name, tuples as lists, enumerations by name or text."""
     if isinstance(value, IntEnum):
         return value.name.lower()
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Fraction):

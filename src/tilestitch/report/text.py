@@ -131,7 +131,14 @@ def _times(report: Report) -> list[str]:
 def _bounds(report: Report) -> list[str]:
     def row(name: str, cycles: int, rests_on: str) -> Row:
         seconds = cycles / report.clock_hz
-        return name, format_seconds(seconds), f"{cycles:,} cycles", _ratio(report.latency_cycles, cycles), rests_on
+        largest = ", the largest bound" if cycles == report.bound_cycles else ""
+        return (
+            name,
+            format_seconds(seconds),
+            f"{cycles:,} cycles",
+            _ratio(report.latency_cycles, cycles),
+            rests_on + largest,
+        )
 
     executed, compulsory = sum(kernel.macs for kernel in report.kernels), format_bytes(report.compulsory_bytes)
     rows = [
@@ -173,9 +180,9 @@ def _kernels(report: Report, top: int) -> list[str]:
     if others:
         rows.append(_kernel_cells(report, others, f"{len(others):,} more", "", ""))
     rows.append(_kernel_cells(report, list(report.kernels), "all", "", ""))
-    head = ["kernel", "operators", "time", "share", "DDR", "MACs", "cores", "matrix", "vector", "estimated"]
+    head = ["kernel", "operators", "time", "share", "DDR", "MACs", "cores", "matrix", "vector", "est. / sim."]
     return [
-        *_title("Where the time goes: the slowest kernels (simulated; last column: estimated / simulated time)"),
+        *_title("Where the time goes: the slowest kernels (simulated; est.: estimated time)"),
         *_table(head, rows, "llrrrrrrrr"),
     ]
 
@@ -190,9 +197,9 @@ def _kinds(report: Report) -> list[str]:
         _kernel_cells(report, kernels, _short(" + ".join(kinds), 2 * _KIND_CHARACTERS), None, f"{len(kernels):,}")
         for kinds, kernels in slowest
     ]
-    head = ["operators of the kernel", "time", "share", "DDR", "MACs", "kernels", "matrix", "vector", "estimated"]
+    head = ["operators of the kernel", "time", "share", "DDR", "MACs", "kernels", "matrix", "vector", "est. / sim."]
     return [
-        *_title("By kinds of operators that run together (simulated; last column: estimated / simulated time)"),
+        *_title("By kinds of operators that run together (simulated; est.: estimated time)"),
         *_table(head, rows, "lrrrrrrrr"),
     ]
 
@@ -215,8 +222,9 @@ def _kernel_cells(report: Report, kernels: Sequence[KernelRow], name: str, opera
 
 
 def _operators(kernel: KernelRow) -> str:
-    more = f" +{len(kernel.operators) - 1}" if len(kernel.operators) > 1 else ""
-    return _short(kernel.operators[0], _NAME_CHARACTERS - len(more)) + more
+    first, *others = kernel.operators
+    more = f" +{len(others)}" if others else ""
+    return _short(first, _NAME_CHARACTERS - len(more)) + more
 
 
 def _traffic(report: Report) -> list[str]:

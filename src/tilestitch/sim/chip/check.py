@@ -1,11 +1,15 @@
 """Compare an executed program with onnxruntime on the same network and inputs."""
 
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
 
 import numpy as np
 import onnx
 
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, InvalidIR
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
@@ -14,6 +18,7 @@ from tilestitch.sim.chip.interpret import interpret
 
 FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude
 FLOAT16_FACTOR = 4.0  # times the error of the same network untiled, every stored tensor rounded to float16
+INSTRUCTIONS_WORTH_A_PROCESS = 5000
 
 
 def onnxruntime_outputs(
@@ -56,8 +61,7 @@ def check(
     """Execute the program at both widths and compare every output; rows that did not pass are rows too."""
     graph = trace.program.graph
     rows = []
-    for wide in (True, False):
-        outputs = execute(trace, reference.inputs, wide=wide, progress=progress)
+    for wide, outputs in zip((True, False), _execute_both(trace, reference.inputs, progress), strict=True):
         worst: CheckRow | None = None
         for name in graph.outputs:
             if graph.tensors[name].dtype.is_float:
@@ -70,6 +74,47 @@ def check(
         assert worst is not None
         rows.append(worst)
     return tuple(rows)
+
+
+Outputs = list[dict[str, np.ndarray]]  # per iteration
+
+
+def _execute_both(
+    trace: Trace, inputs: Sequence[Mapping[str, np.ndarray]], progress: Callable[[int, int], None]
+) -> tuple[Outputs, Outputs]:
+    """The wide and the narrow execution, the second in a process of its own where there is a core for it.
+
+    Forked, so that gigabytes of constants are shared and not copied; where a system cannot fork, one after the other.
+    """
+    small = len(trace.program) < INSTRUCTIONS_WORTH_A_PROCESS
+    if small or "fork" not in multiprocessing.get_all_start_methods() or (os.cpu_count() or 1) < 2:
+        return execute(trace, inputs, wide=True, progress=progress), execute(trace, inputs, wide=False)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_execute_narrow, args=(trace, inputs, sender), daemon=True)
+    child.start()
+    sender.close()
+    try:
+        wide = execute(trace, inputs, wide=True, progress=progress)
+        narrow = receiver.recv()
+    except EOFError:
+        raise InvalidIR("the process that executes the float16 check ended without a result") from None
+    finally:
+        child.terminate()
+        child.join()
+    if isinstance(narrow, BaseException):
+        raise narrow
+    return wide, narrow
+
+
+def _execute_narrow(trace: Trace, inputs: Sequence[Mapping[str, np.ndarray]], sender: Connection) -> None:
+    """Body of the second process: send the outputs, or the exception that the first one shall raise."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        sender.send(execute(trace, inputs, wide=False))
+    except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to the parent)
+        sender.send(error)
 
 
 def _badness(row: CheckRow) -> float:

@@ -5,17 +5,17 @@ A missing wait or an overlapping buffer is therefore a wrong number.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import EllipsisType
 
 import numpy as np
 
 from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import Flag, Kind, Mode, Program
-from tilestitch.ir.region import Region
 from tilestitch.ir.trace import Trace
 from tilestitch.ops.contraction import multiply
 from tilestitch.ops.views import by_dims
-from tilestitch.sim.chip.values import constant_to_storage, evaluate, operand, store, to_storage
+from tilestitch.sim.chip.values import ReadPlan, constant_to_storage, evaluate, operand, read_plans, store, to_storage
 
 POISON = 0xFF  # all bits set: NaN in every floating type, -1 in the signed integers
 
@@ -77,9 +77,12 @@ class _Memories:
         names = program.tensors
         self.tensor = [names[t] for t in buffers.tensor.tolist()]
         self.uses = np.bincount(program.operand_buffer, minlength=len(buffers)).tolist()
-        for kept in (*(b for _, b in program.constants), *(b for row in (*program.inputs, *program.outputs) for b in row)):
+        borders = [buffer for row in (*program.inputs, *program.outputs) for buffer in row]
+        for kept in (*(buffer for _, buffer in program.constants), *borders):
             self.uses[kept] = -1  # outlives the program
         self.views: dict[int, np.ndarray] = {}
+        self.slices: dict[tuple[int, int], tuple[slice | EllipsisType, ...]] = {}  # a region inside another
+        self.plans: dict[tuple[int, int], tuple[ReadPlan, ...]] = {}  # of an operator's box of iterations
         self.pending: dict[int, Callable[[], None]] = {}
 
     def array(self, buffer: int) -> np.ndarray:
@@ -102,9 +105,16 @@ class _Memories:
         start = self.address[buffer] * self.scale
         return self.bytes[self.space[buffer]][start : start + self.size[buffer] * self.scale]
 
-    def part(self, buffer: int, region: Region) -> np.ndarray:
-        """The elements of `region`, which lies inside the buffer's own region."""
-        return self.array(buffer)[region.relative_to(self.program.regions[self.region[buffer]]).slices]
+    def part(self, buffer: int, region: int) -> np.ndarray:
+        """The elements of a region, by number, which lies inside the buffer's own region."""
+        own = self.region[buffer]
+        if own == region:
+            return self.array(buffer)
+        index = self.slices.get((own, region))
+        if index is None:
+            regions = self.program.regions
+            index = self.slices[own, region] = regions[region].relative_to(regions[own]).slices
+        return self.array(buffer)[index]
 
     def run(self, trace: Trace, progress: Callable[[int, int], None]) -> None:
         """Start and end every instruction in the order of the trace."""
@@ -123,7 +133,7 @@ class _Memories:
                 if done % 4096 == 0:
                     progress(done, len(order))
                 continue
-            used = [(buffers[o], program.regions[regions[o]], modes[o]) for o in range(first, last)]
+            used = [(buffers[o], regions[o], modes[o]) for o in range(first, last)]
             if kinds[number] == Kind.COPY:
                 self._start_copy(number, used)
             else:
@@ -151,14 +161,14 @@ class _Memories:
         self._bytes_of(buffer)[...] = POISON
         self.views.pop(buffer, None)
 
-    def _poison(self, buffer: int, region: Region) -> None:
-        if region.size * 1 == self.program.regions[self.region[buffer]].size:
+    def _poison(self, buffer: int, region: int) -> None:
+        if region == self.region[buffer]:
             self._bytes_of(buffer)[...] = POISON
             return
         part = self.part(buffer, region)
         part[...] = np.full((), POISON, np.uint8).repeat(part.itemsize).view(part.dtype)[0]
 
-    def _start_copy(self, number: int, used: Sequence[tuple[int, Region, int]]) -> None:
+    def _start_copy(self, number: int, used: Sequence[tuple[int, int, int]]) -> None:
         source, region, _ = used[0]
         values = self.part(source, region).copy()
         targets = used[1:]
@@ -169,35 +179,38 @@ class _Memories:
 
         self.pending[number] = finish
 
-    def _start_compute(self, number: int, used: Sequence[tuple[int, Region, int]]) -> None:
+    def _start_compute(self, number: int, used: Sequence[tuple[int, int, int]]) -> None:
         program = self.program
-        graph = program.graph
-        op = graph.by_name[program.operators[program.operator[number]]]
-        box = program.regions[program.box[number]]
+        key = operator, box_number = int(program.operator[number]), int(program.box[number])
+        op, box = program.graph.by_name[program.operators[operator]], program.regions[box_number]
+        plans = self.plans.get(key)
+        if plans is None:
+            plans = self.plans[key] = read_plans(program.graph, op, box)
         reads = [(buffer, region) for buffer, region, mode in used if mode == Mode.READ]
         writes = [(buffer, region) for buffer, region, mode in used if mode == Mode.WRITE]
         partial = next(((buffer, region) for buffer, region, mode in used if mode == Mode.ACCUMULATE), None)
         flags = int(program.flags[number])
 
-        def read(k: int, region: Region) -> np.ndarray:
-            return self.part(reads[k][0], region)
+        def read(k: int) -> np.ndarray:
+            part = self.part(*reads[k])  # always copied: the memory may change before the result appears
+            return part.astype(np.float32 if part.dtype.kind == "f" else np.int64)
 
         if partial is None:
-            results = evaluate(graph, op, box, read)
+            results = evaluate(op, box, plans, read)
         else:
-            product = multiply(op, operand(graph, op, 0, box, read), operand(graph, op, 1, box, read))
+            product = multiply(op, operand(0, box, plans, read), operand(1, box, plans, read))
+            origin = program.regions[partial[1]].start
             if not flags & Flag.FIRST:
-                product = product + by_dims(self.array(partial[0]), op.writes[0], box, partial[1].start)
+                product = product + by_dims(self.array(partial[0]), op.writes[0], box, origin)
             if flags & Flag.LAST and len(op.reads) > 2:
-                product = product + operand(graph, op, 2, box, read)
+                product = product + operand(2, box, plans, read)
             results = [product]
 
         def finish() -> None:
             if partial is not None and not flags & Flag.LAST:
-                target = self.array(partial[0])
-                store(target, op.writes[0], box, partial[1].start, results[0])
+                store(self.array(partial[0]), op.writes[0], box, program.regions[partial[1]].start, results[0])
                 return
             for access, (buffer, region), values in zip(op.writes, writes, results, strict=True):
-                store(self.array(buffer), access, box, region.start, values)
+                store(self.array(buffer), access, box, program.regions[region].start, values)
 
         self.pending[number] = finish

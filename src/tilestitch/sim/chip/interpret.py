@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilestitch.ir.graph import Graph
-from tilestitch.sim.chip.values import constant_to_storage, evaluate, store, to_storage
+from tilestitch.sim.chip.values import constant_to_storage, evaluate, read_plans, store, to_storage
 
 
 def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> dict[str, np.ndarray]:
@@ -21,7 +21,10 @@ def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> 
         values[name] = to_storage(inputs[name], graph.tensors[name].dtype, wide=wide)
     uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
     for op in graph.operators:
-        found = evaluate(graph, op, op.whole, lambda number, region, op=op: values[op.reads[number].tensor][region.slices])
+        plans = read_plans(graph, op, op.whole)
+        found = evaluate(
+            op, op.whole, plans, lambda n, plans=plans: values[plans[n].access.tensor][plans[n].region.slices]
+        )
         for write, result in zip(op.writes, found, strict=True):
             tensor = graph.tensors[write.tensor]
             if write.tensor not in values:

@@ -1,6 +1,7 @@
 """Arithmetic on arrays as the machine stores them: one box of iterations of one operator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,15 +11,14 @@ from tilestitch.ir.region import Region
 from tilestitch.ops import RULES
 from tilestitch.ops.views import by_dims, padded
 
-# Given a read, the region of its tensor, as an array in logical axis order.
-Reader = Callable[[int, Region], np.ndarray]
+Reader = Callable[[int], np.ndarray]  # number of a read -> its stored values, in logical axis order
 
 
 def to_arithmetic(array: np.ndarray, dtype: DType) -> np.ndarray:
     """Stored values as the units compute with them: float32, int64 or bool."""
-    if dtype.is_float:
-        return array.astype(np.float32, copy=False)
-    return array != 0 if dtype is DType.BOOL else array.astype(np.int64, copy=False)
+    if dtype is DType.BOOL:
+        return array != 0
+    return array.astype(np.float32 if dtype.is_float else np.int64, copy=False)
 
 
 def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
@@ -35,28 +35,40 @@ def constant_to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.nd
     return to_storage(array, dtype, wide=wide)
 
 
-def evaluate(graph: Graph, op: Operator, box: Region, read: Reader) -> list[np.ndarray]:
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """One operand of a box of iterations: what is read, and what that is extended to by padding."""
+
+    access: Access
+    dtype: DType
+    region: Region
+    hull: Region
+
+
+def read_plans(graph: Graph, op: Operator, box: Region) -> tuple[ReadPlan, ...]:
+    """Everything about the reads of a box that does not depend on values."""
+    plans = []
+    for access in op.reads:
+        tensor = graph.tensors[access.tensor]
+        plans.append(ReadPlan(access, tensor.dtype, access.region(box, tensor.shape), access.hull(box)))
+    return tuple(plans)
+
+
+def evaluate(op: Operator, box: Region, plans: Sequence[ReadPlan], read: Reader) -> list[np.ndarray]:
     """Results of the iterations in `box`, one array per write, with one axis per dim (reductions at extent 1).
 
-    `read(number, region)` gives the stored values of one operand's region.
+    `read(number)` gives the stored values of the region that `plans[number]` names.
     """
-    return RULES[op.kind].evaluate(op, operands(graph, op, box, read))
+    return RULES[op.kind].evaluate(op, [operand(number, box, plans, read) for number in range(len(plans))])
 
 
-def operands(graph: Graph, op: Operator, box: Region, read: Reader) -> list[np.ndarray]:
-    """The operands of the iterations in `box`, each with one axis per dim, padding filled in."""
-    return [operand(graph, op, number, box, read) for number in range(len(op.reads))]
-
-
-def operand(graph: Graph, op: Operator, number: int, box: Region, read: Reader) -> np.ndarray:
-    """One operand of the iterations in `box`."""
-    access = op.reads[number]
-    tensor = graph.tensors[access.tensor]
-    region = access.region(box, tensor.shape)
-    values = to_arithmetic(read(number, region), tensor.dtype)
+def operand(number: int, box: Region, plans: Sequence[ReadPlan], read: Reader) -> np.ndarray:
+    """One operand of the iterations in `box`, with one axis per dim, padding filled in."""
+    plan = plans[number]
+    access, region, hull = plan.access, plan.region, plan.hull
+    values = to_arithmetic(read(number), plan.dtype)
     if access.indirect_axis is not None:
-        return _gathered(values, access, box, operand(graph, op, 1, box, read), region)
-    hull = access.hull(box)
+        return _gathered(values, access, box, operand(1, box, plans, read), region)
     return by_dims(padded(values, region, hull, access.pad_value), access, box, hull.start)
 
 

@@ -19,6 +19,16 @@ def type_name(number: int) -> str:
     return TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else str(number)
 
 
+def schema_type(dtype: np.dtype) -> str:
+    """`tensor(float)` for float32: the name in operator definitions."""
+    return f"tensor({type_name(helper.np_dtype_to_tensor_dtype(dtype)).lower()})"
+
+
+def type_text(dtype: np.dtype) -> str:
+    """An array type for messages; numpy holds text as objects."""
+    return "text" if dtype.kind == "O" else str(dtype)
+
+
 def known_types() -> str:
     """The element types that have a place in the machine's memories, for messages."""
     return ", ".join(str(dtype) for dtype in STORAGE)

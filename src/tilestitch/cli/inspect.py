@@ -1,0 +1,214 @@
+"""Commands that only show: machines and networks that come along, and the values of single stages."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+
+from tilestitch.cli.files import expect_folder, expect_writable, write_files
+from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, network_options, output_options
+from tilestitch.cli.output import expect_json, json_file, show_output
+from tilestitch.cli.progress import Progress, shown_progress
+from tilestitch.errors import InputError
+
+_Shown: TypeAlias = tuple[str, Callable[[], str]]  # a value as text, and what gives it as JSON
+
+_LENGTH = "128"  # tokens of the networks that exist for any number of them, where no name says how many
+
+
+@click.command()
+@output_options
+def machines(json_path: Path | None, quiet: bool) -> None:
+    """List the machines that come along."""
+    expect_json(json_path)
+    from tilestitch.hardware.load import load_machine, preset_names
+    from tilestitch.report.json import listing_json
+
+    found = [load_machine(name) for name in preset_names()]
+    rows = [
+        (machine.name, f"{machine.clusters} x {len(machine.cores)} cores", machine.description) for machine in found
+    ]
+    listing = [
+        {
+            "name": machine.name,
+            "description": machine.description,
+            "clusters": machine.clusters,
+            "cores_per_cluster": len(machine.cores),
+            "clock_hz": machine.clock_hz,
+        }
+        for machine in found
+    ]
+    json_text = listing_json("machines", listing)
+    write_files(json_file(json_path, json_text))
+    show_output(_columns(rows), json_text, json_path, quiet=quiet)
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write one network to this file.")
+@click.option("--write", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Write NAME... or all.")
+@output_options
+def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_path: Path | None, quiet: bool) -> None:
+    """List the networks of the zoo, or write some as ONNX files.
+
+    The weights are drawn from a fixed seed: a network is the same file each time. NAME:small is a small variant of
+    the same structure.
+    """
+    expect_json(json_path)
+    from tilestitch import api
+    from tilestitch.report.json import listing_json
+    from tilestitch.zoo import ENTRIES
+
+    if out is None and folder is None:
+        if names:
+            raise InputError(f"models {' '.join(names)}: say where to write: -o FILE, or --write DIR")
+        rows = [(entry.name, entry.description) for entry in ENTRIES]
+        json_text = listing_json("models", [{"name": name, "description": text} for name, text in rows])
+        write_files(json_file(json_path, json_text))
+        show_output(_columns(rows), json_text, json_path, quiet=quiet)
+        return
+    if json_path is not None:
+        raise InputError("--json writes the list of networks, and -o and --write a network; leave out one of them")
+    if out is not None:
+        if len(names) != 1 or folder is not None:
+            raise InputError("-o writes one network: give one NAME, or --write DIR for several")
+        expect_writable(out)
+        places = [(names[0], out)]
+    else:
+        assert folder is not None
+        expect_folder(folder)
+        every = tuple(entry.name.replace("<L>", _LENGTH) for entry in ENTRIES)
+        places = [(name, folder / f"{name.replace(':', '-')}.onnx") for name in names or every]
+    with shown_progress(quiet=quiet) as progress:
+        for number, (name, path) in enumerate(places):
+            progress(f"write {path}", number, len(places))
+            model = api.zoo_model(name)
+            write_files([(path, model.SerializeToString(deterministic=True))])  # one at a time: they are large
+    show_output("".join(f"{path}\n" for _, path in places), "", None, quiet=quiet)
+
+
+@click.group()
+def show() -> None:
+    """Print a machine, or what single stages make of a network."""
+
+
+@show.command("machine")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@output_options
+def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
+    """Print machines: units, peaks, memories. NAME is one that comes along, or a YAML file."""
+
+    def values(progress: Progress) -> list[_Shown]:
+        from tilestitch.hardware.describe import describe
+        from tilestitch.hardware.load import load_machine
+        from tilestitch.report.json import value_json
+
+        found = map(load_machine, names)
+        return [(describe(machine), partial(value_json, "machine", machine)) for machine in found]
+
+    _show(names, values, json_path, quiet=quiet)
+
+
+@show.command("graph")
+@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--simplified", is_flag=True, help="After the passes rather than as it was read.")
+@network_options
+@output_options
+def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_path: Path | None, quiet: bool) -> None:
+    """Print networks: operators, their loops, tensors."""
+
+    def values(progress: Progress) -> list[_Shown]:
+        from tilestitch import api
+        from tilestitch.passes import simplify
+        from tilestitch.report.json import value_json
+
+        found = [api.load_graph(name, batch=choices.batch, dims=choices.dims) for name in names]
+        if simplified:
+            found = [simplify(graph, fold_bn=choices.fold_bn) for graph in found]
+        return [(str(graph), partial(value_json, "graph", graph)) for graph in found]
+
+    _show(names, values, json_path, quiet=quiet)
+
+
+@show.command("schedule")
+@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@compile_options
+@output_options
+def show_schedule(names: tuple[str, ...], strategy: str, choices: Choices, json_path: Path | None, quiet: bool) -> None:
+    """Print schedules: kernels, their tiles and order."""
+    _show_compiled(names, strategy, choices, "schedule", None, json_path, quiet=quiet)
+
+
+@show.command("program")
+@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Instructions to print.")
+@compile_options
+@output_options
+def show_program(
+    names: tuple[str, ...], strategy: str, limit: int, choices: Choices, json_path: Path | None, quiet: bool
+) -> None:
+    """Print programs: the instructions of one cluster."""
+    _show_compiled(names, strategy, choices, "lower", limit, json_path, quiet=quiet)
+
+
+def _show_compiled(
+    names: tuple[str, ...],
+    strategy: str,
+    choices: Choices,
+    stage: str,
+    limit: int | None,
+    json_path: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    def values(progress: Progress) -> list[_Shown]:
+        from tilestitch import api
+        from tilestitch.report.json import value_json
+
+        shown: list[_Shown] = []
+        for name in names:
+            done = api.compile(
+                name,
+                choices.machine,
+                strategy=strategy,
+                batch=choices.batch,
+                batch_per_cluster=choices.batch_per_cluster,
+                batches=choices.batches,
+                dims=choices.dims,
+                fold_bn=choices.fold_bn,
+                stop_after=stage,
+                progress=progress,
+            )
+            value = ("schedule", done.schedule) if done.program is None else ("program", done.program)
+            shown.append((done.texts(limit=limit)[-1][1], partial(value_json, *value, limit=limit)))
+        return shown
+
+    _show(names, values, json_path, quiet=quiet)
+
+
+def _show(
+    names: tuple[str, ...],
+    values: Callable[[Progress], list[_Shown]],
+    json_path: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Print the text of each of the values, or write the JSON of the only one."""
+    if json_path is not None and len(names) > 1:
+        raise InputError(f"--json takes one value, {len(names)} are asked for; call it once for each")
+    expect_json(json_path)
+    with shown_progress(quiet=quiet) as progress:
+        found = values(progress)
+        json_text = "" if json_path is None else found[0][1]()
+        write_files(json_file(json_path, json_text))
+    text = "\n".join(text if text.endswith("\n") else f"{text}\n" for text, _ in found)
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)

@@ -1,0 +1,65 @@
+"""What the commands write and print."""
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tilestitch.cli.files import expect_writable
+
+if TYPE_CHECKING:
+    from tilestitch.pipeline import Compilation
+
+STDOUT = Path("-")
+DUMPED_INSTRUCTIONS = 100_000  # of a program and its trace as text
+TRACED_INSTRUCTIONS = 200_000  # in trace.json.gz: viewers become slow above
+
+Files = list[tuple[Path, bytes]]
+
+
+def expect_json(path: Path | None) -> None:
+    """Refuse, before the work, a place where the JSON could not be written."""
+    if path is not None and path != STDOUT:
+        expect_writable(path)
+
+
+def json_file(path: Path | None, text: str) -> Files:
+    """The file that `--json` asks for, if it does."""
+    return [] if path is None or path == STDOUT else [(path, encoded(text))]
+
+
+def outputs(folder: Path, done: "Compilation") -> Files:
+    """The files of `-o`: report, schedule and trace of a simulated compilation."""
+    from tilestitch.report.json import report_json
+    from tilestitch.report.text import report_text
+    from tilestitch.report.trace_json import chrome_trace
+
+    assert done.report is not None
+    assert done.trace is not None
+    trace = chrome_trace(done.trace, clock_hz=done.machine.clock_hz, limit=TRACED_INSTRUCTIONS)
+    return [
+        (folder / "report.txt", encoded(report_text(done.report))),
+        (folder / "report.json", encoded(report_json(done.report))),
+        (folder / "schedule.txt", encoded(f"{done.schedule}\n")),
+        (folder / "trace.json.gz", gzip.compress(trace.encode(), compresslevel=6, mtime=0)),  # no clock in it
+    ]
+
+
+def stages(folder: Path, done: "Compilation") -> Files:
+    """The files of `--dump`: 1-load.txt and so on, for every stage that was reached."""
+    texts = done.texts(limit=DUMPED_INSTRUCTIONS)
+    return [(folder / f"{number}-{name}.txt", encoded(text + "\n")) for number, (name, text) in enumerate(texts, 1)]
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; what is no character (a file's name may hold any bytes) is written as its number."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def show_output(text: str, json_text: str, json_path: Path | None, *, quiet: bool) -> None:
+    """Print the JSON where it was asked for on stdout, else the text; nothing where `quiet`."""
+    if json_path == STDOUT:
+        click.echo(json_text, nl=False)
+    elif not quiet:
+        click.echo(text if text.endswith("\n") else text + "\n", nl=False)
