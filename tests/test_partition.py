@@ -174,6 +174,48 @@ def test_a_view_joins_views_and_elementwise_operators_but_no_anchor():
     assert groups_of(graph) == {frozenset({"product"}), frozenset({"a", "b", "relu"}), frozenset({"last"})}
 
 
+def test_an_anchor_takes_no_broadcast():
+    """Only element-wise operators follow a product into its group."""
+    net = Net()
+    x = net.op("MatMul", net.input(4, 4), net.random(4, 4), name="product")
+    graph = net.graph(net.op("Relu", net.op("Unsqueeze", x, [0], name="wider"), name="relu"))
+    assert groups_of(graph) == {frozenset({"product"}), frozenset({"wider", "relu"})}
+
+
+def test_anchors_fuse_before_views():
+    """A transposition that comes first in the graph does not keep the product from its addition."""
+    net = Net()
+    x = net.op("Transpose", net.input(4, 4), name="turned")
+    product = net.op("MatMul", net.input(4, 4), net.random(4, 4), name="product")
+    graph = net.graph(net.op("Add", product, x, name="sum"))
+    assert groups_of(graph) == {frozenset({"turned"}), frozenset({"product", "sum"})}
+
+
+def test_an_elementwise_operand_joins_a_group_that_has_an_anchor():
+    """The other operand of an addition behind a product comes along."""
+    net = Net()
+    product = net.op("MatMul", net.input(4, 4), net.random(4, 4), name="product")
+    graph = net.graph(net.op("Add", product, net.op("Neg", net.input(4, 4), name="negated"), name="sum"))
+    assert groups_of(graph) == {frozenset({"product", "negated", "sum"})}
+
+
+def test_a_group_has_one_anchor():
+    """A product does not pass an operator that already belongs to another product."""
+    net = Net()
+    first, second = (net.op("MatMul", net.input(4, 4), net.random(4, 4), name=name) for name in ("first", "second"))
+    total = net.op("Add", first, second, name="sum")
+    graph = net.graph(net.op("Mul", total, second, name="scaled"))
+    assert groups_of(graph) == {frozenset({"first", "sum", "scaled"}), frozenset({"second"})}
+
+
+def test_a_reduction_stands_in_the_way():
+    """What a quotient and its sum both read stays out of the group of the quotient."""
+    net = Net()
+    x = net.op("Exp", net.input(4, 4), name="exp")
+    graph = net.graph(net.op("Div", x, net.op("ReduceSum", x, [1], name="sum"), name="share"))
+    assert groups_of(graph) == {frozenset({"exp"}), frozenset({"sum"}), frozenset({"share"})}
+
+
 def test_elementwise_operators_join_a_reduction_but_nothing_follows_it():
     """A reduction ends a group; it never begins one."""
     net = Net()

@@ -323,7 +323,7 @@ def softmax_over_two_axes(net, x):
 
 
 def softmax_turned(net, x):
-    x = net.op("Reshape", x, [2, 4, 4, 2])
+    x = net.op("Relu", net.op("Reshape", x, [2, 4, 4, 2]))
     top = net.op("ReduceMax", x, [1], keepdims=0)  # [2, 4, 2] stands along the wrong axes of [2, 4, 4, 2]
     exponential = net.op("Exp", net.op("Sub", x, net.op("Reshape", top, [2, 1, 4, 2])))
     top = net.op("ReduceSum", exponential, [1], keepdims=0)
@@ -353,6 +353,24 @@ def test_what_is_no_form_stays(build):
     """A wrong constant, another operand, a reader inside, other axes, an epsilon that varies."""
     net = Net()
     graph = net.graph(*build(net, net.input(2, 4, 8)))
+    assert recognise(graph) == graph
+
+
+def test_a_form_whose_result_has_more_axes_than_its_operand_stays():
+    """A constant with more axes gives the result more axes, which a native operator does not."""
+    net = Net()
+    x = net.input(2, 8)
+    half, one = (net.constant(np.full((1, 1, 1), value, np.float32)) for value in (0.5, 1.0))
+    erf = net.op("Erf", net.op("Div", x, sqrt(2)))
+    graph = net.graph(net.op("Mul", net.op("Mul", x, half), net.op("Add", erf, one)))
+    assert recognise(graph) == graph
+
+
+def test_operands_that_are_read_through_views_make_no_form():
+    """Once views are composed, a softmax whose sums stand along other axes has all the right kinds."""
+    net = Net()
+    graph, _ = resolve_views(net.graph(*softmax_turned(net, net.input(2, 4, 8))))
+    assert "reshape" not in kinds(graph)
     assert recognise(graph) == graph
 
 
@@ -487,21 +505,47 @@ def test_a_reduction_over_repeated_elements_sees_them_repeated():
     assert kinds(found).count("copy") == 1
 
 
-def test_padding_stays_outside():
-    """A window that pads reads past a transposition or a step, not past a slice, an expansion or a merge."""
-
-    def copies(view) -> int:
+@pytest.mark.parametrize(
+    "view, copies",
+    [
+        (lambda net, x: net.op("Transpose", x, perm=[1, 0, 3, 2]), 0),
+        (lambda net, x: net.op("Slice", x, [0, 7], [2, -9], [1, 3], [1, -1]), 0),
+        (lambda net, x: net.op("Slice", x, [1], [8], [2], [2]), 0),  # 1, 3, 5, 7 and outside -1, 9
+        (lambda net, x: net.op("Slice", x, [2], [6], [2], [2]), 1),  # 2, 4, but 0 and 6 exist
+        (lambda net, x: net.op("Slice", x, [1], [7], [2]), 1),
+        (lambda net, x: net.op("Concat", x, net.op("Exp", x), axis=2), 2),
+        (lambda net, x: net.op("Expand", net.op("Slice", x, [3], [4], [2]), [2, 3, 8, 8]), 1),
+        (lambda net, x: net.op("Reshape", net.op("Slice", x, [0], [4], [2]), [2, 3, 2, 16]), 1),
+        (lambda net, x: net.op("Reshape", net.op("Relu", net.op("Reshape", x, [2, 3, 64])), [2, 3, 8, 8]), 1),
+    ],
+)
+def test_padding_stays_outside(view, copies):
+    """A window that pads reads past a transposition or a step, not past a slice, a join, an expansion, a split axis."""
+    for pads in ([1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]):
         net = Net()
-        y = net.op("MaxPool", view(net, net.op("Relu", net.input(2, 3, 8, 8))), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
-        return kinds(resolved(net.graph(y))).count("copy")
+        y = net.op("MaxPool", view(net, net.op("Relu", net.input(2, 3, 8, 8))), kernel_shape=[3, 3], pads=pads)
+        assert kinds(resolved(net.graph(y))).count("copy") == copies
 
-    assert copies(lambda net, x: net.op("Transpose", x, perm=[1, 0, 3, 2])) == 0
-    assert copies(lambda net, x: net.op("Slice", x, [0, 7], [2, -9], [1, 3], [1, -1])) == 0
-    assert copies(lambda net, x: net.op("Slice", x, [1], [8], [2], [2])) == 0  # 1, 3, 5, 7 and outside -1, 9
-    assert copies(lambda net, x: net.op("Slice", x, [2], [8], [2], [2])) == 1  # 2, 4, 6, but 0 exists
-    assert copies(lambda net, x: net.op("Slice", x, [0], [7], [2])) == 1
-    assert copies(lambda net, x: net.op("Expand", net.op("Slice", x, [0], [1], [2]), [2, 3, 8, 8])) == 1
-    assert copies(lambda net, x: net.op("Reshape", net.op("Slice", x, [0], [4], [2]), [2, 3, 2, 16])) == 1
+
+@pytest.mark.parametrize("op_type, copies", [("Transpose", 1), ("Expand", 1)])
+def test_an_output_that_is_a_view_of_a_constant_is_written(op_type, copies):
+    """The host finds outputs where operators put them, so a copy remains."""
+    net = Net()
+    x, w = net.input(2, 2), net.input(2, 1)
+    y = net.op(op_type, w, *([[2, 3]] if op_type == "Expand" else []))
+    found = resolved(with_constants(net.graph(y, net.op("Relu", x)), w))
+    assert kinds(found) == ["copy", "relu"]
+
+
+def test_an_unknown_operator_keeps_its_operands():
+    """Nothing is known of its arithmetic, so neither what it reads nor what it writes moves."""
+    net = Net()
+    x = net.op("Relu", net.op("Transpose", net.input(2, 3), name="before"), name="unknown")
+    graph = net.graph(net.op("Transpose", x, name="after"))
+    operators = tuple(replace(op, kind="generic") if op.name == "unknown" else op for op in graph.operators)
+    found, names = resolve_views(replace(graph, operators=operators))
+    assert found.by_name["unknown"] == operators[1]
+    assert names == {"before": ("before",), "unknown": ("unknown",), "after": ("after",)}
 
 
 def test_a_view_of_an_output_is_written_by_its_producer():
@@ -595,9 +639,9 @@ def test_rows_by_index_are_found_past_a_view_of_the_other_axes():
     net = Net()
     table, rows = net.op("Relu", net.input(6, 4, 3)), net.input(5, dtype=7)
     turned = net.op("Gather", net.op("Transpose", table, perm=[2, 1, 0]), rows, axis=1)
-    cut = net.op("Gather", net.op("Slice", table, [2], [4], [0]), rows, axis=0)
-    found = resolved(net.graph(turned, cut))
-    assert kinds(found) == ["relu", "gather", "copy", "gather"]
+    cuts = [net.op("Gather", net.op("Slice", table, [a], [a + 2], [0]), rows, axis=0) for a in (0, 2)]
+    found = resolved(net.graph(turned, *cuts))
+    assert kinds(found) == ["relu", "gather", "copy", "gather", "copy", "gather"]
     assert found.operators[1].reads[0].indirect_axis == 1
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -132,12 +133,12 @@ def test_more_batches_change_nothing_but_the_sustained_throughput(compiled):
     assert [row.busy_cycles for row in twice.traffic] == pytest.approx([row.busy_cycles for row in once.traffic])
 
 
-def test_a_program_without_instructions_is_no_report(compiled, monkeypatch):
+def test_a_program_that_is_no_whole_number_of_batches_is_refused(compiled):
     """A trace that cannot be divided into batches is a bug, not a number."""
     from tilestitch.report.summarise import summarise
 
     done = compiled["tvm"]
-    with pytest.raises(InvalidIR, match="2 iterations.*3 batches"):
+    with pytest.raises(InvalidIR, match=r"2 iterations.*3 batches"):
         summarise(
             done.schedule,
             done.trace,
@@ -167,7 +168,7 @@ def test_comparison_reads_as_the_golden_table(verified, golden):
 def test_every_section_says_where_its_numbers_come_from(report):
     """Each title names an origin, but for the verification, whose numbers are differences."""
     lines = report_text(report).splitlines()
-    titles = [above for above, line in zip(lines, lines[1:], strict=False) if re.fullmatch("-{4,}", line)]
+    titles = [above for above, line in pairwise(lines) if re.fullmatch("-{4,}", line)]
     assert len(titles) == 8
     for title in titles:
         assert re.search(r"\((simulated|bound)", title) or title.startswith("Verification"), title

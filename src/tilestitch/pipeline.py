@@ -15,6 +15,7 @@ from tilestitch.ir.partition import SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_graph
 from tilestitch.lower.program import lower
@@ -218,8 +219,8 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
     parts = []
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
-        if members:
-            parts.append(tuple(members))
+        for kernel in kernels_of([resolved.by_name[name] for name in members]):
+            parts.append(tuple(op.name for op in kernel))
     parts.sort(key=lambda members: position[members[-1]])
     return resolved, parts
 

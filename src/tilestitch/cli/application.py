@@ -66,6 +66,17 @@ class Application(click.Group):
                 signal.signal(signal.SIGTERM, before)
         sys.exit(code)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click would end with 1 where nobody reads its output any more."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
+
+
+class _ReaderGoneError(Exception):
+    """Whoever read stdout stopped reading."""
+
 
 class _TerminatedError(BaseException):
     """SIGTERM came. It unwinds as Ctrl-C does, so that no partial file stays."""
@@ -112,7 +123,7 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
         case TilestitchError():
             complain(str(error))
             return WRONG_INPUT
-        case BrokenPipeError():
+        case _ReaderGoneError() | BrokenPipeError():
             _abandon_stdout()
             return BROKEN_PIPE
         case OSError(errno=errno.ENOSPC, filename=None):

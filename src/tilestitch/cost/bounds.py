@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
+
+import numpy as np
 
 from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
 from tilestitch.hardware.units import matrix_rate
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import Axis, Graph, Operator
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
@@ -91,17 +94,35 @@ def least_folds(op: Operator, unit: MatrixUnit) -> Fraction:
 
 
 def _compulsory(graph: Graph) -> tuple[int, int]:
-    """Bytes of constants, and of the inputs and outputs of one run."""
-    constants = 0
-    for name in graph.constants:
-        reads = [read for op in graph.consumers.get(name, ()) for read in op.reads if read.tensor == name]
-        tensor = graph.tensors[name]
-        if reads and all(read.indirect_axis is not None for read in reads):
-            constants += tensor.size_bytes // tensor.shape[reads[0].indirect_axis or 0]
-        elif reads:
-            constants += tensor.size_bytes
-    borders = sum(graph.tensors[name].size_bytes for name in dict.fromkeys((*graph.inputs, *graph.outputs)))
-    return constants, borders
+    """Bytes of constants, and of the inputs and outputs of one run, that any execution must move."""
+    constants = sum(_touched_bytes(graph, name) for name in graph.constants)
+    inputs = sum(_touched_bytes(graph, name) for name in graph.inputs)
+    return constants, inputs + sum(graph.tensors[name].size_bytes for name in graph.outputs)
+
+
+def _touched_bytes(graph: Graph, name: str) -> int:
+    """Bytes of the elements that one operator reads of a tensor: the operator that reads the most.
+
+    A strided read may leave out elements; of the axis that a gather indexes, one row is certain.
+    """
+    tensor, most = graph.tensors[name], 0
+    for op in graph.consumers.get(name, ()):
+        for read in op.reads:
+            if read.tensor == name:
+                counts = [
+                    1 if number == read.indirect_axis else _touched(op, axis, size)
+                    for number, (axis, size) in enumerate(zip(read.axes, tensor.shape, strict=True))
+                ]
+                most = max(most, prod(counts))
+    return most * tensor.dtype.size_bytes
+
+
+def _touched(op: Operator, axis: Axis, size: int) -> int:
+    """How many different indices of one axis an operator reads, padding left out."""
+    indices = np.array([axis.offset])
+    for dim, stride in axis.terms:
+        indices = np.unique(indices[:, None] + stride * np.arange(op.dims[dim].extent))
+    return int(np.count_nonzero((indices >= 0) & (indices < size)))
 
 
 def _ceil(value: Fraction) -> int:

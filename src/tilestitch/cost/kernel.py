@@ -192,11 +192,12 @@ def measure(
     tiles = prod(counts)
     results, local = [], sum(o.slots * aligned(o.size_bytes) for o, which in zip(operands, shape.operands, strict=True)
                              if which.level is Level.LB)  # fmt: skip
-    for name, (region, leaves) in _inner_regions(shape, boxes).items():
+    reused = set(shape.in_place.values())
+    for name, region in made_regions(shape, boxes).items():
         tensor = graph.tensors[name]
         slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
-        local += slots * aligned(size)
-        if leaves:
+        local += 0 if name in reused else slots * aligned(size)
+        if name in shape.results:
             factors, descriptors = _strides(tensor, region, bursts)
             results.append(ResultFigures(size, slots, *factors, descriptors))
     needs = {
@@ -382,15 +383,13 @@ def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:
     return {tensor: frozenset(dims) for tensor, dims in moving.items()}
 
 
-def _inner_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, tuple[Region, bool]]:
-    """What the kernel makes of each tensor for one tile, and whether it leaves; in-place results share a place."""
-    found: dict[str, tuple[Region, bool]] = {}
+def made_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, Region]:
+    """What a tile makes of each tensor, inner ones and results: the hull over the operators that write it."""
+    found: dict[str, Region] = {}
     for op in shape.operators:
-        reused = shape.in_place.get(op.name)
         for write in op.writes:
-            if reused is not None:
-                found.pop(reused, None)
-            found[write.tensor] = write.hull(boxes[op.name]), write.tensor in shape.results
+            region = write.hull(boxes[op.name])
+            found[write.tensor] = region.hull(found[write.tensor]) if write.tensor in found else region
     return found
 
 
@@ -407,7 +406,7 @@ def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
             and read.axes == write.axes
             and graph.tensors[read.tensor].dtype == graph.tensors[write.tensor].dtype
             and graph.tensors[read.tensor].layout == graph.tensors[write.tensor].layout
-            and len(graph.consumers[read.tensor]) == 1
+            and len(graph.consumers[read.tensor]) == len(graph.producers[read.tensor]) == 1
             and sum(other.tensor == read.tensor for other in op.reads) == 1
         ):
             return read.tensor

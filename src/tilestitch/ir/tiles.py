@@ -23,6 +23,9 @@ def box_for_region(op: Operator, write: Access, region: Region) -> Region:
             if first != last:
                 break
             low, high = low - first * stride, high - first * stride
+    for number, dim in enumerate(op.dims):
+        if dim.kind is DimKind.WHOLE:
+            start[number], stop[number] = 0, dim.extent
     return Region(tuple(start), tuple(stop))
 
 
@@ -78,7 +81,8 @@ def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
     """Per dim of the sink: where a cut may lie, so that every operator's tile writes an exact box.
 
     An axis written as 64h + d inside the kernel is a box only for whole multiples of 64; the inner dims of the sink's
-    own writes are never cut.
+    own writes are never cut. A tensor that several operators of the kernel write part by part (a concat) is never cut
+    along the axis of its parts, so that every tile has a piece of each.
     """
     sink = operators[-1]
     steps = [1] * len(sink.dims)
@@ -88,8 +92,11 @@ def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
                 steps[dim] = sink.dims[dim].extent
     for op in operators[:-1]:
         for write in op.writes:
+            shape, hull = graph.tensors[write.tensor].shape, write.hull(op.whole)
             for number, axis in enumerate(write.axes):
-                if len(axis.terms) > 1:
+                if hull.stop[number] - hull.start[number] < shape[number]:
+                    _align(graph, operators, write.tensor, number, shape[number], steps)
+                elif len(axis.terms) > 1:
                     _align(graph, operators, write.tensor, number, axis.terms[0][1], steps)
     return tuple(
         dim.extent if dim.kind is not DimKind.PARALLEL else step for dim, step in zip(sink.dims, steps, strict=True)
@@ -104,7 +111,26 @@ def _align(
     for read in sink.reads:
         if read.tensor == tensor and len(operators) > 1:
             for dim, stride in read.axes[axis].terms:
-                steps[dim] = max(steps[dim], block if stride == 1 else sink.dims[dim].extent)
+                steps[dim] = min(sink.dims[dim].extent, max(steps[dim], block if stride == 1 else 1 << 62))
             return
     for dim in range(len(sink.dims)):  # the tensor is further up: keep the sink's dims whole, which is always exact
         steps[dim] = sink.dims[dim].extent
+
+
+def kernels_of(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
+    """Cut a group, in running order, into kernels with one last operator each that every other one leads to.
+
+    An operator that leads to the ends of several kernels belongs to none of them: it runs in a kernel before.
+    """
+    ends: dict[str, frozenset[str]] = {}  # operator -> last operators that it leads to
+    for op in reversed(operators):
+        readers = [other for other in operators if set(other.inputs).intersection(op.outputs)]
+        ends[op.name] = frozenset[str]().union(*(ends[reader.name] for reader in readers)) or frozenset((op.name,))
+    kernels: dict[str, list[Operator]] = {}
+    shared = []
+    for op in operators:
+        if len(ends[op.name]) > 1:
+            shared.append(op)
+        else:
+            kernels.setdefault(next(iter(ends[op.name])), []).append(op)
+    return [*(kernels_of(shared) if shared else ()), *map(tuple, kernels.values())]

@@ -153,7 +153,7 @@ def _reads(graph: Graph) -> Iterator[str]:
                 continue
             hull, shape = access.hull(op.whole), graph.tensors[access.tensor].shape
             for axis, (low, high, extent) in enumerate(zip(hull.start, hull.stop, shape, strict=True)):
-                if axis != access.indirect_axis and (low < 0 or high > extent):
+                if low < 0 or high > extent:
                     yield (
                         f"operator {op.name!r} ({op.kind}) reads {access.tensor!r} at {low}:{high} of axis {axis}, "
                         f"which has {extent} elements; only {', '.join(sorted(PADDED_KINDS))} pad"

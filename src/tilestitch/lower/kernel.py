@@ -6,7 +6,7 @@ stores of wave w in program order, so that an in-order mover never holds back th
 
 from dataclasses import dataclass
 
-from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, operand_region
+from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, made_regions, operand_region
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
@@ -150,24 +150,25 @@ class _KernelLowering:
             elif gb:
                 self.staging[operand] = self._take(self.cluster.space(Level.GB), largest, count * groups)
         tiles = max(steps[-1].tile for steps in self.steps) + 1
-        for op in self.shape.operators:
-            for write in op.writes:
-                tensor = self.graph.tensors[write.tensor]
-                largest = max(
-                    tensor.bytes_of(write.hull(step.boxes[op.name])) for steps in self.steps for step in steps
-                )
-                reused = self.shape.in_place.get(op.name)
-                for core in range(len(self.steps)):
-                    if reused is not None:
-                        self.inner_slots[core, write.tensor] = self.inner_slots[core, reused]
-                        continue
-                    space = self.cluster.space(Level.LB, core)
-                    self.inner_slots[core, write.tensor] = self._take(space, largest, 2 if tiles > 1 else 1)
-                if gb and write.tensor in self.shape.results:
-                    for core in range(len(self.steps)):
-                        self.result_slots[core, write.tensor] = self._take(
-                            self.cluster.space(Level.GB), largest, 2 if tiles > 1 else 1
-                        )
+        places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
+        largest: dict[str, int] = {}
+        for steps in self.steps:
+            for step in steps:
+                for name, region in made_regions(self.shape, step.boxes).items():
+                    largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
+        count = 2 if tiles > 1 else 1
+        for name, size in largest.items():
+            for core in range(len(self.steps)):
+                if name in places:
+                    self.inner_slots[core, name] = self.inner_slots[core, places[name]]
+                else:
+                    self.inner_slots[core, name] = self._take(self.cluster.space(Level.LB, core), size, count)
+                if gb and name in self.shape.results:
+                    self.result_slots[core, name] = self._take(self.cluster.space(Level.GB), size, count)
+
+    def _reused(self, op: Operator) -> tuple[str, ...]:
+        """The tensor whose place the result of `op` takes, if any."""
+        return (self.shape.in_place[op.name],) if op.name in self.shape.in_place else ()
 
     def _take(self, space: int, size_bytes: int, count: int) -> _Slots:
         address = self.arenas[space].take(aligned(size_bytes) * count)
@@ -319,14 +320,9 @@ class _KernelLowering:
             operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
         if finishes:
             for write in op.writes:
-                region = write.hull(step.boxes[op.name])
-                slots = self.inner_slots[core, write.tensor]
-                address = slots.next() if self.shape.in_place.get(op.name) is None else None
-                if address is None:
-                    address = self.builder.buffer_rows[inner[self.shape.in_place[op.name]]][1]
-                size = self.graph.tensors[write.tensor].bytes_of(region)
-                inner[write.tensor] = self.builder.buffer(slots.space, address, size, write.tensor, region)
-                operands.append((inner[write.tensor], region, Mode.WRITE))
+                if write.tensor not in inner:
+                    inner[write.tensor] = self._make(op, core, write.tensor, step, inner)
+                operands.append((inner[write.tensor], write.hull(step.boxes[op.name]), Mode.WRITE))
         if op.kind == "gather":
             self._gather(op, core, box, tuple(operands))
             return
@@ -346,6 +342,14 @@ class _KernelLowering:
             box=box,
             flags=int(flags),
         )
+
+    def _make(self, op: Operator, core: int, name: str, step: _Step, inner: dict[str, int]) -> int:
+        """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
+        region = made_regions(self.shape, step.boxes)[name]
+        slots, size = self.inner_slots[core, name], self.graph.tensors[name].bytes_of(region)
+        reused = self.shape.in_place.get(op.name)
+        address = slots.next() if reused is None else self.builder.buffer_rows[inner[reused]][1]
+        return self.builder.buffer(slots.space, address, size, name, region)
 
     def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
         """The partial sums of the tile: a new buffer for its first part, the same one for the others."""

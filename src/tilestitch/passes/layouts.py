@@ -26,12 +26,11 @@ def assign_layouts(graph: Graph) -> Graph:
     delivers and takes them in their layout.
     """
     layouts = _weight_layouts(graph)
-    leaders = _sharing(graph, frozenset(layouts))
+    leaders = _sharing(graph)
     wishes: dict[str, Layout] = {}
     for op in graph.operators:
         for access in _feature_maps(op):
-            if access.tensor not in layouts:
-                wishes.setdefault(leaders[access.tensor], _channels_last(access, op))
+            wishes.setdefault(leaders[access.tensor], _channels_last(access, op))
     tensors = {}
     for name, tensor in graph.tensors.items():
         natural = tuple(range(len(tensor.shape)))
@@ -54,8 +53,8 @@ def _weight_layouts(graph: Graph) -> dict[str, Layout]:
     return layouts
 
 
-def _sharing(graph: Graph, apart: frozenset[str]) -> dict[str, str]:
-    """Per tensor, one that stands for all that share its layout; those `apart` share with nobody."""
+def _sharing(graph: Graph) -> dict[str, str]:
+    """Per tensor, one that stands for all that share its layout."""
     leaders = {name: name for name in graph.tensors}
 
     def leader(name: str) -> str:
@@ -67,8 +66,7 @@ def _sharing(graph: Graph, apart: frozenset[str]) -> dict[str, str]:
         for write in op.writes:
             for read in op.reads:
                 moves = [axis.terms for axis in read.axes]
-                alike = moves == [axis.terms for axis in write.axes] and all(len(terms) <= 1 for terms in moves)
-                if alike and read.tensor not in apart:
+                if moves == [axis.terms for axis in write.axes] and all(len(terms) <= 1 for terms in moves):
                     leaders[leader(read.tensor)] = leader(write.tensor)
     return {name: leader(name) for name in graph.tensors}
 

@@ -104,11 +104,11 @@ def _read_through(work: dict[str, Operator], tensors: Mapping[str, Tensor]) -> N
 
 def _past_one(op: Operator, read: Access, views: Sequence[Operator], tensors: Mapping[str, Tensor]) -> Access | None:
     """`read` through the first view that allows it."""
-    ordered = frozenset(d for d, dim in enumerate(op.dims) if dim.kind is not DimKind.PARALLEL and dim.extent > 1)
+    combined = frozenset(d for d, dim in enumerate(op.dims) if dim.kind is not DimKind.PARALLEL and dim.extent > 1)
     for view in views:
         found = _through(read, op.dims, view.writes[0], view.reads[0], view.dims, tensors)
         # a reduction over repeated elements needs the loop that repeats them
-        if found is not None and read.dims & ordered <= found.dims:
+        if found is not None and read.dims & combined <= found.dims:
             return found
     return None
 
@@ -145,19 +145,19 @@ def _write_through(work: dict[str, Operator], graph: Graph, *, in_place_concat: 
         if not _covers(view.writes[0], view, graph) and not (alone and joins):
             continue
         around = [*writers[x], *(name for name in readers[x] if name != view.name)]
-        near = {x, y}.union(*((*work[name].inputs, *work[name].outputs) for name in around))
         changed = [_moved_to(view, work[name], graph.tensors) for name in around]
-        if near & touched or any(op is None for op in changed):
+        if None in changed:
             continue
         work.update((op.name, op) for op in changed if op is not None)
         del work[view.name]
-        touched |= near
+        touched |= {x, y}
 
 
 def _covers(access: Access, view: Operator, graph: Graph) -> bool:
-    """Whether one side of a view touches each element of its tensor once, and each iteration another."""
+    """Whether one side of a view touches each element of its tensor once, forwards, and each iteration another."""
     size = prod(graph.tensors[access.tensor].shape)
-    return fills_box(access, view.dims) and access.hull(view.whole).size == view.iterations == size
+    forwards = all(stride > 0 for axis in access.axes for _, stride in axis.terms)
+    return forwards and fills_box(access, view.dims) and access.hull(view.whole).size == view.iterations == size
 
 
 def _moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
@@ -170,10 +170,7 @@ def _moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Op
         return _through(access, op.dims, here, there, view.dims, tensors) if access.tensor == here.tensor else access
 
     reads, writes = tuple(map(moved_access, op.reads)), tuple(map(moved_access, op.writes))
-    for write in writes:
-        if write is None or not fills_box(write, op.dims) or any(s < 0 for axis in write.axes for _, s in axis.terms):
-            return None  # a write fills a box, forwards
-    if None in reads:
+    if None in reads or any(write is None or not fills_box(write, op.dims) for write in writes):
         return None
     return replace(op, reads=reads, writes=writes)
 
@@ -228,20 +225,18 @@ def _box(dims: Sequence[Dim]) -> Region:
 def _solve(index: Axis, axis: Axis, dims: Sequence[Dim], view_dims: Sequence[Dim]) -> dict[int, Axis] | None:
     """The view dims of `axis` as affine functions of the loops of `index`, so that both are equal.
 
-    `axis` is read as a mixed-radix number: the largest stride takes what it divides, and so on. Only a candidate: each
-    value must still lie within the extent of its dim. As a view is one-to-one, it is then the only solution.
+    `axis`, with positive strides, is read as a mixed-radix number: the largest stride takes what it divides, and so on.
+    Only a candidate: each value must still lie within the extent of its dim. As a view is one-to-one, it is then the
+    only solution.
     """
     left, constant = list(index.terms), index.offset - axis.offset
     values: dict[int, Axis] = {}
-    for dim, stride in sorted(axis.terms, key=lambda term: (-abs(term[1]), -view_dims[term[0]].extent)):
-        rest = [(d, s) for d, s in left if s % stride]
-        lowest = constant + sum(min(0, s * (dims[d].extent - 1)) for d, s in rest)
-        quotient = lowest // abs(stride)  # so that what is left is not negative
-        values[dim] = Axis(
-            tuple((d, s // stride) for d, s in left if s % stride == 0), quotient if stride > 0 else -quotient
-        )
-        left, constant = rest, constant - quotient * abs(stride)
-    return None if constant or any(dims[d].extent > 1 for d, _ in left) else values
+    for dim, stride in sorted(axis.terms, key=lambda term: (-term[1], -view_dims[term[0]].extent)):
+        quotient, constant = divmod(constant, stride)
+        values[dim] = Axis(tuple((d, s // stride) for d, s in left if s % stride == 0), quotient)
+        left = [(d, s) for d, s in left if s % stride]
+    exact = constant == 0 and all(dims[d].extent == 1 for d, _ in left)
+    return values if exact else None
 
 
 def _within(value: Axis, extent: int, dims: Sequence[Dim]) -> bool:
@@ -253,7 +248,7 @@ def _within(value: Axis, extent: int, dims: Sequence[Dim]) -> bool:
 def _image(axis: Axis, extent: int, there: Access, view_dims: Sequence[Dim]) -> tuple[int, int] | None:
     """The axis of `there` that alone shows the one dim that covers `axis`, and its stride there."""
     terms = axis.terms if len(axis.terms) == 1 else [t for t in axis.terms if view_dims[t[0]].extent > 1]
-    if len(terms) != 1 or axis.offset != 0:
+    if len(terms) != 1:
         return None
     dim, stride = terms[0]
     places = [
@@ -275,8 +270,7 @@ def _same_axis(
     if image is None:
         return None
     number, stride = image
-    same = stride == 1 and there.axes[number].offset == 0 and tensors[there.tensor].shape[number] == extent
-    return number if same else None
+    return number if stride == 1 and tensors[there.tensor].shape[number] == extent else None
 
 
 def _stays_outside(

@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 import onnx
+from threadpoolctl import threadpool_limits
 
 from tilestitch.errors import InputError, InvalidIR
 from tilestitch.ir.graph import Graph
@@ -48,7 +49,8 @@ class Reference:
     def __init__(self, model: onnx.ModelProto, graph: Graph, inputs: Sequence[Mapping[str, np.ndarray]]) -> None:
         self.inputs = inputs
         self.expected = onnxruntime_outputs(model, inputs)
-        narrow = [interpret(graph, one, wide=False) for one in inputs]
+        with threadpool_limits(1):
+            narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.narrow_error = {name: _error(name, narrow, self.expected) for name in graph.outputs}
 
 
@@ -61,7 +63,10 @@ def check(
     """Execute the program at both widths and compare every output; rows that did not pass are rows too."""
     graph = trace.program.graph
     rows = []
-    for wide, outputs in zip((True, False), _execute_both(trace, reference.inputs, progress), strict=True):
+    # One thread a matrix product: sums then do not depend on the number of cores, and the two processes do not fight.
+    with threadpool_limits(1):
+        executed = _execute_both(trace, reference.inputs, progress)
+    for wide, outputs in zip((True, False), executed, strict=True):
         worst: CheckRow | None = None
         for name in graph.outputs:
             if graph.tensors[name].dtype.is_float:

@@ -210,7 +210,7 @@ class _Memories:
             if partial is not None and not flags & Flag.LAST:
                 store(self.array(partial[0]), op.writes[0], box, program.regions[partial[1]].start, results[0])
                 return
-            for access, (buffer, region), values in zip(op.writes, writes, results, strict=True):
-                store(self.array(buffer), access, box, program.regions[region].start, values)
+            for access, (buffer, _), values in zip(op.writes, writes, results, strict=True):
+                store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, values)
 
         self.pending[number] = finish
