@@ -57,7 +57,8 @@ class Net:
     def model(self, *outputs: str) -> onnx.ModelProto:
         results = [helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = helper.make_graph(self.nodes, "net", self.inputs, results, self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
+        opsets = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets))
 
     def graph(self, *outputs: str) -> Graph:
         return read_onnx(self.model(*outputs))

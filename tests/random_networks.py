@@ -42,7 +42,12 @@ class _Network:
         random, (c, h, w) = self.random, self.shapes[x]
         kh, kw = random.randint(1, 4), random.randint(1, 4)
         stride, dilation = random.randint(1, 2), random.choice([1, 1, 1, 2])
-        pads = [random.randint(0, kh - 1), random.randint(0, kw - 1), random.randint(0, kh - 1), random.randint(0, kw - 1)]
+        pads = [
+            random.randint(0, kh - 1),
+            random.randint(0, kw - 1),
+            random.randint(0, kh - 1),
+            random.randint(0, kw - 1),
+        ]
         oh = (h + pads[0] + pads[2] - dilation * (kh - 1) - 1) // stride + 1
         ow = (w + pads[1] + pads[3] - dilation * (kw - 1) - 1) // stride + 1
         if oh < 1 or ow < 1:
@@ -76,7 +81,7 @@ class _Network:
         like = [name for name in self.images() if self.shapes[name] == self.shapes[x] and name != x]
         if not like or self.random.random() < 0.2:
             return self.node("Mul", [x, self.weight(self.shapes[x][0], 1, 1)], self.shapes[x])
-        return self.node(self.random.choice(["Add", "Sub"]), [x, self.random.choice(like)], self.shapes[x])
+        return self.node(self.random.choice(["Add", "Max"]), [x, self.random.choice(like)], self.shapes[x])
 
     def concatenation(self, x: str) -> str:
         like = [name for name in self.images() if self.shapes[name][1:] == self.shapes[x][1:]]

@@ -33,7 +33,7 @@ from tilestitch.pipeline import (
     compile_network,
     strategy_named,
 )
-from tilestitch.sim.chip.check import Reference
+from tilestitch.pipeline import References
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
 
@@ -113,7 +113,7 @@ def compare(
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
     chosen, target = [strategy_named(strategy) for strategy in strategies], _machine(machine)
     proto, name = open_model(model)
-    references: dict[int, Reference] = {}  # what onnxruntime gives, once for all
+    references: References = {}  # what onnxruntime gives, once for all
 
     def named(strategy: str) -> Progress:
         return lambda step, done, total: show(f"{strategy}: {step}", done, total)

@@ -16,8 +16,9 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.tiles import kernels_of
-from tilestitch.ir.trace import Trace
+from tilestitch.ir.trace import Trace, slowest_cluster
 from tilestitch.ir.verify import verify_graph
+from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.partition.fuse_ops import fuse_ops
 from tilestitch.partition.layerwise import layerwise
@@ -60,6 +61,7 @@ STRATEGIES = (
 )
 
 Progress = Callable[[str, int, int], None]  # step, done, total
+References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,13 @@ def compile_network(
     strategy: Strategy,
     options: Options,
     *,
-    references: dict[int, Reference] | None = None,
+    references: References | None = None,
     progress: Progress = _quiet,
 ) -> Compilation:
     """Take a network through every stage, up to `options.stop_after`.
 
-    `references` keeps the expected outputs by batch per iteration, so that several strategies share them.
+    `references` keeps the expected outputs by batch per iteration and number of iterations, so that several
+    strategies share them.
     """
     clusters = min(machine.clusters, options.batch)
     share = ceil_div(options.batch, clusters)  # of the busiest cluster
@@ -206,8 +209,15 @@ def _compile_batch(
         done = replace(done, program=program)
     if wanted(Stage.SIMULATE) and done.program is not None:
         progress("simulate", 0, 1)
-        done = replace(done, trace=simulate(done.program))
+        done = replace(done, trace=_simulate(done.program, machine, clusters))
     return done
+
+
+def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
+    """One cluster stands for all where each has a DDR of its own; else all of them, and the slowest is shown."""
+    if machine.private_ddr or clusters == 1:
+        return simulate(program)
+    return slowest_cluster(simulate(share_ddr(program, clusters)), program)
 
 
 def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, list[tuple[str, ...]]]:
@@ -283,7 +293,7 @@ def _report(
     machine: Accelerator,
     options: Options,
     share: int,
-    references: dict[int, Reference] | None,
+    references: References | None,
     progress: Progress,
 ) -> Report:
     """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
@@ -293,15 +303,16 @@ def _report(
     checks = ()
     if options.verify:
         references = {} if references is None else references
-        if schedule.batch not in references:
+        key = schedule.batch, schedule.iterations
+        if key not in references:
             progress("run onnxruntime", 0, 1)
             inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations)
             feeds = [
                 {name: value[i * schedule.batch : (i + 1) * schedule.batch] for name, value in inputs.items()}
                 for i in range(schedule.iterations)
             ]
-            references[schedule.batch] = Reference(model, schedule.graph, feeds)
-        checks = check(trace, references[schedule.batch], progress=lambda at, of: progress("execute", at, of))
+            references[key] = Reference(model, schedule.graph, feeds)
+        checks = check(trace, references[key], progress=lambda at, of: progress("execute", at, of))
     limits = bounds(
         schedule.graph,
         machine,

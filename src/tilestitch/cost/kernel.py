@@ -221,9 +221,7 @@ def measure(
     misfit = _misfit(machine, needs)
     if parts > 1 and machine.memory(Level.ACCUMULATORS) is None:
         misfit = "a reduction in parts, and the machine has no accumulators to keep partial sums in"
-    return TileFigures(
-        counts, prod(splits), parts, operands, tuple(results), gathered, matrix, vector, misfit
-    )
+    return TileFigures(counts, prod(splits), parts, operands, tuple(results), gathered, matrix, vector, misfit)
 
 
 def _operand_figures(
@@ -291,9 +289,7 @@ class Estimate:
     misfit: str | None = None
 
 
-def estimate(
-    figures: TileFigures, machine: Accelerator, order: tuple[int, ...], resident: frozenset[str]
-) -> Estimate:
+def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...], resident: frozenset[str]) -> Estimate:
     """Cycles of a kernel: the slowest engine or memory, plus what the first and last tile cannot hide behind.
 
     Takes the largest tile for every tile and assumes that a tile's loads hide behind the tile before; the simulator
@@ -418,5 +414,7 @@ def _misfit(machine: Accelerator, needs: dict[Level, int]) -> str | None:
     for level, need in needs.items():
         memory = machine.memory(level)
         if memory is not None and need > memory.size_bytes:
-            return f"{need:,} B in {level}, which holds {memory.size_bytes:,} B ({need - memory.size_bytes:,} B too much)"
+            return (
+                f"{need:,} B in {level}, which holds {memory.size_bytes:,} B ({need - memory.size_bytes:,} B too much)"
+            )
     return None

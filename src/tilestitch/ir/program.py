@@ -184,9 +184,7 @@ class Program:
             box=self.regions[box] if box >= 0 else None,
             flags=int(self.flags[number]),
             operands=tuple(
-                Operand(
-                    int(self.operand_buffer[o]), self.regions[self.operand_region[o]], Mode(self.operand_mode[o])
-                )
+                Operand(int(self.operand_buffer[o]), self.regions[self.operand_region[o]], Mode(self.operand_mode[o]))
                 for o in range(first, last)
             ),
             cycles=int(self.cycles[number]),
@@ -217,10 +215,7 @@ class Program:
 
     def _line(self, one: Instruction) -> str:
         what = one.kind.name.lower() if one.operator is None else f"{one.kind.name.lower()} {one.operator}"
-        places = " ".join(
-            f"{_MODE_MARK[o.mode]}{self.buffer_text(o.buffer)}{o.region}"
-            for o in one.operands
-        )
+        places = " ".join(f"{_MODE_MARK[o.mode]}{self.buffer_text(o.buffer)}{o.region}" for o in one.operands)
         waits = f" after {','.join(map(str, one.waits))}" if one.waits else ""
         size = f" {one.size_bytes:,} B" if one.size_bytes else ""
         return f"{one.number:6d} {one.engine:10s} {what}{size} {one.cycles:,} cycles  {places}{waits}"

@@ -48,9 +48,7 @@ class Region(NamedTuple):
         return True
 
     def contains(self, other: "Region") -> bool:
-        return all(
-            a <= c and d <= b for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
-        )
+        return all(a <= c and d <= b for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True))
 
     def intersect(self, other: "Region") -> "Region | None":
         """The common box, or None where there is none."""

@@ -71,5 +71,7 @@ class Schedule:
                 parts = f"; reduction {', '.join(cuts)}" if cuts else ""
             order = " ".join(sink.dims[d].name for d in tiling.order)
             resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
-            lines.append(f"       loops {cut}; order {order}{parts}{resident}; about {kernel.estimated_cycles:,} cycles")
+            lines.append(
+                f"       loops {cut}; order {order}{parts}{resident}; about {kernel.estimated_cycles:,} cycles"
+            )
         return "\n".join(lines)

@@ -103,9 +103,7 @@ def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
     )
 
 
-def _align(
-    graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int, steps: list[int]
-) -> None:
+def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int, steps: list[int]) -> None:
     """Let cuts of the sink fall on multiples of `block` along one axis of an inner tensor."""
     sink = operators[-1]
     for read in sink.reads:

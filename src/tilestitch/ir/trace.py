@@ -28,3 +28,26 @@ class Trace:
         busy = np.zeros(len(self.program.engines), np.int64)
         np.add.at(busy, self.program.engine, self.end_ticks - self.start_ticks)
         return busy / self.ticks_per_cycle
+
+
+def slowest_cluster(whole: Trace, program: Program) -> Trace:
+    """Of a trace of several copies of `program` on one DDR, the copy that ends last.
+
+    Bytes of the shared port are an equal share of all; its occupied time is that of all.
+    """
+    length = len(program)
+    clusters = len(whole.program) // length
+    slowest = max(range(clusters), key=lambda c: (int(whole.end_ticks[c * length : (c + 1) * length].max()), -c))
+    own = slice(slowest * length, (slowest + 1) * length)
+    resources = len(program.resources) - 1
+    kept = [0, *range(1 + slowest * resources, 1 + (slowest + 1) * resources)]
+    size_bytes = whole.resource_bytes[kept]
+    size_bytes[0] //= clusters
+    return Trace(
+        program,
+        whole.ticks_per_cycle,
+        whole.start_ticks[own],
+        whole.end_ticks[own],
+        whole.resource_busy_ticks[kept],
+        size_bytes,
+    )

@@ -182,11 +182,7 @@ class _KernelLowering:
 
     def _wave_regions(self, wave: int, operand: Operand) -> list[Region]:
         return [
-            region
-            for needs in self.needs
-            if wave < len(needs)
-            for which, region in needs[wave]
-            if which == operand
+            region for needs in self.needs if wave < len(needs) for which, region in needs[wave] if which == operand
         ]
 
     # -- instructions
@@ -403,9 +399,7 @@ def _slabs(tensor: Tensor) -> list[Region]:
         length = ceil_div(extent * len(slabs), wanted)
         cut = pieces(0, extent, max(1, length))
         slabs = [
-            Region(
-                (*slab.start[:axis], a, *slab.start[axis + 1 :]), (*slab.stop[:axis], b, *slab.stop[axis + 1 :])
-            )
+            Region((*slab.start[:axis], a, *slab.start[axis + 1 :]), (*slab.stop[:axis], b, *slab.stop[axis + 1 :]))
             for slab in slabs
             for a, b in cut
         ]

@@ -195,31 +195,32 @@ def _through(
     Solves here(v) = access for v and gives there(v). An index that leaves the tensor is padding, and must leave the
     other tensor at the same loop iterations.
     """
-    hull = access.hull(_box(dims))
-    shape = tensors[here.tensor].shape
+    hull = access.hull(Region.whole(tuple(dim.extent for dim in dims)))
     values: dict[int, Axis] = {}
     indirect = None
     for number, (index, axis) in enumerate(zip(access.axes, here.axes, strict=True)):
         found = _solve(index, axis, dims, view_dims)
         if found is None:
             return None
-        low, high, extent = hull.start[number], hull.stop[number], shape[number]
-        if number == access.indirect_axis:
-            indirect = _same_axis(axis, extent, there, view_dims, tensors)
-            if indirect is None:
+        low, high, extent = hull.start[number], hull.stop[number], tensors[here.tensor].shape[number]
+        if number == access.indirect_axis or low < 0 or high > extent:
+            image = _image(axis, extent, there, view_dims)
+            if image is None:
                 return None
-        elif low < 0 or high > extent:
-            if not _stays_outside(axis, extent, low < 0, high > extent, there, view_dims, tensors):
+            other, stride = image
+            size = tensors[there.tensor].shape[other]
+            outside = [-1] * (low < 0) + [extent] * (high > extent)
+            if any(0 <= there.axes[other].offset + stride * value < size for value in outside):
                 return None
+            if number == access.indirect_axis:
+                if stride != 1 or size != extent:
+                    return None  # the rows have other numbers there
+                indirect = other
         elif any(not _within(value, view_dims[dim].extent, dims) for dim, value in found.items()):
             return None
         values.update(found)
     axes = tuple(_substituted(axis, values) for axis in there.axes)
     return replace(access, tensor=there.tensor, axes=axes, indirect_axis=indirect)
-
-
-def _box(dims: Sequence[Dim]) -> Region:
-    return Region.whole(tuple(dim.extent for dim in dims))
 
 
 def _solve(index: Axis, axis: Axis, dims: Sequence[Dim], view_dims: Sequence[Dim]) -> dict[int, Axis] | None:
@@ -246,50 +247,19 @@ def _within(value: Axis, extent: int, dims: Sequence[Dim]) -> bool:
 
 
 def _image(axis: Axis, extent: int, there: Access, view_dims: Sequence[Dim]) -> tuple[int, int] | None:
-    """The axis of `there` that alone shows the one dim that covers `axis`, and its stride there."""
-    terms = axis.terms if len(axis.terms) == 1 else [t for t in axis.terms if view_dims[t[0]].extent > 1]
-    if len(terms) != 1:
+    """The one axis of `there` that the dim behind the whole of `axis` moves alone, and its stride there."""
+
+    def movers(other: Axis) -> Sequence[tuple[int, int]]:
+        return other.terms if len(other.terms) == 1 else [t for t in other.terms if view_dims[t[0]].extent > 1]
+
+    if len(movers(axis)) != 1:
         return None
-    dim, stride = terms[0]
-    places = [
-        (number, s, [d for d, _ in other.terms if d != dim and view_dims[d].extent > 1])
-        for number, other in enumerate(there.axes)
-        for d, s in other.terms
-        if d == dim
-    ]
-    if stride != 1 or view_dims[dim].extent != extent or len(places) != 1 or places[0][2]:
+    ((dim, stride),) = movers(axis)
+    places = [(n, movers(other)) for n, other in enumerate(there.axes) if any(d == dim for d, _ in movers(other))]
+    if stride != 1 or view_dims[dim].extent != extent or len(places) != 1 or len(places[0][1]) != 1:
         return None
-    return places[0][:2]
-
-
-def _same_axis(
-    axis: Axis, extent: int, there: Access, view_dims: Sequence[Dim], tensors: Mapping[str, Tensor]
-) -> int | None:
-    """The axis of `there` that is `axis` under another number: an indirect index means the same on both."""
-    image = _image(axis, extent, there, view_dims)
-    if image is None:
-        return None
-    number, stride = image
-    return number if stride == 1 and tensors[there.tensor].shape[number] == extent else None
-
-
-def _stays_outside(
-    axis: Axis,
-    extent: int,
-    below: bool,
-    above: bool,
-    there: Access,
-    view_dims: Sequence[Dim],
-    tensors: Mapping[str, Tensor],
-) -> bool:
-    """Whether an index `below` 0 or `above` the extent leaves the other tensor too, along one axis of its own."""
-    image = _image(axis, extent, there, view_dims)
-    if image is None:
-        return False
-    number, stride = image
-    size = tensors[there.tensor].shape[number]
-    outside = [there.axes[number].offset + stride * value for value in [-1] * below + [extent] * above]
-    return all(index < 0 or index >= size for index in outside)
+    ((number, ((_, there_stride),)),) = places
+    return number, there_stride
 
 
 def _substituted(axis: Axis, values: Mapping[int, Axis]) -> Axis:

@@ -49,7 +49,7 @@ def summarise(
         strategy=schedule.strategy,
         batch=batch,
         clusters=schedule.clusters,
-        clusters_simulated=1,  # a program is that of one cluster
+        clusters_simulated=1 if machine.private_ddr else schedule.clusters,  # those of one DDR contend for it
         batch_per_cluster=share,
         batch_per_iteration=schedule.batch,
         iterations=iterations,

@@ -89,9 +89,7 @@ def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[
         )
         boxes = operator_boxes(shape.graph, shape.operators, Region((0,) * len(piece), piece))
         cycles = sum(
-            tile_cycles(
-                op, boxes[op.name], operand_dtype(op, shape.graph), core, matrix=op.name in shape.matrix
-            )
+            tile_cycles(op, boxes[op.name], operand_dtype(op, shape.graph), core, matrix=op.name in shape.matrix)
             for op in shape.operators
         )
         timed.append((cycles, len(timed), splits))
@@ -99,9 +97,7 @@ def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[
     return [splits for _, _, splits in timed[:SPLITS_KEPT]]
 
 
-def _candidates(
-    shape: KernelShape, machine: Accelerator, core: Core, splits: tuple[int, ...]
-) -> Iterator[_Candidate]:
+def _candidates(shape: KernelShape, machine: Accelerator, core: Core, splits: tuple[int, ...]) -> Iterator[_Candidate]:
     """Tilings under one core split: for each cut of the second operand's dims, the largest tiles that fit.
 
     Where nothing fits, the last one tried, with its misfit.
@@ -209,9 +205,7 @@ def kernel_signature(graph: Graph, operators: tuple[Operator, ...]) -> tuple:
 
     parts: list = []
     for op in operators:
-        accesses = tuple(
-            (number(a.tensor), a.axes, a.pad_value, a.indirect_axis) for a in (*op.reads, *op.writes)
-        )
+        accesses = tuple((number(a.tensor), a.axes, a.pad_value, a.indirect_axis) for a in (*op.reads, *op.writes))
         parts.append((op.kind, op.dims, len(op.reads), accesses))
     for tensor in numbers:
         value = graph.tensors[tensor]

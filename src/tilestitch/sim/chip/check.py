@@ -33,14 +33,14 @@ def onnxruntime_outputs(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
         return [dict(zip(names, session.run(names, dict(feed)), strict=True)) for feed in inputs]
     except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
         text = str(error).splitlines()[0][:300]
-        raise InputError(f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}") from None
+        raise InputError(
+            f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}"
+        ) from None
 
 
 class Reference:
@@ -128,9 +128,7 @@ def _badness(row: CheckRow) -> float:
     return row.error / row.allowed if row.allowed else 0.0
 
 
-def _error(
-    name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]
-) -> float:
+def _error(name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]) -> float:
     """Largest difference over all iterations, relative to the largest magnitude expected; 1 for unequal shapes.
 
     Equal infinities and NaNs in both agree; integers and booleans must be equal (0 or 1).

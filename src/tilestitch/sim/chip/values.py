@@ -72,9 +72,7 @@ def operand(number: int, box: Region, plans: Sequence[ReadPlan], read: Reader) -
     return by_dims(padded(values, region, hull, access.pad_value), access, box, hull.start)
 
 
-def _gathered(
-    table: np.ndarray, access: Access, box: Region, indices: np.ndarray, region: Region
-) -> np.ndarray:
+def _gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarray, region: Region) -> np.ndarray:
     """Elements of `table` whose index along the indirect axis is a value of `indices`; NaN where it names no row."""
     rank = len(box.start)
     places: list[np.ndarray] = []

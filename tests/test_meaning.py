@@ -1,0 +1,105 @@
+"""Executing the program on arrays gives what the network gives, on every machine, by every strategy."""
+
+from functools import cache
+
+import onnx
+import pytest
+
+from tilestitch import zoo
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.report import Report
+from tilestitch.pipeline import STRATEGIES, Options, References, compile_network, strategy_named
+
+SMALL = (
+    "resnet18",
+    "resnet50",
+    "bert-base-16",
+    "bert-base-16-decomposed",
+    "bert-base-16-attention",
+    "bert-base-7",
+)
+REFERENCES: dict[tuple[str, bool], References] = {}
+
+
+@cache
+def model(name: str, small: bool) -> onnx.ModelProto:
+    return zoo.build(name, small=small)
+
+
+def compiled(name: str, machine: str, strategy: str, batch: int, *, small: bool = True, **options: object) -> Report:
+    """The report of a verified compilation; expected outputs are shared between strategies and machines."""
+    done = compile_network(
+        model(name, small),
+        name,
+        load_machine(machine),
+        strategy_named(strategy),
+        Options(batch=batch, verify=True, **options),  # pyright: ignore[reportArgumentType]
+        references=REFERENCES.setdefault((name, small), {}),
+    )
+    assert done.report is not None
+    return done.report
+
+
+def assert_sound(report: Report) -> None:
+    """Verified, and no number under its lower bound."""
+    assert report.verified, report.checks
+    assert report.latency_cycles >= report.bound_cycles
+    assert report.ddr_bytes >= report.compulsory_bytes
+
+
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", ["toy", "stcp920", "stcp920-paper"])
+@pytest.mark.parametrize("name", SMALL)
+def test_program_means_the_network(name: str, machine: str, strategy: str) -> None:
+    clusters = load_machine(machine).clusters
+    assert_sound(compiled(name, machine, strategy, 2 * clusters, batch_per_cluster=1))
+
+
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_any_batch_is_divided_over_clusters_and_iterations(batch: int, strategy: str) -> None:
+    report = compiled("resnet18", "toy", strategy, batch)
+    assert_sound(report)
+    assert report.clusters == min(2, batch)
+    assert report.batch_per_cluster == -(-batch // report.clusters)
+    assert report.iterations * report.batch_per_iteration == report.batch_per_cluster
+
+
+def test_batch_norm_may_stay_an_operator() -> None:
+    assert_sound(compiled("resnet18", "toy", "tvm", 2, fold_bn=False))
+
+
+def test_the_searched_batch_is_never_slower_than_the_rule() -> None:
+    ruled = compiled("resnet18", "toy", "tvm", 8)
+    searched = compiled("resnet18", "toy", "tvm", 8, batch_per_cluster="auto")
+    assert_sound(searched)
+    assert searched.latency_cycles <= ruled.latency_cycles
+
+
+def test_batches_back_to_back_take_no_longer_each_than_the_first() -> None:
+    report = compiled("resnet18", "toy", "tvm", 4, batches=3)
+    assert_sound(report)
+    assert report.sustained_cycles_per_batch <= report.latency_cycles
+
+
+def test_all_forms_of_a_network_give_one_schedule() -> None:
+    """GELU, layer norm, softmax and attention, native or decomposed, cost the same cycles."""
+    latencies = {compiled(f"bert-base-16{form}", "toy", "tvm", 2).latency_cycles for form in ("", "-decomposed")}
+    assert len(latencies) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", ["stcp920", "stcp920-paper"])
+@pytest.mark.parametrize(("name", "batch"), [("resnet18", 64), ("resnet50", 64), ("bert-base-128", 32)])
+def test_program_means_the_network_at_the_reported_size(name: str, batch: int, machine: str, strategy: str) -> None:
+    """ResNet-50 at 16 images a cluster, BERT-base-128 at 8 sentences a cluster."""
+    assert_sound(compiled(name, machine, strategy, batch, small=False))
+
+
+@pytest.mark.slow
+def test_tvm_moves_82_megabytes_an_image_of_resnet50() -> None:
+    """At two images an iteration; derived from FuseOps's groups with every tensor through DDR."""
+    report = compiled("resnet50", "stcp920", "tvm", 64, small=False)
+    assert report.batch_per_iteration == 2
+    assert report.ddr_bytes / report.batch_per_cluster == pytest.approx(82e6, rel=0.02)

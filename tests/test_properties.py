@@ -1,0 +1,43 @@
+"""Random small networks on random small machines: verified, or a clear refusal; and laws that always hold."""
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.random_networks import random_machine, random_model
+from tilestitch.errors import DoesNotFit
+from tilestitch.pipeline import STRATEGIES, Options, References, Strategy, compile_network
+
+EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60
+
+
+@settings(max_examples=EXAMPLES)
+@given(network=st.integers(0, 10**6), machine=st.integers(0, 10**6), batch=st.integers(1, 5))
+def test_random_network_on_random_machine_is_verified_or_does_not_fit(network: int, machine: int, batch: int) -> None:
+    model, hardware = random_model(network), random_machine(machine)
+    references: References = {}
+    for strategy in STRATEGIES:
+        try:
+            options = Options(batch=batch, verify=True, batch_per_cluster="auto" if network % 3 == 0 else "rule")
+            done = compile_network(model, f"random{network}", hardware, strategy, options, references=references)
+        except DoesNotFit as misfit:
+            assert "holds" in str(misfit) or "has" in str(misfit)
+            assert "Try:" in str(misfit)
+            continue
+        report = done.report
+        assert report is not None
+        assert report.verified, report.checks
+        assert report.latency_cycles >= report.bound_cycles
+        assert report.ddr_bytes >= report.compulsory_bytes
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
+def test_two_runs_give_the_same_instructions(strategy: Strategy) -> None:
+    texts = set()
+    for _ in range(2):
+        done = compile_network(random_model(3), "random3", random_machine(4), strategy, Options(batch=2))
+        assert done.program is not None
+        texts.add(done.program.text())
+    assert len(texts) == 1
