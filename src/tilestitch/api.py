@@ -29,11 +29,11 @@ from tilestitch.pipeline import (
     Compilation,
     Options,
     Progress,
+    References,
     Stage,
     compile_network,
     strategy_named,
 )
-from tilestitch.pipeline import References
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
 

@@ -229,7 +229,7 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
     parts = []
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
-        for kernel in kernels_of([resolved.by_name[name] for name in members]):
+        for kernel in kernels_of(resolved, [resolved.by_name[name] for name in members]):
             parts.append(tuple(op.name for op in kernel))
     parts.sort(key=lambda members: position[members[-1]])
     return resolved, parts

@@ -115,15 +115,19 @@ def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, 
         steps[dim] = sink.dims[dim].extent
 
 
-def kernels_of(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
+def kernels_of(graph: Graph, operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
     """Cut a group, in running order, into kernels with one last operator each that every other one leads to.
 
-    An operator that leads to the ends of several kernels belongs to none of them: it runs in a kernel before.
+    An operator that leads to the ends of several kernels, or whose result is read outside the group as well, belongs
+    to none of them: a tile computes only what its own kernel's end needs, so such an operator runs in a kernel before.
     """
+    members = {op.name for op in operators}
     ends: dict[str, frozenset[str]] = {}  # operator -> last operators that it leads to
     for op in reversed(operators):
-        readers = [other for other in operators if set(other.inputs).intersection(op.outputs)]
-        ends[op.name] = frozenset[str]().union(*(ends[reader.name] for reader in readers)) or frozenset((op.name,))
+        readers = {reader.name for name in op.outputs for reader in graph.consumers.get(name, ())}
+        found = frozenset[str]().union(*(ends[name] for name in readers & members))
+        leaves = bool(readers - members) or any(name in graph.outputs for name in op.outputs)
+        ends[op.name] = found | {op.name} if leaves or not found else found
     kernels: dict[str, list[Operator]] = {}
     shared = []
     for op in operators:
@@ -131,4 +135,4 @@ def kernels_of(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
             shared.append(op)
         else:
             kernels.setdefault(next(iter(ends[op.name])), []).append(op)
-    return [*(kernels_of(shared) if shared else ()), *map(tuple, kernels.values())]
+    return [*(kernels_of(graph, shared) if shared else ()), *map(tuple, kernels.values())]
