@@ -394,6 +394,8 @@ def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
     if not is_elementwise(op):
         return None
     graph, write = shape.graph, op.writes[0]
+    if len(graph.producers[write.tensor]) > 1:
+        return None  # one of several parts, each from an operand of its own
     produced = {name for other in shape.operators for name in other.outputs}
     for read in op.reads:
         if (
