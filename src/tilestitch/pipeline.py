@@ -17,7 +17,7 @@ from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.trace import Trace, slowest_cluster
-from tilestitch.ir.verify import verify_graph
+from tilestitch.ir.verify import verify_graph, verify_program
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.partition.fuse_ops import fuse_ops
@@ -206,6 +206,8 @@ def _compile_batch(
         done = replace(done, schedule=schedule)
     if wanted(Stage.LOWER) and done.schedule is not None:
         program = lower(done.schedule, machine, progress=lambda at, of: progress("lower", at, of))
+        if options.verify:
+            verify_program(program)
         done = replace(done, program=program)
     if wanted(Stage.SIMULATE) and done.program is not None:
         progress("simulate", 0, 1)

@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tilestitch.errors import InvalidIR
 from tilestitch.ir.graph import Access, Dim, DimKind, Graph, Operator
+from tilestitch.ir.program import Mode, Program
 from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
@@ -209,3 +212,81 @@ def _covered_once(graph: Graph, name: str) -> Iterator[str]:
     written = sum(box.size for _, box in boxes)
     if written < whole.size:
         yield f"tensor {name!r}: {written:,} of {whole.size:,} elements are written"
+
+
+def verify_program(program: Program) -> None:
+    """Raise `InvalidIR` unless a program is well-formed: what it names exists, waits look back, boxes lie inside.
+
+    Whether waits suffice and buffers are free when they are used is for execution to show.
+    """
+    faults = [*_columns(program)]
+    if not faults:
+        faults = [*_waits(program), *_places(program), *_operands(program), *_results(program)]
+    if faults:
+        raise InvalidIR("\n".join(f"program of {program.graph.name}: {fault}" for fault in faults))
+
+
+def _columns(program: Program) -> Iterator[str]:
+    length = len(program)
+    for name in (
+        "kind",
+        "flags",
+        "kernel",
+        "iteration",
+        "operator",
+        "box",
+        "cycles",
+        "size_bytes",
+        "run_bytes",
+        "path",
+    ):
+        if len(getattr(program, name)) != length:
+            yield f"column {name} has {len(getattr(program, name))} entries for {length} instructions"
+    for name, flat in (("operand_offsets", program.operand_buffer), ("wait_offsets", program.waits)):
+        offsets = getattr(program, name)
+        if len(offsets) != length + 1 or offsets[0] != 0 or offsets[-1] != len(flat) or (np.diff(offsets) < 0).any():
+            yield f"column {name} does not cut {len(flat)} entries into {length} instructions"
+    if length and (program.engine.min() < 0 or program.engine.max() >= len(program.engines)):
+        yield f"an instruction runs on an engine outside 0..{len(program.engines) - 1}"
+
+
+def _waits(program: Program) -> Iterator[str]:
+    owner = np.repeat(np.arange(len(program)), np.diff(program.wait_offsets))
+    for at in np.flatnonzero((program.waits < 0) | (program.waits >= owner))[:1]:
+        yield f"instruction {owner[at]} waits for {program.waits[at]}, which does not come before it"
+
+
+def _places(program: Program) -> Iterator[str]:
+    buffers = program.buffers
+    size = np.array([space.size_bytes for space in program.spaces])
+    ends = buffers.address + buffers.size_bytes
+    for at in np.flatnonzero((buffers.address < 0) | (ends > size[buffers.space]))[:1]:
+        space = program.spaces[buffers.space[at]]
+        yield f"buffer {at} ({program.buffer_text(int(at))}) ends at {ends[at]:,}, {space.name} at {space.size_bytes:,}"
+    need = np.array([program.regions[r].size for r in range(len(program.regions))])[buffers.region]
+    element = np.array([program.buffer_dtype(b).size_bytes for b in range(len(buffers))])
+    for at in np.flatnonzero(need * element != buffers.size_bytes)[:1]:
+        yield f"buffer {at} ({program.buffer_text(int(at))}) has {buffers.size_bytes[at]:,} B for {need[at]:,} elements"
+
+
+def _operands(program: Program) -> Iterator[str]:
+    pairs = {(int(program.buffers.region[b]), int(r)): int(b) for b, r in zip(
+        program.operand_buffer, program.operand_region, strict=True)}  # fmt: skip
+    for (own, used), buffer in pairs.items():
+        if not program.regions[own].contains(program.regions[used]):
+            yield f"{program.regions[used]} is used of {program.buffer_text(buffer)}, which holds {program.regions[own]}"
+            return
+
+
+def _results(program: Program) -> Iterator[str]:
+    """Every element of every output is written in every iteration, by counting: no instruction writes one twice."""
+    written = np.zeros(len(program.buffers), np.int64)
+    writes = program.operand_mode == Mode.WRITE
+    sizes = np.array([region.size for region in program.regions])
+    np.add.at(written, program.operand_buffer[writes], sizes[program.operand_region[writes]])
+    for number, name in enumerate(program.graph.outputs):
+        whole = Region.whole(program.graph.tensors[name].shape).size
+        for iteration, buffer in enumerate(program.outputs[number]):
+            if written[buffer] < whole:
+                yield f"output {name} of iteration {iteration}: {written[buffer]:,} of {whole:,} elements are written"
+                return
