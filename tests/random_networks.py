@@ -57,7 +57,13 @@ class _Network:
         inputs = [x, self.weight(m, c // group, kh, kw, scale=(kh * kw * c / group) ** -0.5)]
         if random.random() < 0.5:
             inputs.append(self.weight(m))
-        attributes = dict(kernel_shape=[kh, kw], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group)
+        attributes = {
+            "kernel_shape": [kh, kw],
+            "strides": [stride] * 2,
+            "pads": pads,
+            "dilations": [dilation] * 2,
+            "group": group,
+        }
         return self.node("Conv", inputs, (m, oh, ow), **attributes)
 
     def pool(self, x: str) -> str:
@@ -67,7 +73,7 @@ class _Network:
         oh, ow = (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1
         if oh < 1 or ow < 1:
             return x
-        attributes: dict[str, object] = dict(kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4)
+        attributes: dict[str, object] = {"kernel_shape": [k, k], "strides": [stride] * 2, "pads": [pad] * 4}
         kind = random.choice(["MaxPool", "AveragePool"])
         if kind == "AveragePool":
             attributes["count_include_pad"] = random.randint(0, 1)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+import numpy as np
 import onnx
 
 from tilestitch.cost.bounds import bounds
@@ -33,6 +34,7 @@ from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.timing import simulate
 from tilestitch.units import ceil_div
 from tilestitch.zoo import sample_inputs
+from tilestitch.zoo.inputs import is_batched
 
 
 class Stage(StrEnum):
@@ -289,6 +291,20 @@ def rule_batch(model: onnx.ModelProto, name: str, machine: Accelerator, strategy
     return 1 << (fitting.bit_length() - 1)
 
 
+def _feeds(model: onnx.ModelProto, schedule: Schedule) -> list[dict[str, np.ndarray]]:
+    """Inputs of every iteration: slices of one batch where the network has a batch, else the same for all."""
+    shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
+    inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations, shapes=shapes)
+    batched = {value.name for value in model.graph.input if is_batched(value)}
+    return [
+        {
+            name: value[i * schedule.batch : (i + 1) * schedule.batch] if name in batched else value
+            for name, value in inputs.items()
+        }
+        for i in range(schedule.iterations)
+    ]
+
+
 def _report(
     done: Compilation,
     model: onnx.ModelProto,
@@ -308,11 +324,7 @@ def _report(
         key = schedule.batch, schedule.iterations
         if key not in references:
             progress("run onnxruntime", 0, 1)
-            inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations)
-            feeds = [
-                {name: value[i * schedule.batch : (i + 1) * schedule.batch] for name, value in inputs.items()}
-                for i in range(schedule.iterations)
-            ]
+            feeds = _feeds(model, schedule)
             references[key] = Reference(model, schedule.graph, feeds)
         checks = check(trace, references[key], progress=lambda at, of: progress("execute", at, of))
     limits = bounds(

@@ -1,6 +1,6 @@
 """Half-open boxes of indices: what a scheduler decides, a DMA moves, a simulator counts and numpy slices."""
 
-from itertools import product
+from itertools import pairwise, product
 from operator import sub
 from types import EllipsisType
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class Region(NamedTuple):
 
     def overlaps(self, other: "Region") -> bool:
         """Whether an index lies in both; a region without axes (a scalar) overlaps every other."""
-        for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True):  # noqa: SIM110  (hot)
+        for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True):
             if a >= d or c >= b:
                 return False
         return True
@@ -81,7 +81,7 @@ def even_pieces(extent: int, count: int, step: int = 1) -> tuple[tuple[int, int]
     count = min(count, units)
     bounds = [min(extent, step * (units * i // count)) for i in range(count + 1)]
     bounds[-1] = extent
-    return tuple((a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b)
+    return tuple((a, b) for a, b in pairwise(bounds) if a < b)
 
 
 def split(shape: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Region, ...]:

@@ -274,7 +274,8 @@ def _operands(program: Program) -> Iterator[str]:
         program.operand_buffer, program.operand_region, strict=True)}  # fmt: skip
     for (own, used), buffer in pairs.items():
         if not program.regions[own].contains(program.regions[used]):
-            yield f"{program.regions[used]} is used of {program.buffer_text(buffer)}, which holds {program.regions[own]}"
+            held, text = program.regions[own], program.buffer_text(buffer)
+            yield f"{program.regions[used]} is used of {text}, which holds {held}"
             return
 
 

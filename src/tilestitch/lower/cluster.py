@@ -1,8 +1,8 @@
 """One cluster of a machine, numbered: its memories, engines, and what a transfer occupies on its way."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from fractions import Fraction
+from functools import cached_property
 
 from tilestitch.hardware.accelerator import Accelerator, Level, Memory
 from tilestitch.ir.program import Engine, EngineKind, Resource, Space

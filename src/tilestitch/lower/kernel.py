@@ -5,8 +5,10 @@ stores of wave w in program order, so that an in-order mover never holds back th
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, made_regions, operand_region
+from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
@@ -133,22 +135,22 @@ class _KernelLowering:
         gb = self.cluster.has(Level.GB)
         for operand in self.shape.operands:
             tensor = self.graph.tensors[operand.tensor]
-            changes, largest, groups = 0, 0, 0
+            changes, biggest, groups = 0, 0, 0
             for steps in self.needs:
                 loads = [region for needs in steps for which, region in needs if which == operand]
-                changes = max(changes, 1 + sum(a != b for a, b in zip(loads[:-1], loads[1:], strict=True)))
-                largest = max([largest, *(tensor.bytes_of(region) for region in loads)])
+                changes = max(changes, 1 + sum(a != b for a, b in pairwise(loads)))
+                biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
             for wave in range(self.waves):
                 groups = max(groups, len(set(self._wave_regions(wave, operand))))
             count = 1 if changes == 1 else 2
             for core in range(len(self.steps)):
                 space = self.cluster.space(operand.level, core)
-                self.operand_slots[core, operand] = self._take(space, largest, count)
+                self.operand_slots[core, operand] = self._take(space, biggest, count)
             if gb and operand.tensor in self.kernel.tiling.resident:
                 if operand.tensor not in self.resident:
                     self.resident[operand.tensor] = self._keep_in_gb(tensor)
             elif gb:
-                self.staging[operand] = self._take(self.cluster.space(Level.GB), largest, count * groups)
+                self.staging[operand] = self._take(self.cluster.space(Level.GB), biggest, count * groups)
         tiles = max(steps[-1].tile for steps in self.steps) + 1
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
         largest: dict[str, int] = {}
@@ -172,12 +174,18 @@ class _KernelLowering:
 
     def _take(self, space: int, size_bytes: int, count: int) -> _Slots:
         address = self.arenas[space].take(aligned(size_bytes) * count)
+        where = self.cluster.spaces[space]
+        if self.arenas[space].top > where.size_bytes:
+            raise InvalidIR(
+                f"kernel {self.kernel.name} ({' + '.join(self.kernel.operators)}): its tiling was chosen to fit, and "
+                f"takes {self.arenas[space].top:,} B of {where.name}, which holds {where.size_bytes:,} B"
+            )
         return _Slots(space, address, aligned(size_bytes), count)
 
     def _keep_in_gb(self, tensor: Tensor) -> tuple[int, list[Region]]:
         space = self.cluster.space(Level.GB)
         whole = Region.whole(tensor.shape)
-        address = self.arenas[space].take(tensor.size_bytes)
+        address = self._take(space, tensor.size_bytes, 1).address
         return self.builder.buffer(space, address, tensor.size_bytes, tensor.name, whole), _slabs(tensor)
 
     def _wave_regions(self, wave: int, operand: Operand) -> list[Region]:

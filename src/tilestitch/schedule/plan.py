@@ -22,7 +22,8 @@ def plan(
 ) -> Schedule:
     """Tile every group; groups that differ only in names are tiled once.
 
-    `groups` hold operator names of `graph` (views composed away) in an order in which they can run. Raises `DoesNotFit`.
+    `groups` hold operator names of `graph` (views composed away) in an order in which they can run.
+    Raises `DoesNotFit`.
     """
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []

@@ -1,6 +1,7 @@
 """Inputs for any network: the same network, batch and seed give the same arrays."""
 
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -14,8 +15,10 @@ _SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"
 _SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")
 
 
-def sample_inputs(model: onnx.ModelProto, *, batch: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Draw one array per input of `model`; a symbolic dim 0 becomes `batch`.
+def sample_inputs(
+    model: onnx.ModelProto, *, batch: int, shapes: Mapping[str, tuple[int, ...]] = {}, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Draw one array per input of `model`; a symbolic dim 0 becomes `batch`, `shapes` gives other symbolic dims.
 
     Floats are standard normal. Integers are indices: below the size of the smallest table that they index through
     a Gather, or 0 and 1 where no table is known. An integer input whose name ends in "mask" is ones, with up to an
@@ -32,16 +35,18 @@ def sample_inputs(model: onnx.ModelProto, *, batch: int, seed: int = 0) -> dict[
     for value in graph.input:
         if value.name in constants:
             continue  # older files list their weights among the inputs
-        shape = _bound_shape(graph.name, value, batch)
+        shape = _bound_shape(graph.name, value, batch, shapes.get(value.name))
         element_type = value.type.tensor_type.elem_type
         generator = np.random.Generator(np.random.PCG64([zlib.crc32(value.name.encode()), seed]))
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         if element_type in _FLOATS:
             inputs[value.name] = generator.standard_normal(shape).astype(dtype)
+        elif element_type == TensorProto.BOOL:
+            inputs[value.name] = generator.integers(0, 2, shape).astype(dtype)
         elif element_type not in _INTEGERS:
             raise InputError(
                 f"network '{graph.name}': input '{value.name}' has elements of type "
-                f"{TensorProto.DataType.Name(element_type)}; expected FLOAT, FLOAT16, DOUBLE, INT64 or INT32."
+                f"{TensorProto.DataType.Name(element_type)}; expected FLOAT, FLOAT16, DOUBLE, INT64, INT32 or BOOL."
             )
         elif value.name.endswith("mask") and shape:
             inputs[value.name] = _mask(generator, shape).astype(dtype)
@@ -50,7 +55,9 @@ def sample_inputs(model: onnx.ModelProto, *, batch: int, seed: int = 0) -> dict[
     return inputs
 
 
-def _bound_shape(network: str, value: onnx.ValueInfoProto, batch: int) -> tuple[int, ...]:
+def _bound_shape(
+    network: str, value: onnx.ValueInfoProto, batch: int, known: tuple[int, ...] | None
+) -> tuple[int, ...]:
     where = f"network '{network}': input '{value.name}'"
     if not value.type.HasField("tensor_type"):
         raise InputError(f"{where} is not a tensor; export the network with tensors for inputs.")
@@ -62,12 +69,20 @@ def _bound_shape(network: str, value: onnx.ValueInfoProto, batch: int) -> tuple[
             shape.append(dim.dim_value)
         elif axis == 0:
             shape.append(batch)
+        elif known is not None:
+            shape.append(known[axis])
         else:
             raise InputError(
                 f"{where}: dim {axis} is {dim.dim_param or 'unnamed'!r} and has no size; only dim 0, the batch, may "
                 "be symbolic. Export the network with a fixed size there."
             )
     return tuple(shape)
+
+
+def is_batched(value: onnx.ValueInfoProto) -> bool:
+    """Whether dim 0 of an input is symbolic: the batch."""
+    dims = value.type.tensor_type.shape.dim
+    return len(dims) > 0 and not dims[0].HasField("dim_value")
 
 
 def _table_sizes(graph: onnx.GraphProto) -> dict[str, int]:

@@ -20,6 +20,7 @@ from tilestitch.sim.chip.interpret import interpret
 FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude
 FLOAT16_FACTOR = 4.0  # times the error of the same network untiled, every stored tensor rounded to float16
 INSTRUCTIONS_WORTH_A_PROCESS = 5000
+IR_VERSION = 11  # newer file formats differ in nothing that a network computes; onnxruntime reads them later than onnx
 
 
 def onnxruntime_outputs(
@@ -32,10 +33,14 @@ def onnxruntime_outputs(
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    known = onnx.ModelProto()
+    known.CopyFrom(model)
+    known.ir_version = min(model.ir_version, IR_VERSION)
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(known.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
-        return [dict(zip(names, session.run(names, dict(feed)), strict=True)) for feed in inputs]
+        found = [session.run(names, dict(feed)) for feed in inputs]
+        return [{name: np.asarray(v) for name, v in zip(names, values, strict=True)} for values in found]
     except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
         text = str(error).splitlines()[0][:300]
         raise InputError(

@@ -76,7 +76,7 @@ def _gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarra
     """Elements of `table` whose index along the indirect axis is a value of `indices`; NaN where it names no row."""
     rank = len(box.start)
     places: list[np.ndarray] = []
-    wrong: np.ndarray | None = None
+    wrong = np.zeros((1,) * rank, bool)
     for number, axis in enumerate(access.axes):
         if number == access.indirect_axis:
             size = table.shape[number]
@@ -91,7 +91,7 @@ def _gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarra
             place = place + factor * np.arange(box.start[dim], box.stop[dim]).reshape(shape)
         places.append(place)
     found = table[tuple(places)]
-    if wrong is not None and wrong.any() and found.dtype.kind == "f":
+    if wrong.any() and found.dtype.kind == "f":
         found = np.where(wrong, np.float32(np.nan), found)
     return found
 
