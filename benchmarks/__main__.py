@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("chip_timing",)
+BENCHMARKS = ("chip_timing", "compilation")
 
 
 def main(names: list[str]) -> None:

@@ -429,8 +429,8 @@ def machine(*cores: tuple[float | None, float]) -> Accelerator:
     )
 
 
-def test_energy_is_that_of_the_bytes_and_of_the_arithmetic():
-    """Bursts count, cores of one level count together, and each unit has its own core's energies."""
+def test_energy_is_that_of_the_links_and_of_the_arithmetic():
+    """Each unit has its own core's energies; what memories take is tested on a real program."""
     rows = [
         copy(0, 100, (0, 1)),
         copy(1, 100, (2,)),
@@ -440,10 +440,10 @@ def test_energy_is_that_of_the_bytes_and_of_the_arithmetic():
         compute(0, 5, operator="product", box=HALF),
         compute(1, 5, operator="clamp", box=CLAMP.whole),
     ]
-    ports = [port("ddr", 8, 64, 10.0), port("lb0", 8, 1, 2.0), port("lb1", 8, 1, 3.0)]
+    ports = [port("link0", 8, 64, 10.0), port("link1", 8, 1, 2.0), port("link2", 8, 1, 3.0)]
     trace = simulate(make_program(rows, ports, graph=TWO))
     found = energy(trace, machine((0.5, 4.0), (0.25, 8.0)))
-    assert found.transfers_pj == (("ddr", 128 * 10.0), ("lb", 100 * 2.0 + 100 * 3.0))
+    assert found.links_pj == 128 * 10.0 + 100 * 2.0 + 100 * 3.0
     assert found.matrix_pj == 96 * 0.5 + 2 * 96 * 0.25
     assert found.vector_pj == 96 * 4.0 + 24 * 8.0
     assert found.total_pj == 1280 + 500 + 96 + 384 + 192

@@ -32,6 +32,7 @@ from tilestitch.pipeline import (
     References,
     Stage,
     compile_network,
+    static_batch,
     strategy_named,
 )
 
@@ -63,10 +64,13 @@ def zoo_model(name: str) -> onnx.ModelProto:
     return zoo.build(name.removesuffix(_SMALL), small=name.endswith(_SMALL))
 
 
-def load_graph(model: Model, *, batch: int = 1, dims: Mapping[str, int] = {}) -> Graph:
-    """A network as Tilestitch reads it, before any pass; `dims` gives sizes to symbolic dims other than the batch."""
+def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int] = {}) -> Graph:
+    """A network as Tilestitch reads it, before any pass; `dims` gives sizes to symbolic dims other than the batch.
+
+    Without `batch` it is the network's own, else 1.
+    """
     proto, name = open_model(model)
-    return read_onnx(proto, name=name, batch=batch, dims=dims)
+    return read_onnx(proto, name=name, batch=batch or (None if static_batch(proto) else 1), dims=dims)
 
 
 def compile(
@@ -74,7 +78,7 @@ def compile(
     machine: Machine = "stcp920",
     *,
     strategy: str = "tvm",
-    batch: int = 1,
+    batch: int | None = None,
     batch_per_cluster: int | str = "rule",
     batches: int = 1,
     dims: Mapping[str, int] = {},
@@ -85,9 +89,10 @@ def compile(
 ) -> Compilation:
     """Take a network through every stage, up to `stop_after`, by one strategy.
 
-    `batch` samples run on the whole machine; `batch_per_cluster` are those of one iteration of a cluster: a number,
-    "rule" (from the size of the shared memory) or "auto" (all are tried, the fastest is kept). `batches` back to back
-    give the sustained throughput. `verify` executes the program and compares its outputs with onnxruntime's; look at
+    `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
+    those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
+    tried, the fastest is kept). `batches` back to back give the sustained throughput. `verify` executes the
+    program and compares its outputs with onnxruntime's; look at
     `.report.verified`. Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, stop_after)
@@ -101,7 +106,7 @@ def compare(
     machine: Machine = "stcp920",
     strategies: Sequence[str] = tuple(strategy.name for strategy in STRATEGIES),
     *,
-    batch: int = 1,
+    batch: int | None = None,
     batch_per_cluster: int | str = "rule",
     batches: int = 1,
     dims: Mapping[str, int] = {},
@@ -134,7 +139,7 @@ def _machine(machine: Machine) -> Accelerator:
 
 
 def _options(
-    batch: int,
+    batch: int | None,
     batch_per_cluster: int | str,
     batches: int,
     dims: Mapping[str, int],
@@ -144,7 +149,7 @@ def _options(
 ) -> Options:
     """Options of a pipeline run, refused where no run could make sense of them."""
     for name, count in (("batch", batch), ("batches", batches)):
-        if count < 1:
+        if count is not None and count < 1:
             raise InputError(f"{name}: expected at least 1, found {count}")
     if stop_after not in list(Stage):
         raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")

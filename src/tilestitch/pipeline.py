@@ -70,7 +70,7 @@ References = dict[tuple[int, int], Reference]  # by batch per iteration and numb
 class Options:
     """What a user may choose besides network, machine and strategy."""
 
-    batch: int = 1  # samples of the whole machine
+    batch: int | None = None  # samples of the whole machine; None: the network's own batch, else 1
     batch_per_cluster: int | str = "rule"  # samples of one cluster's iteration: a number, "rule" or "auto"
     batches: int = 1  # back to back, for sustained throughput
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -143,9 +143,18 @@ def compile_network(
     `references` keeps the expected outputs by batch per iteration and number of iterations, so that several
     strategies share them.
     """
-    clusters = min(machine.clusters, options.batch)
-    share = ceil_div(options.batch, clusters)  # of the busiest cluster
-    candidates = _iteration_batches(model, name, machine, strategy, options, share)
+    static = static_batch(model)
+    total = options.batch or static or 1
+    options = replace(options, batch=total)
+    runs, ragged = divmod(total, static or 1)
+    if ragged:
+        raise InputError(
+            f"{name}: its batch is fixed at {static}, and {total} samples are asked for; "
+            f"ask for a multiple of {static}, or export it with a symbolic batch"
+        )
+    clusters = min(machine.clusters, runs)
+    share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
+    candidates = [static] if static else _iteration_batches(model, name, machine, strategy, options, share)
     best: Compilation | None = None
     misfit: DoesNotFit | None = None
     for number, batch in enumerate(candidates):
@@ -186,7 +195,8 @@ def _compile_batch(
         return order.index(stage) <= last
 
     progress("load", 0, 1)
-    done = Compilation(machine, read_onnx(model, name=name, batch=batch, dims=options.dims))
+    asked = None if static_batch(model) else batch
+    done = Compilation(machine, read_onnx(model, name=name, batch=asked, dims=options.dims))
     if wanted(Stage.SIMPLIFY):
         progress("simplify", 0, 1)
         done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
@@ -237,6 +247,16 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
             parts.append(tuple(op.name for op in kernel))
     parts.sort(key=lambda members: position[members[-1]])
     return resolved, parts
+
+
+def static_batch(model: onnx.ModelProto) -> int | None:
+    """The batch that a network was exported with, where no input's first dim is symbolic; else None."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in constants]
+    if not inputs or any(is_batched(value) for value in inputs):
+        return None
+    dims = inputs[0].type.tensor_type.shape.dim
+    return dims[0].dim_value if dims else 1
 
 
 def _iteration_batches(
@@ -292,8 +312,10 @@ def rule_batch(model: onnx.ModelProto, name: str, machine: Accelerator, strategy
 
 
 def _feeds(model: onnx.ModelProto, schedule: Schedule) -> list[dict[str, np.ndarray]]:
-    """Inputs of every iteration: slices of one batch where the network has a batch, else the same for all."""
+    """Inputs of every iteration: slices of one batch where the network has a symbolic batch, else drawn anew."""
     shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
+    if static_batch(model):
+        return [sample_inputs(model, batch=1, shapes=shapes, seed=i) for i in range(schedule.iterations)]
     inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations, shapes=shapes)
     batched = {value.name for value in model.graph.input if is_batched(value)}
     return [
@@ -333,15 +355,14 @@ def _report(
         iterations=schedule.iterations // options.batches,
         sharers=1 if machine.private_ddr else schedule.clusters,
     )
-    power = energy(trace, machine)
     return summarise(
         schedule,
         trace,
         machine,
         limits=limits,
-        energy_pj=(*power.transfers_pj, ("matrix units", power.matrix_pj), ("vector units", power.vector_pj)),
+        energy_pj=energy(trace, machine).parts,
         checks=checks,
-        batch=options.batch,
+        batch=options.batch or 1,
         share=share,
         batches=options.batches,
     )

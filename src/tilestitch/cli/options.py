@@ -21,7 +21,7 @@ STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # a
 class Choices:
     """What the options say about a network and its machine."""
 
-    batch: int
+    batch: int | None
     dims: dict[str, int]
     fold_bn: bool
     machine: str = "stcp920"
@@ -32,11 +32,13 @@ class Choices:
 def network_options(command: Command) -> Command:
     """Give a command the options that a graph depends on, as one argument `choices`."""
 
-    @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Samples in all.")
+    @click.option(
+        "--batch", type=click.IntRange(min=1), help="Samples in all (default: the network's own batch, else 1)."
+    )
     @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
     @wraps(command)
-    def with_choices(batch: int, dims: tuple[str, ...], fold_bn: bool, **others: Any) -> Any:
+    def with_choices(batch: int | None, dims: tuple[str, ...], fold_bn: bool, **others: Any) -> Any:
         return command(choices=Choices(batch, _dims(dims), fold_bn), **others)
 
     return with_choices
@@ -52,7 +54,9 @@ def compile_options(command: Command) -> Command:
         show_default=True,
         help="A machine that comes along (see: tilestitch machines), or a YAML file.",
     )
-    @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Samples in all.")
+    @click.option(
+        "--batch", type=click.IntRange(min=1), help="Samples in all (default: the network's own batch, else 1)."
+    )
     @click.option(
         "--batch-per-cluster",
         metavar="rule|auto|K",
@@ -72,7 +76,7 @@ def compile_options(command: Command) -> Command:
     @wraps(command)
     def with_choices(
         machine: str,
-        batch: int,
+        batch: int | None,
         batch_per_cluster: str,
         batches: int,
         dims: tuple[str, ...],

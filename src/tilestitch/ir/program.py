@@ -79,7 +79,7 @@ class Resource:
     name: str
     bandwidth_bytes_per_cycle: Fraction
     burst_bytes: int  # contiguous runs round up to this
-    pj_per_byte: float  # of one byte through it, reading and writing averaged
+    pj_per_byte: float  # of the way itself; what a memory takes to read or write is the memory's
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,5 +91,4 @@ class Cluster:
 
 
 def _port(name: str, memory: Memory) -> Resource:
-    energy = (memory.read_pj_per_byte + memory.write_pj_per_byte) / 2
-    return Resource(name, Fraction(memory.bandwidth_bytes_per_cycle), memory.burst_bytes, energy)
+    return Resource(name, Fraction(memory.bandwidth_bytes_per_cycle), memory.burst_bytes, 0.0)

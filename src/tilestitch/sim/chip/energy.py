@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilestitch.errors import InvalidIR
-from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.program import Flag, Kind, Program
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
@@ -15,34 +17,43 @@ from tilestitch.ops.work import vector_operations
 class EnergyBreakdown:
     """Picojoules of the one cluster that a program describes; idle and clock power are not modelled."""
 
-    transfers_pj: tuple[tuple[str, float], ...]  # per level of memory, and the links; alike resources of cores together
+    memories_pj: tuple[tuple[str, float], ...]  # per level: what transfers and units read and write there
+    links_pj: float
     matrix_pj: float
     vector_pj: float
 
     @property
     def parts(self) -> tuple[tuple[str, float], ...]:
-        """Every part by name, transfers first."""
-        return (*self.transfers_pj, ("matrix", self.matrix_pj), ("vector", self.vector_pj))
+        """Every part by name."""
+        units = (("link", self.links_pj), ("matrix units", self.matrix_pj), ("vector units", self.vector_pj))
+        return (*self.memories_pj, *units)
 
     @property
     def total_pj(self) -> float:
-        return sum(energy for _, energy in self.transfers_pj) + self.matrix_pj + self.vector_pj
+        return sum(energy for _, energy in self.parts)
 
 
 def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
     """What the bytes and the arithmetic of a simulated program cost.
 
-    Bytes of a resource x its `pj_per_byte`, multiply-accumulates on matrix units x `mac_pj`, primitive operations on
-    vector units x `operation_pj`, each unit with the number of its own core. What a unit reads and writes in its core's
-    memories while it computes is not counted, unless the unit's own number includes it.
+    A transfer reads its source and writes its targets, runs rounded up to the burst of each memory, and its bytes pass
+    the links of the cores at its ends. A unit reads each operand of a tile once and writes each result once;
+    accumulators are written in every part of a reduction and read in all but the first. Multiply-accumulates and
+    primitive vector operations cost what the unit of their core says.
     """
-    transfers: dict[str, float] = {}
-    for resource, size_bytes in zip(trace.program.resources, trace.resource_bytes, strict=True):
-        level = resource.name.rstrip("0123456789")  # lb3 -> lb
-        transfers[level] = transfers.get(level, 0.0) + int(size_bytes) * resource.pj_per_byte
-
+    program = trace.program
+    moved = _memory_bytes(program)
+    memories = []
+    for level in dict.fromkeys(space.level for space in program.spaces):
+        memory = machine.memory(level)
+        assert memory is not None
+        read, written = moved[level]
+        memories.append((str(level), read * memory.read_pj_per_byte + written * memory.write_pj_per_byte))
+    links_pj = 0.0
+    for resource, size_bytes in zip(program.resources, trace.resource_bytes, strict=True):
+        links_pj += int(size_bytes) * resource.pj_per_byte
     matrix_pj = vector_pj = 0.0
-    macs, operations = _work(trace.program)
+    macs, operations = _work(program)
     for core, count in macs.items():
         unit = machine.cores[core].matrix
         if unit is None:
@@ -50,7 +61,32 @@ def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
         matrix_pj += count * unit.mac_pj
     for core, count in operations.items():
         vector_pj += count * machine.cores[core].vector.operation_pj
-    return EnergyBreakdown(tuple(transfers.items()), matrix_pj, vector_pj)
+    return EnergyBreakdown(tuple(memories), links_pj, matrix_pj, vector_pj)
+
+
+def _memory_bytes(program: Program) -> dict[Level, tuple[int, int]]:
+    """Per level of memory, the bytes read and the bytes written, bursts included."""
+    if not program.spaces:
+        return {}
+    owner = np.repeat(np.arange(len(program)), np.diff(program.operand_offsets))
+    space = program.buffers.space[program.operand_buffer]
+    burst = np.array([resource.burst_bytes for resource in program.resources[: len(program.spaces)]])[space]
+    elements = np.array([region.size for region in program.regions], np.int64)[program.operand_region]
+    width = np.array([program.graph.tensors[name].dtype.size_bytes for name in program.tensors])
+    in_accumulators = np.array([s.level is Level.ACCUMULATORS for s in program.spaces])[space]
+    width = np.where(in_accumulators, 4, width[program.buffers.tensor[program.operand_buffer]])
+    kind, mode = program.kind[owner], program.operand_mode
+    payload = program.size_bytes[owner]
+    run = np.maximum(1, np.where(program.run_bytes[owner] > 0, program.run_bytes[owner], payload))
+    transfer = (kind == Kind.COPY) | ((kind == Kind.GATHER) & ((space == 0) | (mode == Mode.WRITE)))
+    moved = np.where(transfer, payload // run * -(-run // burst) * burst, elements * width)
+    first = (program.flags[owner] & Flag.FIRST) > 0
+    reads = (mode == Mode.READ) | ((mode == Mode.ACCUMULATE) & ~first)
+    found = {}
+    for level in dict.fromkeys(s.level for s in program.spaces):
+        here = np.array([s.level is level for s in program.spaces])[space]
+        found[level] = int(moved[here & reads].sum()), int(moved[here & (mode != Mode.READ)].sum())
+    return found
 
 
 def _work(program: Program) -> tuple[dict[int, int], dict[int, int]]:
