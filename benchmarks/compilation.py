@@ -3,8 +3,9 @@
 import time
 
 from tilestitch import zoo
+from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import STRATEGIES, Options, compile_network
+from tilestitch.pipeline import compile_network
 from tilestitch.sim.chip.check import onnxruntime_outputs
 
 LIMIT_SECONDS = 10.0

@@ -6,9 +6,10 @@ import onnx
 import pytest
 
 from tilestitch import zoo
+from tilestitch.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline import STRATEGIES, Options, References, compile_network, strategy_named
+from tilestitch.pipeline import References, compile_network
 
 SMALL = (
     "resnet18",

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.random_networks import random_machine, random_model
+from tilestitch.compilation import STRATEGIES, Options, Strategy
 from tilestitch.errors import DoesNotFit
-from tilestitch.pipeline import STRATEGIES, Options, References, Strategy, compile_network
+from tilestitch.pipeline import References, compile_network
 
 EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60
 

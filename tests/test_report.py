@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilestitch import api
+from tilestitch.compilation import STRATEGIES
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
 from tilestitch.ir.program import EngineKind, Kind
@@ -19,7 +20,6 @@ from tilestitch.ir.report import CheckRow
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
-from tilestitch.pipeline import STRATEGIES
 from tilestitch.report.json import compare_json, report_json, value_json
 from tilestitch.report.text import compare_text, report_text, trace_text
 from tilestitch.report.trace_json import _microseconds, chrome_trace

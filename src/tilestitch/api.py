@@ -18,23 +18,15 @@ from typing import TypeAlias
 import onnx
 
 from tilestitch import zoo
+from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
 from tilestitch.errors import InputError
 from tilestitch.frontend.loading import load_model
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
-from tilestitch.pipeline import (
-    STRATEGIES,
-    Compilation,
-    Options,
-    Progress,
-    References,
-    Stage,
-    compile_network,
-    static_batch,
-    strategy_named,
-)
+from tilestitch.pipeline import Progress, References, compile_network
+from tilestitch.zoo.inputs import static_batch
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
 

@@ -1,131 +1,42 @@
 """The whole compiler on one screen: every arrow from a network and a machine to a report."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import replace
 
-import numpy as np
 import onnx
 
+from tilestitch.compilation import Compilation, Options, Stage, Strategy
 from tilestitch.cost.bounds import bounds
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
-from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.trace import Trace, slowest_cluster
 from tilestitch.ir.verify import verify_graph, verify_program
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
-from tilestitch.partition.fuse_ops import fuse_ops
-from tilestitch.partition.layerwise import layerwise
 from tilestitch.passes import simplify
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
-from tilestitch.report.text import report_text, trace_text
+from tilestitch.schedule.batch import rule_batch
 from tilestitch.schedule.plan import plan
 from tilestitch.sim.chip.check import Reference, check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.timing import simulate
 from tilestitch.units import ceil_div
-from tilestitch.zoo import sample_inputs
-from tilestitch.zoo.inputs import is_batched
-
-
-class Stage(StrEnum):
-    """Where a compilation can be stopped; each names the value that it ends with."""
-
-    LOAD = "load"
-    SIMPLIFY = "simplify"
-    PARTITION = "partition"
-    SCHEDULE = "schedule"
-    LOWER = "lower"
-    SIMULATE = "simulate"
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """A way to decide; all strategies share kernels, lowering and simulator."""
-
-    name: str
-    description: str
-    partition: Callable[[Graph], tuple[SubGraph, ...]]
-
-
-STRATEGIES = (
-    Strategy("layerwise", "every operator alone, through DDR", layerwise),
-    Strategy("tvm", "TVM's FuseOps groups, through DDR", fuse_ops),
-)
+from tilestitch.zoo.inputs import iteration_inputs, static_batch
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a user may choose besides network, machine and strategy."""
-
-    batch: int | None = None  # samples of the whole machine; None: the network's own batch, else 1
-    batch_per_cluster: int | str = "rule"  # samples of one cluster's iteration: a number, "rule" or "auto"
-    batches: int = 1  # back to back, for sustained throughput
-    dims: Mapping[str, int] = field(default_factory=dict)
-    fold_bn: bool = True
-    verify: bool = False
-    stop_after: Stage = Stage.SIMULATE
-
-
-@dataclass(frozen=True)
-class Compilation:
-    """The values after every stage that was reached; those after it are None."""
-
-    machine: Accelerator
-    loaded: Graph
-    simplified: Graph | None = None
-    groups: tuple[SubGraph, ...] | None = None
-    schedule: Schedule | None = None
-    program: Program | None = None
-    trace: Trace | None = None
-    report: Report | None = None
-
-    def texts(self, *, limit: int | None = None) -> list[tuple[str, str]]:
-        """What each stage that was reached ended with, by its name; `limit` instructions of a program and its trace."""
-        found = [(Stage.LOAD.value, str(self.loaded))]
-        if self.simplified is not None:
-            found.append((Stage.SIMPLIFY.value, str(self.simplified)))
-        if self.groups is not None:
-            groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
-            found.append((Stage.PARTITION.value, "\n".join((f"{len(self.groups)} groups", *groups))))
-        if self.schedule is not None:
-            found.append((Stage.SCHEDULE.value, str(self.schedule)))
-        if self.program is not None:
-            found.append((Stage.LOWER.value, self.program.text(limit=limit)))
-        if self.trace is not None:
-            found.append((Stage.SIMULATE.value, trace_text(self.trace, limit=limit)))
-        if self.report is not None:
-            found.append(("report", report_text(self.report).removesuffix("\n")))
-        return found
-
-    def __str__(self) -> str:
-        """The report as a page, or else what the last stage ended with."""
-        return self.texts(limit=100)[-1][1]
-
-
 def _quiet(step: str, done: int, total: int) -> None:
     """No progress shown."""
-
-
-def strategy_named(name: str) -> Strategy:
-    """The strategy of that name, or an `InputError` that lists them."""
-    for strategy in STRATEGIES:
-        if strategy.name == name:
-            return strategy
-    known = ", ".join(strategy.name for strategy in STRATEGIES)
-    raise InputError(f"strategy {name!r} is not known; the strategies are: {known}")
 
 
 def compile_network(
@@ -249,16 +160,6 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
     return resolved, parts
 
 
-def static_batch(model: onnx.ModelProto) -> int | None:
-    """The batch that a network was exported with, where no input's first dim is symbolic; else None."""
-    constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in constants]
-    if not inputs or any(is_batched(value) for value in inputs):
-        return None
-    dims = inputs[0].type.tensor_type.shape.dim
-    return dims[0].dim_value if dims else 1
-
-
 def _iteration_batches(
     model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options, share: int
 ) -> list[int]:
@@ -278,53 +179,9 @@ def _iteration_batches(
         raise InputError(f"--batch-per-cluster {asked!r}: expected a number, rule or auto")
     if share == 1:
         return [1]
-    return [max(n for n in divisors if n <= rule_batch(model, name, machine, strategy, options))]
-
-
-def rule_batch(model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options) -> int:
-    """The largest power of two such that the input and output of the largest kernel fit in GB; at least 1.
-
-    Constants do not count. Without GB, the local buffers of all cores together stand for it. INFERRED from the
-    per-cluster batches that Zhao et al., OSDI'23, Table 2, give for TVM.
-    """
     graph = simplify(read_onnx(model, name=name, batch=1, dims=options.dims), fold_bn=options.fold_bn)
-    resolved, parts = _without_views(graph, strategy.partition(graph))
-    memory = machine.memory(Level.GB)
-    if memory is None:
-        local = machine.memory(Level.LB)
-        capacity = len(machine.cores) * local.size_bytes if local is not None else 0
-    else:
-        capacity = memory.size_bytes
-    largest = 1
-    for members in parts:
-        operators = [resolved.by_name[member] for member in members]
-        made = {tensor for op in operators for tensor in op.outputs}
-        read = {tensor for op in operators for tensor in op.inputs} - made - set(resolved.constants)
-        inner = {
-            tensor
-            for tensor in made
-            if tensor not in resolved.outputs
-            and all(reader in operators for reader in resolved.consumers.get(tensor, ()))
-        }
-        largest = max(largest, sum(resolved.tensors[tensor].size_bytes for tensor in read | (made - inner)))
-    fitting = max(1, capacity // largest)
-    return 1 << (fitting.bit_length() - 1)
-
-
-def _feeds(model: onnx.ModelProto, schedule: Schedule) -> list[dict[str, np.ndarray]]:
-    """Inputs of every iteration: slices of one batch where the network has a symbolic batch, else drawn anew."""
-    shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
-    if static_batch(model):
-        return [sample_inputs(model, batch=1, shapes=shapes, seed=i) for i in range(schedule.iterations)]
-    inputs = sample_inputs(model, batch=schedule.batch * schedule.iterations, shapes=shapes)
-    batched = {value.name for value in model.graph.input if is_batched(value)}
-    return [
-        {
-            name: value[i * schedule.batch : (i + 1) * schedule.batch] if name in batched else value
-            for name, value in inputs.items()
-        }
-        for i in range(schedule.iterations)
-    ]
+    limit = rule_batch(*_without_views(graph, strategy.partition(graph)), machine)
+    return [max(n for n in divisors if n <= limit)]
 
 
 def _report(
@@ -346,7 +203,8 @@ def _report(
         key = schedule.batch, schedule.iterations
         if key not in references:
             progress("run onnxruntime", 0, 1)
-            feeds = _feeds(model, schedule)
+            shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
+            feeds = iteration_inputs(model, shapes, batch=schedule.batch, iterations=schedule.iterations)
             references[key] = Reference(model, schedule.graph, feeds)
         checks = check(trace, references[key], progress=lambda at, of: progress("execute", at, of))
     limits = bounds(

@@ -111,7 +111,7 @@ def compare_command(
         expect_folder(out)
     with shown_progress(quiet=quiet) as progress:
         from tilestitch import api
-        from tilestitch.pipeline import STRATEGIES
+        from tilestitch.compilation import STRATEGIES
         from tilestitch.report.json import compare_json
         from tilestitch.report.text import compare_text
 

@@ -9,7 +9,7 @@ import click
 from tilestitch.cli.files import expect_writable
 
 if TYPE_CHECKING:
-    from tilestitch.pipeline import Compilation
+    from tilestitch.compilation import Compilation
 
 STDOUT = Path("-")
 DUMPED_INSTRUCTIONS = 100_000  # of a program and its trace as text

@@ -1,0 +1,101 @@
+"""What a compilation is asked for and what it gives: strategies, options, and the value of every stage."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tilestitch.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.program import Program
+from tilestitch.ir.report import Report
+from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.trace import Trace
+from tilestitch.partition.fuse_ops import fuse_ops
+from tilestitch.partition.layerwise import layerwise
+from tilestitch.report.text import report_text, trace_text
+
+
+class Stage(StrEnum):
+    """Where a compilation can be stopped; each names the value that it ends with."""
+
+    LOAD = "load"
+    SIMPLIFY = "simplify"
+    PARTITION = "partition"
+    SCHEDULE = "schedule"
+    LOWER = "lower"
+    SIMULATE = "simulate"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to decide; all strategies share kernels, lowering and simulator."""
+
+    name: str
+    description: str
+    partition: Callable[[Graph], tuple[SubGraph, ...]]
+
+
+STRATEGIES = (
+    Strategy("layerwise", "every operator alone, through DDR", layerwise),
+    Strategy("tvm", "TVM's FuseOps groups, through DDR", fuse_ops),
+)
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy of that name, or an `InputError` that lists them."""
+    for strategy in STRATEGIES:
+        if strategy.name == name:
+            return strategy
+    known = ", ".join(strategy.name for strategy in STRATEGIES)
+    raise InputError(f"strategy {name!r} is not known; the strategies are: {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may choose besides network, machine and strategy."""
+
+    batch: int | None = None  # samples of the whole machine; None: the network's own batch, else 1
+    batch_per_cluster: int | str = "rule"  # samples of one cluster's iteration: a number, "rule" or "auto"
+    batches: int = 1  # back to back, for sustained throughput
+    dims: Mapping[str, int] = field(default_factory=dict)
+    fold_bn: bool = True
+    verify: bool = False
+    stop_after: Stage = Stage.SIMULATE
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The values after every stage that was reached; those after it are None."""
+
+    machine: Accelerator
+    loaded: Graph
+    simplified: Graph | None = None
+    groups: tuple[SubGraph, ...] | None = None
+    schedule: Schedule | None = None
+    program: Program | None = None
+    trace: Trace | None = None
+    report: Report | None = None
+
+    def texts(self, *, limit: int | None = None) -> list[tuple[str, str]]:
+        """What each stage that was reached ended with, by its name; `limit` instructions of a program and its trace."""
+        found = [(Stage.LOAD.value, str(self.loaded))]
+        if self.simplified is not None:
+            found.append((Stage.SIMPLIFY.value, str(self.simplified)))
+        if self.groups is not None:
+            groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
+            found.append((Stage.PARTITION.value, "\n".join((f"{len(self.groups)} groups", *groups))))
+        if self.schedule is not None:
+            found.append((Stage.SCHEDULE.value, str(self.schedule)))
+        if self.program is not None:
+            found.append((Stage.LOWER.value, self.program.text(limit=limit)))
+        if self.trace is not None:
+            found.append((Stage.SIMULATE.value, trace_text(self.trace, limit=limit)))
+        if self.report is not None:
+            found.append(("report", report_text(self.report).removesuffix("\n")))
+        return found
+
+    def __str__(self) -> str:
+        """The report as a page, or else what the last stage ended with."""
+        return self.texts(limit=100)[-1][1]

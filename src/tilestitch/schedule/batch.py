@@ -1,0 +1,39 @@
+"""How many samples a cluster takes in one iteration, by rule."""
+
+from collections.abc import Sequence
+
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph
+
+
+def rule_batch(graph: Graph, kernels: Sequence[tuple[str, ...]], machine: Accelerator) -> int:
+    """The largest power of two such that the input and output of the largest kernel fit in GB; at least 1.
+
+    `graph` is the network at batch 1; constants do not count. Without GB, the local buffers of all cores together stand
+    for it. INFERRED from the per-cluster batches that Zhao et al., OSDI'23, Table 2, give for TVM.
+    """
+    largest = max(
+        (sum(graph.tensors[tensor].size_bytes for tensor in _borders(graph, members)) for members in kernels), default=1
+    )
+    fitting = max(1, _capacity(machine) // largest)
+    return 1 << (fitting.bit_length() - 1)
+
+
+def _capacity(machine: Accelerator) -> int:
+    shared, local = machine.memory(Level.GB), machine.memory(Level.LB)
+    if shared is not None:
+        return shared.size_bytes
+    return len(machine.cores) * local.size_bytes if local is not None else 0
+
+
+def _borders(graph: Graph, members: tuple[str, ...]) -> set[str]:
+    """Tensors that a kernel reads from others, constants left out, and those that leave it."""
+    operators = [graph.by_name[member] for member in members]
+    made = {tensor for op in operators for tensor in op.outputs}
+    read = {tensor for op in operators for tensor in op.inputs} - set(graph.constants)
+    leaving = {
+        tensor
+        for tensor in made
+        if tensor in graph.outputs or any(reader.name not in members for reader in graph.consumers.get(tensor, ()))
+    }
+    return (read - made) | leaving
