@@ -91,12 +91,17 @@ class Builder:
     def region_of(self, buffer: int) -> Region:
         return self._lives[buffer].region
 
+    def all_before(self) -> tuple[int, ...]:
+        """The latest instruction of every engine since the last launch: what a launch here has to wait for."""
+        control = self.cluster.engine(EngineKind.CONTROL)
+        return tuple(sorted(i for e, i in self._last.items() if i > self._barrier and e != control))
+
     def launch(self, kernel: int, cycles: int) -> int:
         """Start a kernel: wait for everything before it; everything after it waits for this."""
         self._current_kernel = kernel
-        control = self.cluster.engine(EngineKind.CONTROL)
-        waits = tuple(sorted(i for e, i in self._last.items() if i > self._barrier and e != control))
-        number = self._append(Kind.LAUNCH, control, (), waits, cycles=cycles)
+        number = self._append(
+            Kind.LAUNCH, self.cluster.engine(EngineKind.CONTROL), (), self.all_before(), cycles=cycles
+        )
         for buffer in self._touched:
             self._lives[buffer].uses.clear()
         self._touched.clear()

@@ -63,24 +63,6 @@ class _Arena:
         return address
 
 
-@dataclass(frozen=True)
-class PreparedKernel:
-    """What of a kernel is the same in every iteration: the steps of each core and what each of them needs."""
-
-    kernel: Kernel
-    shape: KernelShape
-    steps: list[list[_Step]]
-    needs: list[list[list[tuple[Operand, Region]]]]
-
-
-def prepare_kernel(graph: Graph, kernel: Kernel, machine: Accelerator) -> PreparedKernel:
-    """Work out every tile of every core once."""
-    operators = [graph.by_name[name] for name in kernel.operators]
-    shape = kernel_shape(graph, operators, machine, machine.cores[0])
-    steps = _steps(graph, kernel, shape)
-    return PreparedKernel(kernel, shape, steps, [[_needs(shape, step) for step in core] for core in steps])
-
-
 def _steps(graph: Graph, kernel: Kernel, shape: KernelShape) -> list[list[_Step]]:
     found = []
     for piece in core_pieces(shape.sink, kernel.tiling):
@@ -105,19 +87,22 @@ def _needs(shape: KernelShape, step: _Step) -> list[tuple[Operand, Region]]:
     ]
 
 
-def lower_kernel(builder: Builder, graph: Graph, prepared: PreparedKernel, number: int, ddr: dict[str, int]) -> None:
+def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
     """Append the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
-    _KernelLowering(builder, graph, prepared, ddr).run(number)
+    _KernelLowering(builder, graph, kernel, ddr).run(number)
 
 
 class _KernelLowering:
     """The state of lowering one kernel: addresses, and which buffer holds what at this point of the program."""
 
-    def __init__(self, builder: Builder, graph: Graph, prepared: PreparedKernel, ddr: dict[str, int]) -> None:
-        self.builder, self.graph, self.kernel, self.ddr = builder, graph, prepared.kernel, ddr
+    def __init__(self, builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
+        self.builder, self.graph, self.kernel, self.ddr = builder, graph, kernel, ddr
         self.cluster: Cluster = builder.cluster
         self.machine: Accelerator = self.cluster.machine
-        self.shape, self.steps, self.needs = prepared.shape, prepared.steps, prepared.needs
+        operators = [graph.by_name[name] for name in kernel.operators]
+        self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[0])
+        self.steps = _steps(graph, kernel, self.shape)
+        self.needs = [[_needs(self.shape, step) for step in core] for core in self.steps]
         self.waves = max(len(steps) for steps in self.steps)
         self.arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
         self.operand_slots: dict[tuple[int, Operand], _Slots] = {}

@@ -1,8 +1,7 @@
 """A whole schedule as a program: DDR addresses, kernels in order, outer-loop iterations unrolled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.kernel import lower_kernel, prepare_kernel
+from tilestitch.lower.kernel import lower_kernel
 from tilestitch.units import aligned, format_bytes
 
 
@@ -32,28 +31,22 @@ def lower(
 ) -> Program:
     """The program of one cluster.
 
-    The first two iterations are lowered, the others repeat the second: same instructions, same places on chip, their
-    own slices of inputs and outputs. Raises `DoesNotFit` when DDR is too small.
+    One iteration is lowered, the others repeat it: same instructions, same places on chip, their own slices of inputs
+    and outputs. That is exact because a kernel's launch waits for everything before it, so that nothing but the first
+    launch of an iteration waits for the iteration before. Raises `DoesNotFit` when DDR is too small.
     """
     graph = schedule.graph
     plan = _plan_ddr(schedule, machine)
     builder = Builder(Cluster(machine))
-    constants = {name: _ddr_buffer(builder, graph, name, plan.address[name]) for name in _used_constants(graph)}
-    prepared = [prepare_kernel(graph, kernel, machine) for kernel in schedule.kernels]
-    marks, borders = [], []
-    for iteration in range(min(2, schedule.iterations)):
-        marks.append((len(builder.engine), len(builder.buffer_rows)))
-        ddr = dict(constants)
-        for name, address in plan.address.items():
-            if name not in constants:
-                moved = address + iteration * plan.stride_bytes if name in plan.per_iteration else address
-                ddr[name] = _ddr_buffer(builder, graph, name, moved)
-        borders.append((tuple(ddr[name] for name in graph.inputs), tuple(ddr[name] for name in graph.outputs)))
-        for number, kernel in enumerate(prepared):
-            lower_kernel(builder, graph, kernel, number, ddr)
-            progress(iteration * len(schedule.kernels) + number + 1, 2 * len(schedule.kernels))
-    marks.append((len(builder.engine), len(builder.buffer_rows)))
-    return _assemble(schedule, builder, plan, constants, marks, borders)
+    ddr = {name: _ddr_buffer(builder, graph, name, plan.address[name]) for name in _used_constants(graph)}
+    constants = tuple(ddr.items())
+    for name, address in plan.address.items():
+        if name not in ddr:
+            ddr[name] = _ddr_buffer(builder, graph, name, address)
+    for number, kernel in enumerate(schedule.kernels):
+        lower_kernel(builder, graph, kernel, number, ddr)
+        progress(number + 1, len(schedule.kernels))
+    return _assemble(schedule, builder, plan, ddr, constants)
 
 
 def _used_constants(graph: Graph) -> list[str]:
@@ -99,60 +92,44 @@ def _ddr_buffer(builder: Builder, graph: Graph, name: str, address: int) -> int:
 
 
 def _assemble(
-    schedule: Schedule,
-    builder: Builder,
-    plan: _Plan,
-    constants: dict[str, int],
-    marks: list[tuple[int, int]],
-    borders: list[tuple[tuple[int, ...], tuple[int, ...]]],
+    schedule: Schedule, builder: Builder, plan: _Plan, ddr: dict[str, int], constants: tuple[tuple[str, int], ...]
 ) -> Program:
-    """Turn the builder's lists into columns and repeat the second iteration."""
-    repeats = schedule.iterations - (len(marks) - 1)
-    (first, first_buffer), (last, last_buffer) = marks[-2], marks[-1]
-    length, buffers_length = last - first, last_buffer - first_buffer
-
-    def repeat(column: list[int] | np.ndarray, dtype: type, shift: int = 0) -> np.ndarray:
-        """A column of instructions, its last iteration repeated, `shift` added per repetition."""
-        values = np.asarray(column, dtype)
-        block = values[first:last]
-        return np.concatenate([values, *(block + shift * (i + 1) for i in range(repeats))]).astype(dtype)
-
+    """Turn the builder's lists into columns, once for every iteration."""
+    cluster, graph, iterations = builder.cluster, schedule.graph, schedule.iterations
+    length, shared = len(builder.engine), len(constants)
     rows = np.asarray(builder.buffer_rows, np.int64).reshape(-1, 5)
-    block = rows[first_buffer:last_buffer]
-    moves = _moves_with_iterations(builder, block, plan)
-    repeated = [rows]
-    for i in range(repeats):
-        copy = block.copy()
-        copy[:, 1] += np.where(moves, plan.stride_bytes * (i + 1), 0)
-        repeated.append(copy)
-    rows = np.concatenate(repeated)
+    own = rows[shared:]  # constants keep their buffer in every iteration
+    moves = _moves_with_iterations(builder, own, plan)
 
-    operand_counts = repeat([len(o) for o in builder.operands], np.int64)
+    def every(column: Sequence[int], dtype: type, shift: int = 0) -> np.ndarray:
+        """A column of instructions for all iterations, `shift` added in each."""
+        values = np.asarray(column, dtype)
+        return np.concatenate([values + shift * i for i in range(iterations)]).astype(dtype)
+
+    moved = []
+    for i in range(iterations):
+        copy = own.copy()
+        copy[:, 1] += np.where(moves, plan.stride_bytes * i, 0)
+        moved.append(copy)
+    rows = np.concatenate([rows[:shared], *moved])
     flat = np.asarray([entry for o in builder.operands for entry in o], np.int64).reshape(-1, 3)
-    begin = sum(len(o) for o in builder.operands[:first])
-    flat_block = flat[begin:]
-    shared = flat_block[:, 0] < first_buffer  # constants keep their buffer in every iteration
-    pieces = [flat]
-    for i in range(repeats):
-        copy = flat_block.copy()
-        copy[:, 0] += np.where(shared, 0, buffers_length * (i + 1))
-        pieces.append(copy)
-    flat = np.concatenate(pieces)
+    in_iteration = np.where(flat[:, 0] < shared, 0, len(own))
+    before, waits = (
+        np.asarray(builder.all_before(), np.int64),
+        np.asarray([w for ws in builder.waits for w in ws], np.int64),
+    )
+    wait_counts = np.asarray([len(w) for w in builder.waits] * iterations, np.int64)
+    wait_counts[length::length] = len(before)  # the first launch of every iteration but the first
+    all_waits = [waits] + [
+        np.concatenate([before + length * (i - 1), waits + length * i]) for i in range(1, iterations)
+    ]
 
-    wait_counts = repeat([len(w) for w in builder.waits], np.int64)
-    waits = np.asarray([w for entry in builder.waits for w in entry], np.int64)
-    wait_block = waits[sum(len(w) for w in builder.waits[:first]) :]
-    waits = np.concatenate([waits, *(wait_block + length * (i + 1) for i in range(repeats))])
+    def borders(names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(ddr[name] + len(own) * i for i in range(iterations)) for name in names)
 
-    iteration = np.repeat(np.arange(len(marks) - 1), [marks[i + 1][0] - marks[i][0] for i in range(len(marks) - 1)])
-    cluster, graph = builder.cluster, schedule.graph
-    inputs = [[border[0][k] for border in borders] for k in range(len(graph.inputs))]
-    outputs = [[border[1][k] for border in borders] for k in range(len(graph.outputs))]
-    for border in (*inputs, *outputs):
-        border.extend([border[-1] + buffers_length * (i + 1) for i in range(repeats)])
     return Program(
         graph=graph,
-        iterations=schedule.iterations,
+        iterations=iterations,
         spaces=cluster.spaces,
         engines=cluster.engines,
         resources=cluster.resources,
@@ -169,26 +146,26 @@ def _assemble(
             tensor=rows[:, 3].astype(np.int32),
             region=rows[:, 4].astype(np.int32),
         ),
-        engine=repeat(builder.engine, np.int16),
-        kind=repeat(builder.kind, np.int8),
-        flags=repeat(builder.flags, np.uint8),
-        kernel=repeat(builder.kernel, np.int32),
-        iteration=repeat(iteration, np.int32, 1),
-        operator=repeat(builder.operator, np.int32),
-        box=repeat(builder.box, np.int32),
-        cycles=repeat(builder.cycles, np.int64),
-        size_bytes=repeat(builder.size_bytes, np.int64),
-        run_bytes=repeat(builder.run_bytes, np.int32),
-        path=repeat(builder.path, np.int32),
-        operand_offsets=_offsets(operand_counts),
-        operand_buffer=flat[:, 0].astype(np.int32),
-        operand_region=flat[:, 1].astype(np.int32),
-        operand_mode=flat[:, 2].astype(np.int8),
+        engine=every(builder.engine, np.int16),
+        kind=every(builder.kind, np.int8),
+        flags=every(builder.flags, np.uint8),
+        kernel=every(builder.kernel, np.int32),
+        iteration=every([0] * length, np.int32, 1),
+        operator=every(builder.operator, np.int32),
+        box=every(builder.box, np.int32),
+        cycles=every(builder.cycles, np.int64),
+        size_bytes=every(builder.size_bytes, np.int64),
+        run_bytes=every(builder.run_bytes, np.int32),
+        path=every(builder.path, np.int32),
+        operand_offsets=_offsets(every([len(o) for o in builder.operands], np.int64)),
+        operand_buffer=np.concatenate([flat[:, 0] + in_iteration * i for i in range(iterations)]).astype(np.int32),
+        operand_region=np.tile(flat[:, 1], iterations).astype(np.int32),
+        operand_mode=np.tile(flat[:, 2], iterations).astype(np.int8),
         wait_offsets=_offsets(wait_counts),
-        waits=waits,
-        inputs=tuple(tuple(border) for border in inputs),
-        outputs=tuple(tuple(border) for border in outputs),
-        constants=tuple(constants.items()),
+        waits=np.concatenate(all_waits),
+        inputs=borders(graph.inputs),
+        outputs=borders(graph.outputs),
+        constants=constants,
     )
 
 
@@ -200,4 +177,4 @@ def _moves_with_iterations(builder: Builder, block: np.ndarray, plan: _Plan) -> 
 
 
 def _offsets(counts: np.ndarray) -> np.ndarray:
-    return np.asarray([0, *accumulate(counts.tolist())], np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
