@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from tilestitch import zoo
-from tilestitch.compilation import STRATEGIES, Options, strategy_named
+from tilestitch.compilation import STRATEGIES, Options, Stage, strategy_named
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
 from tilestitch.pipeline import References, compile_network
@@ -96,6 +96,20 @@ def test_all_forms_of_a_network_give_one_schedule() -> None:
 def test_program_means_the_network_at_the_reported_size(name: str, batch: int, machine: str, strategy: str) -> None:
     """ResNet-50 at 16 images a cluster, BERT-base-128 at 8 sentences a cluster."""
     assert_sound(compiled(name, machine, strategy, batch, small=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "batch", "expected"),
+    [("resnet50", 64, 2), ("bert-base-128", 32, 4), ("bert-base-256", 16, 2), ("bert-base-512", 8, 1)],
+)
+def test_rule_gives_the_published_batch_per_cluster(name: str, batch: int, expected: int) -> None:
+    """Zhao et al., OSDI'23, Table 2: TVM's per-cluster batches on the STCP920."""
+    options = Options(batch=batch, stop_after=Stage.SCHEDULE)
+    machine = load_machine("stcp920")
+    done = compile_network(model(name, False), name, machine, strategy_named("tvm"), options)
+    assert done.schedule is not None
+    assert done.schedule.batch == expected
 
 
 @pytest.mark.slow

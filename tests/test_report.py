@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 
 from tilestitch import api
 from tilestitch.compilation import STRATEGIES
@@ -361,3 +362,22 @@ def test_tracks_of_a_trace_are_the_engines(compiled):
 def test_microseconds_are_read_as_the_same_nanoseconds(nanoseconds):
     """Whatever a binary fraction does to thousandths."""
     assert as_viewers_read(float(_microseconds(nanoseconds))) == nanoseconds
+
+
+def test_constants_that_float16_cannot_hold_are_told():
+    """A mask of the lowest float32 is clamped in the float16 check, verified all the same, and mentioned."""
+    lowest = numpy_helper.from_array(np.full((1, 4), np.finfo(np.float32).min, np.float32), "lowest")
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "lowest"], ["s"]), helper.make_node("Softmax", ["s"], ["y"], axis=1)],
+        "masked",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+        [lowest],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    report = api.compile(model, "toy", verify=True).report
+    assert report is not None
+    assert report.notes == (
+        "Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: lowest.",
+    )
+    assert report.notes[0] in report_text(report)

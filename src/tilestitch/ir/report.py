@@ -85,6 +85,7 @@ class Report:
     traffic: tuple[TrafficRow, ...]
     energy_pj: tuple[tuple[str, float], ...]  # of one cluster, by part
     checks: tuple[CheckRow, ...]  # empty: not verified
+    notes: tuple[str, ...]  # what a reader of the numbers must know, a sentence each
 
     @property
     def latency_seconds(self) -> float:

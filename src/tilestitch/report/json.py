@@ -83,6 +83,7 @@ def _report(report: Report) -> dict[str, Json]:
             "iterations": report.iterations,
             "batch_per_iteration": report.batch_per_iteration,
             "batches": report.batches,
+            "notes": list(report.notes),
         },
         "simulated": {
             "latency_cycles": report.latency_cycles,

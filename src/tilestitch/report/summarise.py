@@ -7,8 +7,10 @@ kernels, engines), the mean over all batches where only totals are known (bytes 
 import numpy as np
 
 from tilestitch.cost.bounds import Bounds
+from tilestitch.dtypes import FLOAT16_MAX, DType
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Program
 from tilestitch.ir.report import CheckRow, EngineRow, KernelRow, Report, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
@@ -70,7 +72,24 @@ def summarise(
         traffic=_traffic_rows(trace, batches),
         energy_pj=tuple((part, value / batches) for part, value in energy_pj),
         checks=checks,
+        notes=_notes(schedule.graph),
     )
+
+
+def _notes(graph: Graph) -> tuple[str, ...]:
+    """Constants that float16 cannot hold are clamped, and the reader is told."""
+    clamped = [
+        name
+        for name, value in graph.constants.items()
+        if name in graph.consumers
+        and graph.tensors[name].dtype is DType.FLOAT16
+        and value.size
+        and np.abs(value).max() > FLOAT16_MAX
+    ]
+    if not clamped:
+        return ()
+    shown = ", ".join(clamped[:3]) + (f" and {len(clamped) - 3} more" if len(clamped) > 3 else "")
+    return (f"Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: {shown}.",)
 
 
 def _kernel_rows(

@@ -24,7 +24,7 @@ Row = Sequence[str]
 def report_text(report: Report, *, top: int = 12) -> str:
     """The page of one report; `top` kernels have a line of their own, the others share one."""
     sections = (
-        _header(report),
+        [*_header(report), *report.notes],
         _times(report),
         _bounds(report),
         _checks(report),
