@@ -1,4 +1,4 @@
-"""Kernels small enough to follow by hand: their instructions, bytes and cycles; and what the search believes of them."""
+"""Kernels small enough to follow by hand: instructions, bytes and cycles; and what the search believes of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -354,17 +354,25 @@ def test_a_result_takes_no_place_that_somebody_still_reads():
     assert error(run(graph, toy()).trace) < EXACT
 
 
+@pytest.mark.parametrize("order", [("relu", "neg", "conv", "add"), ("relu", "conv", "neg", "add")])
+def test_an_inner_tile_is_what_all_its_readers_need(order):
+    """A window and an element-wise operator read what a third one made, whichever comes first."""
+    net = Net()
+    x = net.op("Relu", net.input(1, 4, 12, 12), name="relu")
+    window = net.op("Conv", x, net.random(4, 4, 5, 5), pads=[2] * 4, name="conv")
+    graph = resolved(net.graph(net.op("Add", net.op("Neg", x, name="neg"), window, name="add")))
+    graph = replace(graph, operators=tuple(sorted(graph.operators, key=lambda op: order.index(op.name))))
+    verify_graph(graph)
+    assert error(run(graph, toy(), tile=(1, 4, 4, 4), resident=()).trace) < EXACT
+
+
 def test_a_part_of_a_tensor_takes_no_place_of_a_smaller_one():
     """The first part of a concatenation begins where its operand might end, and the whole is larger than that place."""
     net = Net()
     x, z, v = (net.input(1, channels, 16, 16) for channels in (4, 12, 16))
-    y = net.op("Concat", net.op("Relu", x), z, axis=1)
-    graph = resolved(net.graph(net.op("Add", y, net.op("Exp", v))))
-    order = sorted(graph.operators, key=lambda op: op.kind != "exp")  # its result waits while the parts are copied
-    graph = replace(graph, operators=tuple(order))
-    verify_graph(graph)
-    found = run(graph, toy(), tile=(1, 16, 4, 16))
-    assert error(found.trace) < EXACT
+    first, beside = net.op("Relu", x), net.op("Exp", v)  # `beside` lies behind `first`
+    graph = resolved(net.graph(net.op("Add", net.op("Concat", first, z, axis=1), beside)))
+    assert error(run(graph, toy(), tile=(1, 16, 4, 16)).trace) < EXACT
 
 
 def test_a_tensor_may_be_both_operands_of_a_product():
@@ -386,6 +394,15 @@ def test_rows_are_gathered_from_ddr():
     (gather,) = [one for one in found.program if one.kind is Kind.GATHER]
     assert (gather.size_bytes, int(found.program.run_bytes[gather.number]), gather.cycles) == (60, 12, 5 * 20)
     assert error(found.trace) == 0
+
+
+def test_a_softmax_of_large_numbers_is_finite():
+    """The largest is subtracted first: the exponential of 200 has no float32, nor float16."""
+    net = Net()
+    graph = resolved(net.graph(net.op("Softmax", net.op("Mul", net.input(6, 40), 200.0))))
+    found = run(graph, toy(), [[op.name] for op in graph.operators])
+    assert error(found.trace) < 1e-5
+    assert error(found.trace, wide=False) < 0.1
 
 
 # ---- iterations

@@ -21,7 +21,8 @@ class Operand:
 
     tensor: str
     level: Level  # LB or WEIGHTS
-    in_parts: bool  # read by the anchor, so that its tile shrinks with the parts of a reduction
+    in_parts: bool  # multiplied by the anchor and read by nobody else, so that a part of a reduction needs a part of it
+    from_the_start: bool  # multiplied by the anchor, so that the first part needs it
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,14 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     members = {op.name for op in operators}
     matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), core)}
     anchor = next((op for op in operators if op.name in matrix), None)
-    operands: dict[tuple[str, Level], bool] = {}
+    operands: dict[tuple[str, Level], list[bool]] = {}  # whether each of its readers is a product of the anchor
     for op in operators:
         for number, read in enumerate(op.reads):
             if read.tensor in produced or read.indirect_axis is not None:
                 continue
             second = number == 1 and op.name in matrix and machine.memory(Level.WEIGHTS) is not None
             key = (read.tensor, Level.WEIGHTS if second else Level.LB)
-            operands[key] = operands.get(key, True) and op is anchor and number < 2
+            operands.setdefault(key, []).append(op is anchor and number < 2)
     results = tuple(
         name
         for op in operators
@@ -75,7 +76,7 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
         graph,
         tuple(operators),
         anchor,
-        tuple(Operand(tensor, level, parts) for (tensor, level), parts in operands.items()),
+        tuple(Operand(tensor, level, all(by), any(by)) for (tensor, level), by in operands.items()),
         tuple(dict.fromkeys(results)),
         frozenset(matrix),
     )

@@ -83,7 +83,7 @@ def _needs(shape: KernelShape, step: _Step) -> list[tuple[Operand, Region]]:
     return [
         (operand, operand_region(shape, operand, step.boxes, step.part))
         for operand in shape.operands
-        if operand.in_parts or step.last
+        if operand.from_the_start or step.last
     ]
 
 

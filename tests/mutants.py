@@ -1,0 +1,823 @@
+"""Break the compiler on purpose, in one way at a time: the tests must notice every one.
+
+    python -m tests.mutants            all of them, on two processes
+    python -m tests.mutants wait halo  those whose name contains one of these words
+
+Each mutant is one plausible mistake: a text that occurs once in one file of `src`, and what it becomes. It is made in a
+temporary copy, and the tests that should notice run there. It is caught where a test fails; where the broken code
+cannot even be imported the mutant shows nothing, and counts as broken. First the same tests pass on the code as it is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+PROCESSES = 2
+SECONDS = 180  # for one mutant; none should come near
+ELSEWHERE = 70  # exit status: the copy cannot be imported, or is not what was imported
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One mistake: in `file` of the package, `before` becomes `after`; some of `tests` must fail then."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]  # below tests/, without the folder and the ending: `test_tiles` or `test_tiles::test_x`
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether to run without compiled code: a changed file of compiled functions would be compiled anew."""
+        return self.file == "sim/chip/timing.py"
+
+
+BY_HAND = "test_kernels::test_a_product_in_one_tile_takes_what_it_takes_by_hand"
+OVERLAP = "test_kernels::test_a_tile_loads_while_the_one_before_is_computed"
+PARTS = "test_kernels::test_a_reduction_in_parts_adds_up_and_takes_its_bias_once"
+READERS = "test_kernels::test_a_tile_has_what_all_its_readers_need"
+WINDOWS = "test_kernels::test_a_window_may_read_what_a_window_made"
+ITERATIONS = "test_kernels::test_every_iteration_has_its_own_inputs_and_outputs"
+BROADCAST = "test_kernels::test_what_all_cores_need_is_broadcast"
+RAGGED = "test_kernels::test_rows_are_divided_evenly_and_the_last_tile_is_ragged"
+IN_PLACE = "test_kernels::test_a_result_takes_no_place_that_somebody_still_reads"
+STRIDES = "test_kernels::test_a_copy_pays_for_the_shape_of_what_it_moves"
+ESTIMATE = "test_kernels::test_the_estimate_is_near_the_simulation"
+EARLY = "test_hazards::test_no_byte_is_touched_too_early"
+OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
+CLOCK = "test_chip_timing::test_a_naive_simulator_agrees_to_the_tick"
+
+MUTANTS = (
+    # What a tile needs, and what it is.
+    Mutant(
+        "a halo is ignored",
+        "ir/graph.py",
+        "for dim, stride in axis.terms:\n                first, last",
+        "for dim, stride in axis.terms[:1]:\n                first, last",
+        (READERS,),
+    ),
+    Mutant(
+        "only the first reader's window is loaded",
+        "cost/kernel.py",
+        "region = found if region is None else region.hull(found)",
+        "region = found if region is None else region",
+        (READERS,),
+    ),
+    Mutant(
+        "only the last reader's window is loaded",
+        "cost/kernel.py",
+        "region = found if region is None else region.hull(found)",
+        "region = found",
+        (READERS,),
+    ),
+    Mutant(
+        "an inner operator computes what its last reader needs",
+        "ir/tiles.py",
+        "needed[read.tensor] = region.hull(needed[read.tensor]) if read.tensor in needed else region",
+        "needed[read.tensor] = region",
+        (
+            "test_tiles::test_operators_compute_what_the_last_one_needs_and_no_more",
+            "test_kernels::test_an_inner_tile_is_what_all_its_readers_need",
+        ),
+    ),
+    Mutant(
+        "of several heads only the channels of the first are computed",
+        "ir/tiles.py",
+        "            if first != last:\n                break\n",
+        "",
+        ("test_tiles::test_the_box_that_writes_a_region_is_the_smallest",),
+    ),
+    Mutant(
+        "the ragged last tile is forgotten",
+        "ir/region.py",
+        "for at in range(start, stop, extent))",
+        "for at in range(start, max(start + 1, stop - extent + 1), extent))",
+        (RAGGED,),
+    ),
+    Mutant(
+        "the ragged last tile is as long as the others",
+        "ir/region.py",
+        "(at, min(at + extent, stop))",
+        "(at, at + extent)",
+        (RAGGED,),
+    ),
+    Mutant(
+        "the last piece goes to no core",
+        "ir/tiles.py",
+        "for box in product(*axes)]",
+        "for box in product(*(axis[: max(1, len(axis) - 1)] for axis in axes))]",
+        (RAGGED,),
+    ),
+    Mutant(
+        "the last core takes all that does not divide",
+        "ir/region.py",
+        "step * (units * i // count)",
+        "step * (units // count * i)",
+        ("test_tiles::test_even_pieces_cover_a_range_evenly", RAGGED),
+    ),
+    Mutant(
+        "a cut falls inside a step",
+        "ir/region.py",
+        "min(extent, step * (units * i // count))",
+        "extent * i // count",
+        ("test_tiles::test_even_pieces_cover_a_range_evenly",),
+    ),
+    Mutant(
+        "tiles follow the dims and not the loop order",
+        "ir/tiles.py",
+        "for choice in product(*(cuts[dim] for dim in tiling.order)):",
+        "for choice in (tuple(c[d] for d in tiling.order) for c in product(*cuts)):",
+        ("test_tiles::test_every_iteration_belongs_to_one_tile_of_one_core",),
+    ),
+    Mutant(
+        "an operator that is read elsewhere is hidden inside a kernel",
+        "ir/tiles.py",
+        "leaves = bool(readers - members) or any(name in graph.outputs for name in op.outputs)",
+        "leaves = False",
+        ("test_tiles::test_kernels_have_one_end_and_run_in_order",),
+    ),
+    # Waits.
+    Mutant(
+        "a reader does not wait for the writer",
+        "lower/builder.py",
+        "and (writes or use.writes)",
+        "and writes",
+        ("test_hazards::test_a_reader_waits_for_the_writer_of_its_part", EARLY),
+    ),
+    Mutant(
+        "a writer does not wait for the readers",
+        "lower/builder.py",
+        "and (writes or use.writes)",
+        "and use.writes",
+        ("test_hazards::test_a_writer_waits_for_the_readers_and_writers_of_its_part", EARLY),
+    ),
+    Mutant(
+        "a new owner of a place does not wait for the old one",
+        "lower/builder.py",
+        "for other, instruction in life.born_after.items():",
+        "for other, instruction in ():",
+        (EARLY,),
+    ),
+    Mutant(
+        "a new owner waits for the first user of its place instead of the last",
+        "lower/builder.py",
+        "if use.instruction > life.born_after.get(use.engine, -1):",
+        "if use.engine not in life.born_after:",
+        ("test_hazards::test_a_new_owner_waits_for_the_last_user_of_an_engine", EARLY),
+    ),
+    Mutant(
+        "what is left of a place behind its new owner is forgotten",
+        "lower/builder.py",
+        "kept.append((stop, end, owner))",
+        "pass",
+        ("test_hazards::test_what_is_left_of_an_old_owner_is_still_its_own",),
+    ),
+    Mutant(
+        "a launch waits for nobody",
+        "lower/builder.py",
+        "if i > self._barrier and e != control))",
+        "if i > len(self.engine) and e != control))",
+        (EARLY, "test_kernels::test_a_kernel_begins_when_the_one_before_has_ended"),
+    ),
+    Mutant(
+        "the first instructions of a kernel do not wait for its launch",
+        "lower/builder.py",
+        "waits[self.cluster.engine(EngineKind.CONTROL)] = self._barrier",
+        "pass",
+        ("test_kernels::test_a_kernel_begins_when_the_one_before_has_ended",),
+    ),
+    Mutant(
+        "an iteration does not wait for the one before",
+        "lower/program.py",
+        "np.concatenate([before + length * (i - 1), waits + length * i])",
+        "np.concatenate([before, waits + length * i])",
+        (ITERATIONS,),
+    ),
+    Mutant(
+        "waits of repeated iterations name the first one",
+        "lower/program.py",
+        "waits + length * i])",
+        "waits])",
+        (ITERATIONS,),
+    ),
+    Mutant(
+        "the second cluster waits for the first one's instructions",
+        "lower/clusters.py",
+        "waits=blocks(program.waits, length),",
+        "waits=blocks(program.waits),",
+        ("test_report::test_clusters_of_one_ddr_are_all_simulated",),
+    ),
+    # Places.
+    Mutant(
+        "the second slot lies on the next buffer",
+        "lower/kernel.py",
+        "self.arenas[space].take(aligned(size_bytes) * count)",
+        "self.arenas[space].take(aligned(size_bytes))",
+        (EARLY,),
+    ),
+    Mutant(
+        "buffers begin before the one below ends",
+        "lower/kernel.py",
+        "address, self.top = self.top, self.top + aligned(size_bytes)",
+        "address, self.top = self.top, self.top + aligned(size_bytes // 2)",
+        (EARLY,),
+    ),
+    Mutant(
+        "both slots are one place",
+        "lower/kernel.py",
+        "(self.used % self.count) * self.size_bytes",
+        "0",
+        (OVERLAP,),
+    ),
+    Mutant(
+        "what changes has one slot",
+        "lower/kernel.py",
+        "count = 1 if changes == 1 else 2",
+        "count = 1",
+        (OVERLAP,),
+    ),
+    Mutant(
+        "a tile's results have one slot",
+        "lower/kernel.py",
+        "count = 2 if tiles > 1 else 1",
+        "count = 1",
+        (OVERLAP, "test_kernels::test_a_core_has_two_places_for_what_changes_and_one_for_what_stays"),
+    ),
+    Mutant(
+        "a result takes the place of an operand with another reader",
+        "cost/kernel.py",
+        "len(graph.consumers[read.tensor]) == len(graph.producers[read.tensor]) == 1",
+        "len(graph.producers[read.tensor]) == 1",
+        (IN_PLACE,),
+    ),
+    Mutant(
+        "a part of a tensor takes the place of a smaller operand",
+        "cost/kernel.py",
+        "if len(graph.producers[write.tensor]) > 1:",
+        "if len(graph.producers[write.tensor]) > 99:",
+        ("test_kernels::test_a_part_of_a_tensor_takes_no_place_of_a_smaller_one",),
+    ),
+    Mutant(
+        "all iterations read and write the first one's slice",
+        "lower/program.py",
+        "copy[:, 1] += np.where(moves, plan.stride_bytes * i, 0)",
+        "copy[:, 1] += np.where(moves, plan.stride_bytes * 0, 0)",
+        (ITERATIONS,),
+    ),
+    Mutant(
+        "the slices of two iterations overlap",
+        "lower/program.py",
+        "return _Plan(address, frozenset(per_iteration), top - begin)",
+        "return _Plan(address, frozenset(per_iteration), (top - begin) // 2)",
+        (ITERATIONS,),
+    ),
+    # Transfers.
+    Mutant(
+        "a broadcast misses its last target",
+        "lower/kernel.py",
+        "self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)",
+        "self._copy(tensor, region, source, tuple(targets[: max(1, len(targets) - 1)]), EngineKind.MOVER, mover)",
+        (BROADCAST,),
+    ),
+    Mutant(
+        "each core loads for itself what all need",
+        "lower/kernel.py",
+        "wanted.setdefault(region, []).append(core)",
+        "wanted.setdefault(region, []).append(core) if not wanted else None",
+        (BROADCAST,),
+    ),
+    Mutant(
+        "what a core holds already is loaded again",
+        "lower/kernel.py",
+        "if which == operand and (held is None or held[0] != region):",
+        "if which == operand:",
+        ("test_kernels::test_what_stays_at_the_core_is_not_loaded_again",),
+    ),
+    Mutant(
+        "what is kept in GB is loaded for every tile",
+        "lower/kernel.py",
+        "missing.remove(slab)",
+        "pass",
+        ("test_kernels::test_what_stays_in_gb_is_read_from_ddr_once",),
+    ),
+    Mutant(
+        "set-up is paid once however many descriptors",
+        "lower/kernel.py",
+        "cycles=per_descriptor * descriptors,",
+        "cycles=per_descriptor,",
+        ("test_kernels::test_each_descriptor_has_its_set_up",),
+    ),
+    Mutant(
+        "a descriptor has any number of strides",
+        "ir/transfers.py",
+        "for extent in loops[MAX_STRIDES:]:",
+        "for extent in loops[MAX_STRIDES + 1 :]:",
+        ("test_tiles::test_runs_and_descriptors_are_those_of_the_addresses",),
+    ),
+    Mutant(
+        "runs follow the axes and not the layout",
+        "ir/transfers.py",
+        "for axis in tensor.layout)",
+        "for axis in range(len(tensor.layout)))",
+        (STRIDES, "test_tiles::test_a_layout_orders_the_axes_of_a_transfer"),
+    ),
+    Mutant(
+        "a run goes on past an axis that is cut",
+        "ir/transfers.py",
+        "contiguous = extent == from_ == to",
+        "contiguous = extent == to",
+        ("test_tiles::test_runs_and_descriptors_are_those_of_the_addresses", STRIDES),
+    ),
+    Mutant(
+        "rows are gathered one further on",
+        "sim/chip/values.py",
+        "index = np.where(indices < 0, indices + size, indices)",
+        "index = np.where(indices < 0, indices + size, indices + 1)",
+        ("test_kernels::test_rows_are_gathered_from_ddr",),
+    ),
+    # Arithmetic, and what a reduction in parts adds up.
+    Mutant(
+        "a compute takes one cycle",
+        "lower/kernel.py",
+        "+ tile_cycles(op, box, dtype, self.machine.cores[core], matrix=matrix),",
+        "+ 1,",
+        (BY_HAND, OVERLAP),
+    ),
+    Mutant(
+        "sums are never cleared",
+        "lower/kernel.py",
+        "flags |= Flag.FIRST if step.first or not anchored else 0",
+        "flags |= 0",
+        (PARTS,),
+    ),
+    Mutant(
+        "sums are cleared by every part",
+        "lower/kernel.py",
+        "flags |= Flag.FIRST if step.first or not anchored else 0",
+        "flags |= Flag.FIRST",
+        (PARTS,),
+    ),
+    Mutant(
+        "a reduction never ends",
+        "lower/kernel.py",
+        "flags |= Flag.LAST if finishes else 0",
+        "flags |= 0",
+        (PARTS,),
+    ),
+    Mutant(
+        "each part of a reduction has sums of its own",
+        "lower/kernel.py",
+        "operands.append(self._accumulator(op, core, box, first=step.first or not anchored))",
+        "operands.append(self._accumulator(op, core, box, first=True))",
+        (PARTS,),
+    ),
+    Mutant(
+        "every part of a reduction adds the bias",
+        "sim/chip/execute.py",
+        "if flags & Flag.LAST and len(op.reads) > 2:",
+        "if len(op.reads) > 2:",
+        (PARTS,),
+    ),
+    Mutant(
+        "no part of a reduction adds the bias",
+        "sim/chip/execute.py",
+        "if flags & Flag.LAST and len(op.reads) > 2:",
+        "if flags & Flag.LAST and len(op.reads) > 3:",
+        (PARTS,),
+    ),
+    Mutant(
+        "padding of a maximum is zero",
+        "frontend/pooling.py",
+        'float("-inf") if element_type',
+        'float("0") if element_type',
+        (OPERATORS,),
+    ),
+    Mutant(
+        "an average divides by the whole window at the border",
+        "frontend/pooling.py",
+        "window.elements(position, count_padding=count_padding)",
+        "window.elements(position, count_padding=True)",
+        (OPERATORS,),
+    ),
+    Mutant(
+        "a softmax may overflow",
+        "ops/__init__.py",
+        "exponential = np.exp(x - x.max(axis=axes, keepdims=True))",
+        "exponential = np.exp(x)",
+        ("test_kernels::test_a_softmax_of_large_numbers_is_finite",),
+    ),
+    # Execution.
+    Mutant(
+        "starts come before ends of the same moment",
+        "sim/chip/execute.py",
+        "phase[0::2] = 1",
+        "phase[0::2] = -1",
+        ("test_hazards::test_ends_come_before_starts_of_the_same_moment",),
+    ),
+    Mutant(
+        "freed memory keeps its values",
+        "sim/chip/execute.py",
+        "        self._bytes_of(buffer)[...] = POISON\n        self.views.pop(buffer, None)",
+        "        self.views.pop(buffer, None)",
+        ("test_hazards::test_what_was_there_before_is_gone_once_nobody_needs_it",),
+    ),
+    Mutant(
+        "memory that is being written keeps its values",
+        "sim/chip/execute.py",
+        "                if mode != Mode.READ:\n                    self._poison(buffer, region)",
+        "                if mode != Mode.READ:\n                    pass",
+        ("test_hazards::test_what_is_being_written_is_gone_already",),
+    ),
+    Mutant(
+        "memory begins with zeros",
+        "sim/chip/execute.py",
+        "np.full(int(end) * self.scale, POISON, np.uint8)",
+        "np.full(int(end) * self.scale, 0, np.uint8)",
+        ("test_hazards::test_what_nobody_wrote_is_no_number",),
+    ),
+    Mutant(
+        "poison is no NaN",
+        "sim/chip/execute.py",
+        "POISON = 0xFF",
+        "POISON = 0x00",
+        ("test_hazards::test_what_was_there_before_is_gone_once_nobody_needs_it",),
+    ),
+    Mutant(
+        "axes in memory are permuted the wrong way round",
+        "sim/chip/execute.py",
+        "inverse = sorted(range(len(tensor.layout)), key=tensor.layout.__getitem__)",
+        "inverse = list(tensor.layout)",
+        (READERS,),
+    ),
+    Mutant(
+        "a float32 error of 1e-4 passes",
+        "sim/chip/check.py",
+        "FLOAT32_TOLERANCE = 1e-5",
+        "FLOAT32_TOLERANCE = 1e-4",
+        ("test_hazards::test_twenty_millionths_are_too_much_for_float32",),
+    ),
+    Mutant(
+        "any float16 error passes",
+        "sim/chip/check.py",
+        "FLOAT16_FACTOR = 4.0",
+        "FLOAT16_FACTOR = 4000.0",
+        ("test_hazards::test_half_a_percent_is_too_much_for_float16",),
+    ),
+    Mutant(
+        "an error of NaN passes",
+        "ir/report.py",
+        "return self.error <= self.allowed",
+        "return not self.error > self.allowed",
+        ("test_hazards::test_a_missing_number_never_passes",),
+    ),
+    # Time, bytes and energy.
+    Mutant(
+        "bursts are not rounded up",
+        "sim/chip/timing.py",
+        "bursts = runs * ((run_bytes + burst_bytes - 1) // burst_bytes)",
+        "bursts = runs * run_bytes // burst_bytes",
+        ("test_chip_timing::test_runs_round_up_to_the_burst_of_each_resource",),
+    ),
+    Mutant(
+        "a granule has passed when its last resource is through",
+        "sim/chip/timing.py",
+        "passed = max(passed, free[r])",
+        "passed = free[r]",
+        ("test_chip_timing::test_a_copy_takes_its_setup_and_its_slowest_resource", CLOCK),
+    ),
+    Mutant(
+        "a transfer passes one resource after another",
+        "sim/chip/timing.py",
+        "free[r] = max(time, free[r]) + ticks",
+        "free[r] = max(passed, free[r]) + ticks",
+        ("test_chip_timing::test_a_copy_takes_its_setup_and_its_slowest_resource",),
+    ),
+    Mutant(
+        "of two requests at one moment the higher engine goes first",
+        "sim/chip/timing.py",
+        "(times[parent] == time and engines[parent] < engine)",
+        "(times[parent] == time and engines[parent] > engine)",
+        ("test_chip_timing::test_copies_share_a_resource_granule_by_granule", CLOCK),
+    ),
+    Mutant(
+        "a copy ends within a cycle",
+        "sim/chip/timing.py",
+        "time = (time + ticks_per_cycle - 1) // ticks_per_cycle * ticks_per_cycle",
+        "pass",
+        ("test_chip_timing::test_a_copy_ends_on_a_whole_cycle",),
+    ),
+    Mutant(
+        "a fold waits for no weights",
+        "hardware/units.py",
+        "fold = max(rows, load) if unit.overlapped_folds else rows + load",
+        "fold = rows if unit.overlapped_folds else rows + load",
+        ("test_machines::test_the_time_of_a_tile_on_a_matrix_unit",),
+    ),
+    Mutant(
+        "half a fold takes half the time",
+        "hardware/units.py",
+        "cycles = groups * ceil_div(k, unit.k) * ceil_div(n, unit.n) * fold",
+        "cycles = ceil_div(groups * k * n * fold, unit.k * unit.n)",
+        ("test_machines::test_the_time_of_a_tile_on_a_matrix_unit",),
+    ),
+    Mutant(
+        "constants are compulsory in every iteration",
+        "cost/bounds.py",
+        "compulsory_bytes=constants + borders * iterations,",
+        "compulsory_bytes=(constants + borders) * iterations,",
+        ("test_kernels::test_bounds_of_a_product_by_hand",),
+    ),
+    Mutant(
+        "the elements that a stride leaves out are compulsory",
+        "cost/bounds.py",
+        "np.count_nonzero((indices >= 0) & (indices < size))",
+        "size",
+        ("test_kernels::test_bounds_count_only_what_is_touched",),
+    ),
+    Mutant(
+        "stores do not count as traffic",
+        "report/summarise.py",
+        "ddr_bytes=sum(row.ddr_read_bytes + row.ddr_written_bytes for row in kernels),",
+        "ddr_bytes=sum(row.ddr_read_bytes for row in kernels),",
+        ("test_report::test_kernels_add_up_to_the_whole", "test_report::test_nothing_beats_its_bound"),
+    ),
+    Mutant(
+        "the energy of the vector units is left out",
+        "sim/chip/energy.py",
+        "vector_pj += count * machine.cores[core].vector.operation_pj",
+        "pass",
+        ("test_chip_timing::test_energy_is_that_of_the_links_and_of_the_arithmetic",),
+    ),
+    Mutant(
+        "the energy of the links is left out",
+        "sim/chip/energy.py",
+        "links_pj += int(size_bytes) * resource.pj_per_byte",
+        "pass",
+        ("test_chip_timing::test_energy_is_that_of_the_links_and_of_the_arithmetic", "test_energy"),
+    ),
+    Mutant(
+        "a write costs what a read costs",
+        "sim/chip/energy.py",
+        "read * memory.read_pj_per_byte + written * memory.write_pj_per_byte",
+        "(read + written) * memory.read_pj_per_byte",
+        ("test_energy",),
+    ),
+    # What the search believes.
+    Mutant(
+        "the estimate forgets DDR",
+        "cost/kernel.py",
+        "int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2,",
+        "dma_copies * setup.dma_cycles // 2,",
+        (ESTIMATE,),
+    ),
+    Mutant(
+        "the estimate forgets the links",
+        "cost/kernel.py",
+        "int(link / link_rate) + mover_copies * setup.mover_cycles,",
+        "mover_copies * setup.mover_cycles,",
+        (ESTIMATE,),
+    ),
+    Mutant(
+        "the estimate forgets GB",
+        "cost/kernel.py",
+        "int(gb / gb_memory.bandwidth_bytes_per_cycle) if gb_memory is not None else 0,",
+        "0,",
+        (ESTIMATE,),
+    ),
+    Mutant(
+        "the estimate forgets all tiles but one",
+        "cost/kernel.py",
+        "tiles * figures.matrix_cycles,",
+        "figures.matrix_cycles,",
+        (ESTIMATE,),
+    ),
+    # The network.
+    Mutant(
+        "a folded batch normalisation forgets the bias",
+        "passes/fold.py",
+        "(bias - mean) * factor + shift",
+        "-mean * factor + shift",
+        ("test_passes::test_batch_norm_folds_into_any_convolution",),
+    ),
+    Mutant(
+        "a folded batch normalisation forgets its epsilon",
+        "passes/fold.py",
+        "np.sqrt(variance + epsilon)",
+        "np.sqrt(variance)",
+        ("test_passes::test_batch_norm_folds_into_any_convolution",),
+    ),
+    Mutant(
+        "a GELU is recognised by about the right constants",
+        "passes/recognise.py",
+        "_TOLERANCE = 1e-4",
+        "_TOLERANCE = 1e-1",
+        ("test_passes::test_what_is_no_form_stays",),
+    ),
+    Mutant(
+        "a form is recognised although others read its inside",
+        "passes/recognise.py",
+        "and _is_closed(match, root, graph):",
+        ":",
+        ("test_passes::test_what_is_no_form_stays",),
+    ),
+    Mutant(
+        "views compose without their offsets",
+        "passes/views.py",
+        "        offset += stride * value.offset\n",
+        "",
+        ("test_passes::test_slices_read_where_the_elements_are",),
+    ),
+    Mutant(
+        "feature maps have their rows innermost",
+        "passes/layouts.py",
+        "return tuple(axis for axis in range(rank) if axis not in axes) + axes",
+        "return axes + tuple(axis for axis in range(rank) if axis not in axes)",
+        ("test_passes::test_feature_maps_have_their_channels_innermost",),
+    ),
+    Mutant(
+        "anchors take what follows them in the second sweep",
+        "partition/fuse_ops.py",
+        "sweep == 0\n",
+        "sweep == 1\n",
+        ("test_partition",),
+    ),
+    Mutant(
+        "views move in the first sweep",
+        "partition/fuse_ops.py",
+        "and sweep == 1",
+        "and sweep >= 0",
+        ("test_partition",),
+    ),
+    Mutant(
+        "an anchor takes what another anchor made",
+        "partition/fuse_ops.py",
+        "self.pattern[target] = max(self.pattern[target], Pattern.OUT_ELEMENTWISE_FUSABLE)",
+        "pass",
+        ("test_partition",),
+    ),
+)
+
+
+class Verdict(StrEnum):
+    """What became of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    BROKEN = "broken"  # no test failed and none passed: the mutant, or the table, is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run of tests on one copy."""
+
+    status: int | None  # of pytest; None when it ran out of time
+    seconds: float
+    output: str
+
+    @property
+    def verdict(self) -> Verdict:
+        known = {0: Verdict.SURVIVED, 1: Verdict.CAUGHT}
+        return known.get(self.status, Verdict.BROKEN) if self.status is not None else Verdict.BROKEN
+
+    @property
+    def by(self) -> str:
+        """The first test that failed, or what went wrong instead."""
+        failed = re.search(r"^(?:FAILED|ERROR) tests/(?:[^:\s]*/)?(\S+)", self.output, re.MULTILINE)
+        if failed is not None and self.status == 1:
+            return failed[1]
+        lines = self.output.strip().splitlines() or ["no output"]
+        return "" if self.status == 0 else f"status {self.status}: {lines[-1]}"
+
+
+START = f"""
+import pathlib, sys
+try:
+    import tilestitch.pipeline, pytest
+    found = pathlib.Path(tilestitch.__file__).resolve()
+    if not found.is_relative_to(pathlib.Path(sys.argv[1]).resolve()):
+        raise ImportError(f"{{found}} was imported, not the copy in {{sys.argv[1]}}")
+except BaseException as error:
+    print(f"{{type(error).__name__}}: {{error}}")
+    sys.exit({ELSEWHERE})
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+
+
+def paths_of(tests: Sequence[str]) -> list[str]:
+    """`test_x::test_y` as pytest wants it, each once."""
+    files = (name.partition("::") for name in dict.fromkeys(tests))
+    return [f"tests/{file}.py{colons}{test}" for file, colons, test in files]
+
+
+def run_tests(copy: Path, tests: Sequence[str], *, interpreted: bool) -> Outcome:
+    """Run tests on the package in `copy` until one fails."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment |= {
+        "PYTHONPATH": str(copy),
+        "PYTHONDONTWRITEBYTECODE": "1",  # by its time and size, a mutant's bytecode might be taken for the original's
+        "NUMBA_CACHE_DIR": str(copy.parent / "compiled"),
+        "NUMBA_DISABLE_JIT": str(int(interpreted)),
+        "HYPOTHESIS_PROFILE": "ci",
+    }
+    command = [sys.executable, "-c", START, str(copy), "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(
+            command + paths_of(tests), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(None, time.monotonic() - begin, f"no end after {SECONDS} s")
+    return Outcome(done.returncode, time.monotonic() - begin, done.stdout + done.stderr)
+
+
+@contextmanager
+def broken(copy: Path, mutant: Mutant):
+    """The mistake in the copy, undone afterwards, to the time of its last change."""
+    file = copy / "tilestitch" / mutant.file
+    text, times = file.read_text(encoding="utf-8"), file.stat()
+    file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
+    try:
+        yield
+    finally:
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def stale(mutants: Sequence[Mutant]) -> list[str]:
+    """What in the table no longer fits the code, one line each."""
+    found = []
+    for mutant in mutants:
+        file = ROOT / "src" / "tilestitch" / mutant.file
+        count = file.read_text(encoding="utf-8").count(mutant.before) if file.exists() else 0
+        if count != 1 or mutant.before == mutant.after:
+            found.append(f"{mutant.name}: its text occurs {count} times in {mutant.file}; once, and a change, is right")
+    names = [mutant.name for mutant in mutants]
+    found += [f"{name}: several mutants have this name" for name in sorted(set(names)) if names.count(name) > 1]
+    return found
+
+
+def run_all(mutants: Sequence[Mutant], folder: Path) -> int:
+    """Run the unbroken code and every mutant; 0 when all tests pass there and every mutant is caught."""
+    copies: SimpleQueue[Path] = SimpleQueue()
+    for number in range(PROCESSES):
+        copy = folder / str(number) / "src"
+        shutil.copytree(ROOT / "src", copy)  # with its bytecode and its times
+        copies.put(copy)
+
+    def job(tests: Sequence[str], mutant: Mutant | None, *, interpreted: bool) -> Outcome:
+        copy = copies.get()
+        try:
+            if mutant is None:
+                return run_tests(copy, tests, interpreted=interpreted)
+            with broken(copy, mutant):
+                return run_tests(copy, tests, interpreted=interpreted)
+        finally:
+            copies.put(copy)
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        whole: list[Future[Outcome]] = []
+        for interpreted in (False, True):
+            tests = [test for mutant in mutants if mutant.interpreted is interpreted for test in mutant.tests]
+            if tests:
+                whole.append(pool.submit(job, tests, None, interpreted=interpreted))
+        runs = [pool.submit(job, mutant.tests, mutant, interpreted=mutant.interpreted) for mutant in mutants]
+        for run in whole:
+            if run.result().status != 0:
+                pool.shutdown(cancel_futures=True)
+                print(f"the code as it is does not pass:\n{run.result().output}")
+                return 2
+        print(f"{'as it is':9s} {max(run.result().seconds for run in whole):5.1f} s  passes all of these tests")
+        for mutant, run in zip(mutants, runs, strict=True):
+            outcome = run.result()
+            print(f"{outcome.verdict:9s} {outcome.seconds:5.1f} s  {mutant.name:68s} {outcome.by}", flush=True)
+    verdicts = [run.result().verdict for run in runs]
+    caught = verdicts.count(Verdict.CAUGHT)
+    print(f"{len(mutants)} mutants, {caught} caught")
+    return 0 if caught == len(mutants) else 1
+
+
+def main(words: Sequence[str]) -> int:
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    wrong = stale(MUTANTS)
+    if wrong or not chosen:
+        print("\n".join(wrong or [f"no mutant has any of these words in its name: {', '.join(words)}"]))
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        return run_all(chosen, Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
