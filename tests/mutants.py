@@ -147,7 +147,7 @@ MUTANTS = (
         "ir/tiles.py",
         "leaves = bool(readers - members) or any(name in graph.outputs for name in op.outputs)",
         "leaves = False",
-        ("test_tiles::test_kernels_have_one_end_and_run_in_order",),
+        ("test_tiles::test_an_operator_that_is_read_elsewhere_ends_a_kernel_of_its_own",),
     ),
     # Waits.
     Mutant(
@@ -172,7 +172,7 @@ MUTANTS = (
         (EARLY,),
     ),
     Mutant(
-        "a new owner waits for the first user of its place instead of the last",
+        "a new owner waits for the first user of its place, not for the last",
         "lower/builder.py",
         "if use.instruction > life.born_after.get(use.engine, -1):",
         "if use.engine not in life.born_after:",
@@ -295,8 +295,8 @@ MUTANTS = (
     Mutant(
         "each core loads for itself what all need",
         "lower/kernel.py",
-        "wanted.setdefault(region, []).append(core)",
-        "wanted.setdefault(region, []).append(core) if not wanted else None",
+        "for ordinal, (region, cores) in enumerate(wanted.items()):",
+        "for ordinal, (region, cores) in enumerate((region, [core]) for region in wanted for core in wanted[region]):",
         (BROADCAST,),
     ),
     Mutant(
@@ -397,6 +397,13 @@ MUTANTS = (
         "if flags & Flag.LAST and len(op.reads) > 2:",
         "if flags & Flag.LAST and len(op.reads) > 3:",
         (PARTS,),
+    ),
+    Mutant(
+        "an operand of a reduction in parts comes with the last part",
+        "lower/kernel.py",
+        "if operand.from_the_start or step.last",
+        "if operand.in_parts or step.last",
+        ("test_kernels::test_an_operand_of_a_reduction_in_parts_may_have_another_reader",),
     ),
     Mutant(
         "padding of a maximum is zero",
@@ -695,7 +702,7 @@ class Outcome:
     @property
     def by(self) -> str:
         """The first test that failed, or what went wrong instead."""
-        failed = re.search(r"^(?:FAILED|ERROR) tests/(?:[^:\s]*/)?(\S+)", self.output, re.MULTILINE)
+        failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - .*)?$", self.output, re.MULTILINE)
         if failed is not None and self.status == 1:
             return failed[1]
         lines = self.output.strip().splitlines() or ["no output"]

@@ -426,7 +426,7 @@ def test_what_nobody_wrote_is_no_number():
 def checked(scale: float) -> dict[str, CheckRow]:
     """A small network whose program has one weight times `scale`, compared with the network as it is."""
     net = Net()
-    x = net.op("Relu", net.op("Conv", net.input("N", 4, 8, 8), net.random(6, 4, 3, 3), pads=[1] * 4))
+    x = net.op("Relu", net.op("Conv", net.input(1, 4, 8, 8), net.random(6, 4, 3, 3), pads=[1] * 4))
     model = net.model(net.op("Conv", x, net.random(5, 6, 3, 3), name="y"))
     done = compile_network(model, "net", toy(), STRATEGIES[0], Options(batch=1))
     assert done.trace is not None

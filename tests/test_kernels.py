@@ -9,6 +9,7 @@ import pytest
 
 from tests.graphs import Net, random_inputs
 from tests.interpreter import interpret
+from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
@@ -20,6 +21,7 @@ from tilestitch.ir.verify import verify_graph, verify_program
 from tilestitch.lower.program import lower
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
+from tilestitch.pipeline import compile_network
 from tilestitch.schedule.plan import plan
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.timing import simulate
@@ -373,6 +375,19 @@ def test_a_part_of_a_tensor_takes_no_place_of_a_smaller_one():
     first, beside = net.op("Relu", x), net.op("Exp", v)  # `beside` lies behind `first`
     graph = resolved(net.graph(net.op("Add", net.op("Concat", first, z, axis=1), beside)))
     assert error(run(graph, toy(), tile=(1, 16, 4, 16)).trace) < EXACT
+
+
+def test_parts_of_a_tensor_may_be_written_in_several_kernels():
+    """A concatenation inside another one, whose parts TVM groups apart: who reads the whole waits for all of them."""
+    net = Net()
+    x = net.input(1, 4, name="x")
+    inner = net.op("Concat", x, net.op("Neg", x), axis=1)
+    part = net.op("Softmax", net.op("Slice", inner, [0], [4], [1]))
+    outer = net.op("Relu", net.op("Concat", net.op("Exp", x), inner, axis=1))
+    for strategy in STRATEGIES:
+        done = compile_network(net.model(outer, part), "net", toy(2), strategy, Options(batch=2, verify=True))
+        assert done.report is not None
+        assert done.report.verified, (strategy.name, done.report.checks)
 
 
 def test_a_tensor_may_be_both_operands_of_a_product():

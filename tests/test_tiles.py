@@ -216,8 +216,9 @@ def windowed(draw) -> Graph:
 
 def _window(net: Net, x: str, pools: bool, kernel: list[int], strides: list[int], pads: list[int]) -> str:
     """A pool, or a convolution that keeps the two channels."""
-    window = {"kernel_shape": kernel, "strides": strides, "pads": pads * 2}
-    return net.op("MaxPool", x, **window) if pools else net.op("Conv", x, net.random(2, 2, *kernel), **window)
+    if pools:
+        return net.op("MaxPool", x, kernel_shape=kernel, strides=strides, pads=pads * 2)
+    return net.op("Conv", x, net.random(2, 2, *kernel), strides=strides, pads=pads * 2)
 
 
 @given(windowed(), st.data())
@@ -302,9 +303,29 @@ def test_parts_of_a_reduction_cut_nothing_else(cut, data):
             assert size <= most if dim.kind is DimKind.REDUCTION else size == dim.extent
 
 
+def test_an_operator_that_is_read_elsewhere_ends_a_kernel_of_its_own():
+    """By another group, by the host, or by two ends of its own group; else it is part of what follows."""
+    net = Net()
+    x = net.op("Relu", net.input(4, 4), name="relu")
+    e, s = net.op("Exp", x, name="exp"), net.op("Softmax", x, name="softmax")
+    for outputs, group, expected in (
+        ((e,), ("relu", "exp"), [["relu", "exp"]]),
+        ((e, s), ("relu", "exp"), [["relu"], ["exp"]]),
+        ((e, x), ("relu", "exp"), [["relu"], ["exp"]]),
+        ((e, s), ("relu", "exp", "softmax"), [["relu"], ["exp"], ["softmax"]]),
+    ):
+        graph = net.graph(*outputs)
+        found = kernels_of(graph, [graph.by_name[name] for name in group])
+        assert [[op.name for op in kernel] for kernel in found] == expected
+
+
+@settings(max_examples=200)
 @given(chains())
 def test_kernels_have_one_end_and_run_in_order(graph):
-    """Whatever the group: every operator once, each leads to the end of its kernel, operands are there before."""
+    """Whatever the group: every operator once, each leads to the end of its kernel, operands are there before.
+
+    What is made and read inside a kernel is made there completely, and read nowhere else.
+    """
     simplified = simplify(graph)
     resolved, now = resolve_views(simplified)
     position = {op.name: number for number, op in enumerate(resolved.operators)}
@@ -317,6 +338,7 @@ def test_kernels_have_one_end_and_run_in_order(graph):
         inner = {name for op in kernel[:-1] for name in op.outputs}
         assert inner <= {name for op in kernel for name in op.inputs}
         assert inner.isdisjoint(resolved.outputs)
+        assert all(writer in kernel for name in inner for writer in resolved.producers[name])
         read_outside = {name for op in resolved.operators if op not in kernel for name in op.inputs}
         assert inner.isdisjoint(read_outside)
     written: dict[str, int] = dict.fromkeys([*resolved.inputs, *resolved.constants], 0)
