@@ -115,11 +115,15 @@ def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, 
         steps[dim] = sink.dims[dim].extent
 
 
-def kernels_of(graph: Graph, operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
+def kernels_of(
+    graph: Graph, operators: Sequence[Operator], closed: frozenset[str] = frozenset()
+) -> list[tuple[Operator, ...]]:
     """Cut a group, in running order, into kernels with one last operator each that every other one leads to.
 
     An operator that leads to the ends of several kernels, or whose result is read outside the group as well, belongs
     to none of them: a tile computes only what its own kernel's end needs, so such an operator runs in a kernel before.
+    Whoever reads a tensor that several kernels write part by part reads it from memory: its writers are `closed`, each
+    the end of its own kernel.
     """
     members = {op.name for op in operators}
     ends: dict[str, frozenset[str]] = {}  # operator -> last operators that it leads to
@@ -128,6 +132,8 @@ def kernels_of(graph: Graph, operators: Sequence[Operator]) -> list[tuple[Operat
         found = frozenset[str]().union(*(ends[name] for name in readers & members))
         leaves = bool(readers - members) or any(name in graph.outputs for name in op.outputs)
         ends[op.name] = found | {op.name} if leaves or not found else found
+        if op.name in closed:
+            ends[op.name] = frozenset((op.name,))
     kernels: dict[str, list[Operator]] = {}
     shared = []
     for op in operators:
@@ -135,4 +141,18 @@ def kernels_of(graph: Graph, operators: Sequence[Operator]) -> list[tuple[Operat
             shared.append(op)
         else:
             kernels.setdefault(next(iter(ends[op.name])), []).append(op)
-    return [*(kernels_of(graph, shared) if shared else ()), *map(tuple, kernels.values())]
+    found = [*(kernels_of(graph, shared, closed) if shared else ()), *map(tuple, kernels.values())]
+    partial = {name for kernel in found for name in _writers_of_parts(graph, kernel)}
+    return found if partial <= closed else kernels_of(graph, operators, closed | partial)
+
+
+def _writers_of_parts(graph: Graph, kernel: tuple[Operator, ...]) -> set[str]:
+    """Operators of a kernel that write a part of a tensor which the kernel reads and others write as well."""
+    inside = {op.name for op in kernel}
+    read = {name for op in kernel for name in op.inputs}
+    return {
+        op.name
+        for op in kernel
+        for name in op.outputs
+        if name in read and any(writer.name not in inside for writer in graph.producers[name])
+    }
