@@ -390,6 +390,18 @@ def test_parts_of_a_tensor_may_be_written_in_several_kernels():
         assert done.report.verified, (strategy.name, done.report.checks)
 
 
+def test_a_part_of_a_tensor_may_be_read_by_nobody():
+    """Of three parts of a concatenation the first lies outside the slice that is read: it costs next to nothing."""
+    net = Net()
+    x = net.input(1, 4, name="x")
+    parts = net.op("Concat", x, net.op("Neg", x), net.op("Exp", x), axis=1)
+    y = net.op("Tanh", net.op("Slice", parts, [5], [12], [1]))
+    for strategy in STRATEGIES:
+        done = compile_network(net.model(y), "net", toy(2), strategy, Options(batch=1, verify=True))
+        assert done.report is not None
+        assert done.report.verified, (strategy.name, done.report.checks)
+
+
 def test_a_tensor_may_be_both_operands_of_a_product():
     """x times its own transpose: once in the local buffer, once in the weight area."""
     net = Net()

@@ -9,7 +9,10 @@ from tilestitch.ir.schedule import Tiling
 
 
 def box_for_region(op: Operator, write: Access, region: Region) -> Region:
-    """The smallest box of iterations of `op` that writes all of `region`.
+    """The smallest box of iterations of `op` that writes all of `region`, as far as `op` writes it.
+
+    An operator that writes only what lies outside (one part of a concat) gets the iteration nearest to it: no box is
+    empty.
 
     An axis written by several dims (64h + d) is a mixed-radix number: one value of the outer dim lets the inner be
     cut, more than one need all of it.
@@ -19,7 +22,8 @@ def box_for_region(op: Operator, write: Access, region: Region) -> Region:
         low, high = low - axis.offset, high - axis.offset
         for dim, stride in axis.terms:
             first, last = low // stride, (high - 1) // stride
-            start[dim], stop[dim] = max(0, first), min(op.dims[dim].extent, last + 1)
+            start[dim] = min(max(0, first), op.dims[dim].extent - 1)
+            stop[dim] = max(start[dim], min(op.dims[dim].extent - 1, last)) + 1
             if first != last:
                 break
             low, high = low - first * stride, high - first * stride

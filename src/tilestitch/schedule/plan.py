@@ -3,10 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.schedule.tiling import kernel_signature, local_names, tile_kernel
+
+
+def expect_compilable(machine: Accelerator) -> None:
+    """Refuse a machine that can be described but not yet scheduled for, with every reason at once."""
+    reasons = []
+    if machine.memory(Level.LB) is None:
+        reasons.append("its cores have no local buffer (memories.lb)")
+    if machine.memory(Level.ACCUMULATORS) is None and any(core.matrix is not None for core in machine.cores):
+        reasons.append("its matrix units have no accumulators (memories.accumulators)")
+    if any(core != machine.cores[0] for core in machine.cores):
+        reasons.append("its cores differ")
+    shared = machine.memory(Level.GB)
+    if shared is not None and shared.sharing is Sharing.CHIP and machine.clusters > 1:
+        reasons.append("its clusters share one global buffer (memories.gb per chip)")
+    if reasons:
+        raise InputError(
+            f"{machine.name}: cannot be compiled for yet: {'; '.join(reasons)}; "
+            "describe alike cores with a local buffer and accumulators, and a global buffer per cluster or none"
+        )
 
 
 def plan(
@@ -23,8 +43,9 @@ def plan(
     """Tile every group; groups that differ only in names are tiled once.
 
     `groups` hold operator names of `graph` (views composed away) in an order in which they can run.
-    Raises `DoesNotFit`.
+    Raises `DoesNotFit`, and `InputError` for a machine that cannot be compiled for yet.
     """
+    expect_compilable(machine)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []
     for number, group in enumerate(groups):

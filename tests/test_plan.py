@@ -1,0 +1,43 @@
+"""Machines that can be described but not yet compiled for are refused with every reason."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.random_networks import random_model
+from tilestitch.compilation import STRATEGIES, Options
+from tilestitch.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
+from tilestitch.hardware.load import load_machine
+from tilestitch.pipeline import compile_network
+
+
+def without(machine: Accelerator, *levels: Level) -> Accelerator:
+    """The machine with some memories taken away."""
+    return replace(machine, memories=tuple(m for m in machine.memories if m.level not in levels))
+
+
+def chip_wide_gb(machine: Accelerator) -> Accelerator:
+    """The machine with DDR and GB shared by all clusters."""
+    shared = (Level.DDR, Level.GB)
+    memories = tuple(replace(m, sharing=Sharing.CHIP) if m.level in shared else m for m in machine.memories)
+    return replace(machine, memories=memories)
+
+
+TOY = load_machine("toy")
+
+
+@pytest.mark.parametrize(
+    ("machine", "reasons"),
+    [
+        (without(TOY, Level.ACCUMULATORS), ["matrix units have no accumulators"]),
+        (without(TOY, Level.LB, Level.WEIGHTS, Level.ACCUMULATORS), ["no local buffer", "no accumulators"]),
+        (replace(TOY, cores=(TOY.cores[0], replace(TOY.cores[0], matrix=None))), ["cores differ"]),
+        (chip_wide_gb(TOY), ["clusters share one global buffer"]),
+    ],
+)
+def test_what_cannot_be_compiled_for_yet_is_refused_with_every_reason(machine: Accelerator, reasons: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        compile_network(random_model(3), "random3", machine, STRATEGIES[0], Options(batch=2))
+    for reason in reasons:
+        assert reason in str(caught.value)
