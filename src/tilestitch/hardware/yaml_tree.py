@@ -1,0 +1,119 @@
+"""The text of a YAML file as plain values, read without YAML's guesses about types.
+
+Each field reads the text that stands there, so `34.1` is exactly 341/10, and `1e6` or `yes` never turns into something
+else. What can make a short file mean a huge or surprising one is refused.
+"""
+
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+import yaml
+
+from tilestitch.errors import InputError
+
+MAX_DEPTH = 16  # of nested mappings and lists; a machine needs four
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One line of the error: the keys and list positions that lead to the mistake, and what would be right."""
+
+    path: tuple[str | int, ...]
+    problem: str
+
+    def __str__(self) -> str:
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return f"{path.removeprefix('.')}: {self.problem}" if path else self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value as it stands in the file: what it means is for the field to say."""
+
+    text: str
+    quoted: bool
+
+
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | Scalar"
+
+
+class _Refusal(yaml.MarkedYAMLError):
+    """Good YAML that no machine needs."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses what can make a short file mean a huge or surprising one: anchors, aliases, tags, deep nesting."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse(f"an alias '*{event.anchor}'", "write the values themselves", event)
+        if event.anchor is not None:
+            self._refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
+        if event.tag is not None:
+            self._refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
+        if self.depth > MAX_DEPTH:
+            self._refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def _refuse(self, found: str, instead: str, event: yaml.NodeEvent) -> NoReturn:
+        raise _Refusal(None, None, f"expected plain values, found {shortened(found)}; {instead}", event.start_mark)
+
+
+def read_tree(text: str, where: str, mistakes: list[Mistake]) -> Tree:
+    """The values of the file; adds to `mistakes` what one document can still be read around."""
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        code = f"U+{ord(text[error.position]):04X}"
+        raise InputError(f"{where}: line {line}: expected printable text, found the character {code}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else "somewhere"
+        problem = error.problem or error.context or "not readable"
+        if not isinstance(error, _Refusal):
+            problem = f"not valid YAML: {problem}; check the indentation, colons, brackets and quotes there"
+        raise InputError(f"{where}: {place}: {problem}") from None
+    except (yaml.YAMLError, ValueError, OverflowError):  # PyYAML lets "\UFFFFFFFF" and %YAML 9...9 through to Python
+        problem = "not valid YAML: a number in an escape or a directive is out of range"
+        raise InputError(f"{where}: {problem}; write the text without escapes and directives") from None
+    return Scalar("", quoted=False) if node is None else _plain(node, (), mistakes)
+
+
+def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]) -> Tree:
+    if isinstance(node, yaml.ScalarNode):
+        return Scalar(node.value, quoted=node.style is not None)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(child, (*path, index), mistakes) for index, child in enumerate(node.value)]
+    tree: dict[str, Tree] = {}
+    lines: dict[str, int] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = key_node.value
+        if not isinstance(key_node, yaml.ScalarNode) or not key.isprintable() or not 0 < len(key) <= 64:
+            found = quoted(key) if isinstance(key, str) else "a list or a mapping"
+            mistakes.append(
+                Mistake(path, f"expected a word of at most 64 characters as the key in line {line}, found {found}")
+            )
+        elif key in tree:
+            mistakes.append(Mistake((*path, key), f"written twice, in lines {lines[key]} and {line}; keep one"))
+        else:
+            lines[key] = line
+            tree[key] = _plain(value_node, (*path, key), mistakes)
+    return tree
+
+
+def quoted(text: str) -> str:
+    """Text of the file as a message shows it."""
+    return shortened(repr(text[:99]))
+
+
+def shortened(text: str) -> str:
+    """At most 50 characters of it."""
+    return text if len(text) <= 50 else f"{text[:40]}..."
