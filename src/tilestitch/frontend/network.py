@@ -185,14 +185,14 @@ class Network:
         self._names.add(found)
         return found
 
-    def step(self, node: Node, suffix: str) -> Target:
-        """The target of an intermediate step of a node: operator and tensor are both `<node>.<suffix>`."""
+    def step(self, node: Node, suffix: str, tensor: str | None = None) -> Target:
+        """The target of a step of a node: operator `<node>.<suffix>`, and a tensor of the same name unless told."""
         name = self.fresh(f"{node.name}.{suffix}")
-        return Target(name, name)
+        return Target(name, name if tensor is None else tensor)
 
     def last_step(self, node: Node, suffix: str) -> Target:
         """The target of the last of a node's steps, which writes its first output."""
-        return Target(self.fresh(f"{node.name}.{suffix}"), node.outputs[0])
+        return self.step(node, suffix, node.outputs[0])
 
     def new_constant(self, node: Node, suffix: str, value: np.ndarray) -> str:
         """A constant that is not in the file."""

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis, dims_of, straight
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.shapes import copy, normalised_axes
 from tilestitch.ir.graph import Access, Axis
 from tilestitch.units import ceil_div
@@ -108,24 +108,31 @@ def split(node: Node, network: Network) -> None:
 
 def concat(node: Node, network: Network) -> None:
     """Join tensors along one axis; empty constants are left out."""
-    names = [name for name in node.inputs if not (network.is_known(name) and 0 in network.shape(name))]
-    shapes = [network.shape(name) for name in names]
-    found = " and ".join(map(text_of, shapes))
-    if not shapes or len({len(shape) for shape in shapes}) > 1:
+    names = tuple(name for name in node.inputs if not (network.is_known(name) and 0 in network.shape(name)))
+    ranks = {len(network.shape(name)) for name in names}
+    if len(ranks) != 1:
+        found = " and ".join(text_of(network.shape(name)) for name in names)
         raise node.fault(f"operands of shapes {found}; expected one rank.")
-    (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shapes[0]))
+    (at,) = normalised_axes(node, (node.integer("axis", 0),), ranks.pop())
+    join(node, network, names, at, node.target)
+
+
+def join(node: Node, network: Network, names: tuple[str, ...], at: int, target: Target) -> str:
+    """Tensors of one rank one behind another along axis `at`."""
+    shapes = [network.shape(name) for name in names]
     if len({shape[:at] + shape[at + 1 :] for shape in shapes}) > 1:
+        found = " and ".join(map(text_of, shapes))
         raise node.fault(f"operands of shapes {found} do not fit along axis {at}: their other axes must agree.")
     if len(names) == 1:
-        copy(node, network, names[0], node.target)
-        return
+        return copy(node, network, names[0], target)
     extents = tuple(shape[at] for shape in shapes)
     nest, parts = _parts(shapes[0], at, _cuts(extents))
     result = shapes[0][:at] + (sum(extents),) + shapes[0][at + 1 :]
-    network.define(node, node.outputs[0], result, network.element_type(names[0]))
+    network.define(node, target.tensor, result, network.element_type(names[0]))
     reads = tuple(part.alone(name) for name, part in zip(names, parts, strict=True))
-    writes = tuple(part.inside(node.outputs[0]) for part in parts)
-    network.add(node, node.name, "concat", nest.dims, reads, writes)
+    writes = tuple(part.inside(target.tensor) for part in parts)
+    network.add(node, target.operator, "concat", nest.dims, reads, writes)
+    return target.tensor
 
 
 def gather(node: Node, network: Network) -> None:

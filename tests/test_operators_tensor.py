@@ -1,0 +1,172 @@
+"""Operators that move, pick, count and contract: the ONNX project's own tests of single nodes, and tiled programs."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from tilestitch.compilation import Options, strategy_named
+from tilestitch.errors import InputError
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.verify import verify_graph
+from tilestitch.passes import simplify
+from tilestitch.passes.views import resolve_views
+from tilestitch.pipeline import compile_network
+from tilestitch.sim.chip.check import Reference, check
+from tilestitch.sim.chip.interpret import interpret
+
+Array = np.ndarray
+
+# Operator -> how many of its data sets must be understood; the others are refused.
+NODE_TESTS = {"Attention": 88}
+
+
+@dataclass(frozen=True)
+class NodeTest:
+    """One data set of one of the ONNX project's tests."""
+
+    name: str
+    model: onnx.ModelProto
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Array]
+
+
+def node_tests(operator: str) -> list[NodeTest]:
+    """All of an operator, also those in which it is spelled out."""
+    from onnx.backend.test.case import node
+
+    known = len(node._NodeTestCases)
+    importlib.import_module(f"onnx.backend.test.case.node.{operator.lower()}")
+    cases = node._NodeTestCases[known:]
+    assert cases, "the module was imported before"
+    return [
+        NodeTest(
+            case.name,
+            case.model,
+            {value.name: np.asarray(x) for value, x in zip(case.model.graph.input, inputs, strict=True)},
+            {value.name: np.asarray(x) for value, x in zip(case.model.graph.output, outputs, strict=True)},
+        )
+        for case in cases
+        for inputs, outputs in case.data_sets or ()
+    ]
+
+
+def read(test: NodeTest) -> Graph:
+    """With settings (axes, shapes: short lists of integers) as constants where the inputs alone do not suffice."""
+    try:
+        return read_onnx(test.model)
+    except InputError as error:
+        if "depends on the network's inputs" not in str(error):
+            raise
+    known = onnx.ModelProto()
+    known.CopyFrom(test.model)
+    settings = {name: x for name, x in test.inputs.items() if x.dtype.kind in "iu" and x.ndim <= 1}
+    known.graph.initializer.extend(numpy_helper.from_array(x, name) for name, x in settings.items())
+    return read_onnx(known)
+
+
+def assert_means(graph: Graph, test: NodeTest) -> None:
+    verify_graph(graph)
+    found = interpret(graph, {name: test.inputs[name] for name in graph.inputs}, wide=True)
+    for name, expected in test.expected.items():
+        assert found[name].shape == expected.shape, test.name
+        if expected.dtype.kind == "f":
+            narrow = expected.dtype == np.float16
+            rtol, atol = (1e-2, 1e-2) if narrow else (1e-4, 1e-6)
+            np.testing.assert_allclose(found[name], expected, rtol, atol, err_msg=test.name)
+        else:
+            np.testing.assert_array_equal(found[name], expected, err_msg=test.name)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+@pytest.mark.parametrize("operator", NODE_TESTS)
+def test_an_operator_means_what_the_onnx_project_says(operator):
+    """As it is read, and without views; what is not understood is refused."""
+    understood = 0
+    for test in node_tests(operator):
+        try:
+            graph = read(test)
+        except InputError:
+            continue
+        assert_means(graph, test)
+        assert_means(resolve_views(simplify(graph))[0], test)
+        understood += 1
+    assert understood >= NODE_TESTS[operator]
+
+
+def floats(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def network(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Array],
+    outputs: Sequence[str],
+    weights: Mapping[str, Array] = {},
+    *,
+    opset: int = 24,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for name, x in inputs.items()
+        ],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(x, name) for name, x in weights.items()],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=max(8, helper.find_min_ir_version_for(opsets)))
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def assert_program_means(model: onnx.ModelProto, inputs: Mapping[str, Array], *, tiles: int = 2) -> int:
+    """Executed on toy, by both strategies, the program gives onnxruntime's values; the cycles of `tvm`.
+
+    Some kernel is cut into at least so many tiles.
+    """
+    cycles = 0
+    for strategy in ("layerwise", "tvm"):
+        done = compile_network(model, "net", load_machine("toy"), strategy_named(strategy), Options())
+        assert done.trace is not None
+        assert done.schedule is not None
+        program = done.trace.program
+        computed = np.unique(np.stack((program.operator, program.box), axis=1), axis=0)
+        assert np.bincount(computed[computed[:, 0] >= 0, 0]).max() >= tiles
+        checks = check(done.trace, Reference(model, done.schedule.graph, [inputs]))
+        assert all(row.passed for row in checks), checks
+        cycles = done.trace.latency_cycles
+    return cycles
+
+
+def test_attention_with_a_cache_is_executed():
+    """Two tokens more for a cache of 30: the new cache, and the result of grouped heads under a cap."""
+    inputs = {
+        "q": floats(2, 4, 2, 16),
+        "k": floats(2, 2, 2, 16),
+        "v": floats(2, 2, 2, 16),
+        "past_k": floats(2, 2, 30, 16, seed=1),
+        "past_v": floats(2, 2, 30, 16, seed=2),
+    }
+    node = helper.make_node(
+        "Attention", ["q", "k", "v", "", "past_k", "past_v"], ["y", "new_k", "new_v"], is_causal=1, softcap=2.0
+    )
+    assert_program_means(network([node], inputs, ["y", "new_k", "new_v"]), inputs)
+
+
+def test_attention_reads_as_much_of_a_cache_as_is_filled():
+    inputs = {
+        "q": floats(2, 3, 2, 16),
+        "k": floats(2, 3, 40, 16),
+        "v": floats(2, 3, 40, 16),
+        "lengths": np.array([7, 33]),
+    }
+    node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "lengths"], ["y"], is_causal=1)
+    assert_program_means(network([node], inputs, ["y"]), inputs)
