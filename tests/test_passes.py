@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from hypothesis import given
+from onnx import TensorProto
 
 from tests.graphs import Net, assert_same_meaning, chains, with_constants
 from tests.interpreter import interpret
@@ -222,6 +223,27 @@ def native_norm(net, x, operands, shapes=((8,), (8,))):
     return net.op("LayerNormalization", x, *parameters, axis=-1, epsilon=1e-5)
 
 
+def rms(net, x, *, inverse="Div", squared="Pow"):
+    square = net.op("Pow", x, 2.0) if squared == "Pow" else net.op("Mul", x, x)
+    raised = net.op("Add", net.op("ReduceMean", square, [-1]), 1e-6)
+    if inverse == "Div":
+        return net.op("Div", x, net.op("Sqrt", raised))
+    if inverse == "One":
+        return net.op("Mul", net.op("Div", 1.0, net.op("Sqrt", raised)), x)
+    return net.op("Mul", x, net.op("Reciprocal", net.op("Sqrt", raised)))
+
+
+def rms_of_a_cast(net, x):
+    """In the wider type, as networks in float16 and bfloat16 are written; the scale in the network's own."""
+    wide = net.op("Cast", x, to=TensorProto.FLOAT)
+    back = net.op("Cast", rms(net, wide, inverse="Reciprocal"), to=TensorProto.FLOAT)
+    return net.op("Mul", net.random(8), back)
+
+
+def native_rms(net, x):
+    return net.op("RMSNormalization", x, net.random(8), epsilon=1e-6)
+
+
 HARD = {"alpha": 1 / 6, "beta": 0.5}
 FORMS = [
     (gelu_halved_first, native_gelu),
@@ -235,6 +257,22 @@ FORMS = [
     (lambda net, x: softmax_decomposed(net, x, axis=1), lambda net, x: net.op("Softmax", x, axis=1)),
     (norm_full, lambda net, x: native_norm(net, x, 2)),
     (norm_scaled, lambda net, x: native_norm(net, x, 1)),
+    (lambda net, x: net.op("Mul", rms(net, x), net.random(8)), native_rms),
+    (lambda net, x: net.op("Mul", net.random(8), rms(net, x, inverse="One", squared="Mul")), native_rms),
+    (rms_of_a_cast, native_rms),
+    (lambda net, x: net.op("Mul", x, net.op("Sigmoid", x)), lambda net, x: net.op("Swish", x)),
+    (
+        lambda net, x: net.op("Mul", net.op("Sigmoid", net.op("Mul", x, 1.702)), x),
+        lambda net, x: net.op("Swish", x, alpha=1.702),
+    ),
+    (
+        lambda net, x: net.op("Mul", x, net.op("Tanh", net.op("Softplus", x))),
+        lambda net, x: net.op("Mish", x),
+    ),
+    (
+        lambda net, x: net.op("Div", net.op("Clip", net.op("Add", x, 3.0), 0.0, 6.0), 6.0),
+        lambda net, x: net.op("HardSigmoid", x, **HARD),
+    ),
     (
         lambda net, x: net.op("Mul", x, net.op("HardSigmoid", x, **HARD)),
         lambda net, x: net.op("HardSwish", x),
@@ -251,7 +289,7 @@ def test_both_forms_give_the_same_operator(decomposed, native):
     """Kind, dims, accesses and attributes are those of the native operator; only the names of constants differ."""
     graphs = []
     for build in (decomposed, native):
-        net = Net()
+        net = Net(24)
         x = net.op("Relu", net.input(2, 3, 8, name="x"), name="y")
         graphs.append(net.graph(net.op("Relu", build(net, x), name="z")))
     found = recognise(graphs[0])

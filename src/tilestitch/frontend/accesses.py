@@ -25,6 +25,9 @@ class Nest:
     def reduction(self, name: str, extent: int) -> int:
         return self._add(Dim(name, extent, DimKind.REDUCTION))
 
+    def whole(self, name: str, extent: int) -> int:
+        return self._add(Dim(name, extent, DimKind.WHOLE))
+
     def _add(self, dim: Dim) -> int:
         self._dims.append(dim)
         return len(self._dims) - 1

@@ -3,11 +3,11 @@
 import numpy as np
 
 from tilestitch.dtypes import STORAGE
-from tilestitch.frontend.accesses import aligned, along, broadcast, dims_of, straight
+from tilestitch.frontend.accesses import aligned, broadcast, dims_of, straight
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
 from tilestitch.frontend.shapes import copy, identity
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Attribute
 
 _BOOL = np.dtype(np.bool_)
 
@@ -152,23 +152,3 @@ def _bound(node: Node, network: Network, number: int, default: float) -> float |
         return default
     value = network.value(name)
     return name if value is None else float(value.reshape(()))
-
-
-def batch_norm(node: Node, network: Network) -> None:
-    """Scale and shift per channel, by statistics that inference does not change."""
-    node.ignore("momentum")
-    node.refuse_outputs(1, "the statistics of training")
-    if node.flag("training_mode") or not node.flag("spatial", default=True):
-        raise node.fault("expected training_mode=0 and spatial=1; export the network for inference.")
-    x, *parameters = node.inputs
-    shape = network.shape(x)
-    for name in parameters:
-        if len(shape) < 2 or network.shape(name) != shape[1:2]:
-            raise node.fault(
-                f"operand of shape {text_of(shape)} with parameter '{name}' of shape {text_of(network.shape(name))}; "
-                "expected one value per channel, axis 1."
-            )
-    reads = (straight(x, len(shape)), *(Access(name, along(1)) for name in parameters))
-    attributes = (("epsilon", node.real("epsilon", 1e-5)),)
-    write = straight(node.outputs[0], len(shape))
-    network.emit(node, node.target, "batch_norm", dims_of(shape), reads, write, shape, attributes=attributes)

@@ -11,7 +11,7 @@ from tilestitch.ir.program import Mode, Program
 from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
-PADDED_KINDS = frozenset({"average_pool", "conv", "max_pool"})
+PADDED_KINDS = frozenset({"average_pool", "conv", "lrn", "max_pool"})
 
 
 def verify_graph(graph: Graph) -> None:

@@ -11,8 +11,8 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction
-from tilestitch.ops.functions import FUNCTIONS, real
+from tilestitch.ops import contraction, normalise
+from tilestitch.ops.functions import FUNCTIONS
 
 
 class Pattern(IntEnum):
@@ -44,10 +44,6 @@ def _reduced(op: Operator) -> tuple[int, ...]:
     return tuple(i for i, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
 
 
-def _whole(op: Operator) -> tuple[int, ...]:
-    return tuple(i for i, dim in enumerate(op.dims) if dim.kind is DimKind.WHOLE)
-
-
 def _contract(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     product = contraction.multiply(op, operands[0], operands[1])
     return [product + operands[2] if len(operands) > 2 else product]
@@ -65,28 +61,6 @@ def _average(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     if len(operands) == 1:
         return [operands[0].mean(axis=_reduced(op), keepdims=True)]
     return [operands[0].sum(axis=_reduced(op), keepdims=True) * operands[1]]
-
-
-def _softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    x, axes = operands[0], _whole(op)
-    exponential = np.exp(x - x.max(axis=axes, keepdims=True))
-    return [exponential / exponential.sum(axis=axes, keepdims=True)]
-
-
-def _log_softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    x, axes = operands[0], _whole(op)
-    shifted = x - x.max(axis=axes, keepdims=True)
-    return [shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))]
-
-
-def _layer_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    x, axes = operands[0], _whole(op)
-    centred = x - x.mean(axis=axes, keepdims=True)
-    variance = (centred * centred).mean(axis=axes, keepdims=True)
-    out = centred / np.sqrt(variance + real(op, "epsilon"))
-    if len(operands) > 1:
-        out = out * operands[1]
-    return [out + operands[2] if len(operands) > 2 else out]
 
 
 def _gather(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -121,9 +95,14 @@ RULES: dict[str, Rule] = {
     "reduce_sum": Rule(Pattern.REDUCE, 1, _reduce(np.sum)),
     "reduce_max": Rule(Pattern.REDUCE, 1, _reduce(np.max)),
     "reduce_min": Rule(Pattern.REDUCE, 1, _reduce(np.min)),
-    "softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, _softmax),  # max, subtract, exp, sum, divide
-    "log_softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, _log_softmax),
-    "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 7, _layer_norm),  # sum, subtract, square, sum, scale, *, +
+    "reduce_variance": Rule(Pattern.REDUCE, 4, _reduce(np.var)),  # sum, subtract, square, sum
+    "softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.softmax),  # max, subtract, exp, sum, divide
+    "log_softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.log_softmax),
+    "hardmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.hardmax),  # max, compare, select
+    "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 7, normalise.layer_norm),  # sum, -, square, sum, scale, *, +
+    "rms_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 4, normalise.rms_norm),  # square, sum, scale, *
+    "lp_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.lp_norm),  # magnitude or square, sum, scale
+    "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
     **{

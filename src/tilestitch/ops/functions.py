@@ -57,6 +57,21 @@ def _hard_sigmoid(op: Operator, x: np.ndarray) -> np.ndarray:
     return np.clip(real(op, "alpha", 0.2) * x + real(op, "beta", 0.5), 0, 1)
 
 
+def _celu(op: Operator, x: np.ndarray) -> np.ndarray:
+    alpha = real(op, "alpha")
+    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x / alpha, 0)), 0)
+
+
+def _selu(op: Operator, x: np.ndarray) -> np.ndarray:
+    return real(op, "gamma") * np.where(x > 0, x, real(op, "alpha") * np.expm1(np.minimum(x, 0)))
+
+
+def _shrink(op: Operator, x: np.ndarray) -> np.ndarray:
+    """Zero within `lambd` of zero; the rest moves towards zero by `bias`."""
+    limit, bias = real(op, "lambd"), real(op, "bias")
+    return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, np.zeros_like(x)))
+
+
 def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.ndarray:
     return scale * (x - mean) / np.sqrt(variance + real(op, "epsilon")) + bias
 
@@ -87,6 +102,7 @@ FUNCTIONS: dict[str, Function] = {
     "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
     "cast": Function(1, _cast),
     "ceil": Function(1, lambda op, x: np.ceil(x)),
+    "celu": Function(4, _celu),
     "clip": Function(2, lambda op, x: np.clip(x, real(op, "min"), real(op, "max"))),
     "copy": Function(1, lambda op, x: x),
     "cos": Function(1, lambda op, x: np.cos(x)),
@@ -108,6 +124,7 @@ FUNCTIONS: dict[str, Function] = {
     "log": Function(1, lambda op, x: np.log(x)),
     "max": Function(1, lambda op, x, y: np.maximum(x, y)),
     "min": Function(1, lambda op, x, y: np.minimum(x, y)),
+    "mish": Function(5, lambda op, x: x * np.tanh(np.logaddexp(x, 0))),  # a softplus is 3, then tanh and product
     "mul": Function(1, lambda op, x, y: x * y),
     "neg": Function(1, lambda op, x: -x),
     "not": Function(1, lambda op, x: np.logical_not(x)),
@@ -117,12 +134,17 @@ FUNCTIONS: dict[str, Function] = {
     "reciprocal": Function(1, lambda op, x: 1 / x),
     "relu": Function(1, lambda op, x: np.maximum(x, 0)),
     "round": Function(1, lambda op, x: np.rint(x)),
+    "selu": Function(4, _selu),
+    "shrink": Function(4, _shrink),
     "sigmoid": Function(4, lambda op, x: _sigmoid(x)),
     "sign": Function(1, lambda op, x: np.sign(x)),
     "sin": Function(1, lambda op, x: np.sin(x)),
     "softplus": Function(3, lambda op, x: np.logaddexp(x, 0)),
+    "softsign": Function(3, lambda op, x: x / (1 + np.abs(x))),
     "sqrt": Function(1, lambda op, x: np.sqrt(x)),
     "sub": Function(1, lambda op, x, y: x - y),
+    "swish": Function(5, lambda op, x: x * _sigmoid(real(op, "alpha", 1.0) * x)),
     "tanh": Function(1, lambda op, x: np.tanh(x)),
+    "thresholded_relu": Function(2, lambda op, x: np.where(x > real(op, "alpha"), x, np.zeros_like(x))),
     "where": Function(1, lambda op, condition, x, y: np.where(condition, x, y)),
 }

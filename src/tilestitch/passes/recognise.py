@@ -1,7 +1,7 @@
 """Functions that exporters write in elementary operators become one operator again: the one that a native import gives.
 
-`FORMS` says how each function is written; the rest of this file finds those shapes in a network. A found shape is
-replaced only where nobody else reads what lies inside it.
+`forms` says how each function is written; this file finds those shapes in a network. A found shape is replaced only
+where nobody else reads what lies inside it. Identities (casts between types that are stored alike) may lie anywhere.
 """
 
 import math
@@ -11,133 +11,13 @@ from itertools import permutations
 
 import numpy as np
 
-from tilestitch.ir.graph import Access, Attribute, Axis, DimKind, Graph, Operator
+from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
 from tilestitch.passes.fold import drop_unused
+from tilestitch.passes.forms import FORMS, Apply, Either, Form, Leaf, Number, Parameter, Pattern, Product
 
 _TOLERANCE = 1e-4  # relative: files say 1.4142 for the root of 2
 _COMMUTATIVE = frozenset({"add", "mul"})
 _REDUCTIONS = frozenset({"reduce_max", "reduce_mean", "reduce_sum"})
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """Any tensor; the same one wherever the name recurs."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A constant of one element with about this value."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A constant of one element, whose value becomes an attribute."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """The result of one operator; `add` and `mul` take their operands in either order."""
-
-    kind: str
-    operands: tuple["Pattern", ...]
-    attributes: tuple[tuple[str, float], ...] = ()  # that the operator must have, about equal
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product in any order and association with its constants collected: `mul`, and `div` by a constant."""
-
-    coefficient: float
-    factors: tuple["Pattern", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """Several ways to write the same."""
-
-    ways: tuple["Pattern", ...]
-
-
-Pattern = Leaf | Number | Parameter | Apply | Product | Either
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One way to write the operator `kind`; its operands are leaves of the pattern.
-
-    The first operand has the shape of the result. Axes that are reduced inside the pattern are whole in the operator,
-    and no other axis moves the operands after the first.
-    """
-
-    kind: str
-    pattern: Pattern
-    operands: tuple[str, ...] = ("x",)
-    attributes: tuple[tuple[str, Attribute], ...] = ()
-
-
-def _gelu() -> tuple[Form, ...]:
-    """x/2 (1 + erf(x / sqrt 2)), and its approximation x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
-    x, root = Leaf("x"), math.sqrt(2 / math.pi)
-    cube = Either((Product(0.044715, (Apply("pow", (x, Number(3.0))),)), Product(0.044715, (x, x, x))))
-    square = Either((Product(0.044715, (Apply("pow", (x, Number(2.0))),)), Product(0.044715, (x, x))))
-    inner = Either(
-        (
-            Product(root, (Apply("add", (x, cube)),)),
-            Product(root, (x, Apply("add", (Number(1.0), square)))),
-        )
-    )
-    curves = {"none": Apply("erf", (Product(math.sqrt(0.5), (x,)),)), "tanh": Apply("tanh", (inner,))}
-    return tuple(
-        Form("gelu", Product(0.5, (x, Apply("add", (Number(1.0), curve)))), attributes=(("approximate", name),))
-        for name, curve in curves.items()
-    )
-
-
-def _hard_swish() -> tuple[Form, ...]:
-    """x/6 min(max(x + 3, 0), 6), or x times a hard sigmoid of slope 1/6."""
-    x = Leaf("x")
-    clipped = Apply("clip", (Apply("add", (x, Number(3.0))),), (("min", 0.0), ("max", 6.0)))
-    sigmoid = Apply("hard_sigmoid", (x,), (("alpha", 1 / 6), ("beta", 0.5)))
-    return tuple(Form("hard_swish", pattern) for pattern in (Product(1 / 6, (x, clipped)), Product(1.0, (x, sigmoid))))
-
-
-def _softmax() -> tuple[Form, ...]:
-    """exp(x - max x) / sum exp(x - max x); without the maximum it overflows where ours does not, so that stays."""
-    x = Leaf("x")
-    exponential = Apply("exp", (Apply("sub", (x, Apply("reduce_max", (x,)))),))
-    return (Form("softmax", Apply("div", (exponential, Apply("reduce_sum", (exponential,))))),)
-
-
-def _layer_norm() -> tuple[Form, ...]:
-    """(x - mean x) / sqrt(mean (x - mean x)^2 + epsilon), times a scale, plus a bias; the longest form first."""
-    x = Leaf("x")
-    centred = Apply("sub", (x, Apply("reduce_mean", (x,))))
-    squared = Either((Apply("pow", (centred, Number(2.0))), Apply("mul", (centred, centred))))
-    variance = Apply("add", (Apply("reduce_mean", (squared,)), Parameter("epsilon")))
-    deviation = Either((Apply("sqrt", (variance,)), Apply("pow", (variance, Number(0.5)))))
-    inverse = Either(
-        (
-            Apply("reciprocal", (deviation,)),
-            Apply("div", (Number(1.0), deviation)),
-            Apply("pow", (variance, Number(-0.5))),
-        )
-    )
-    normal = Either((Apply("div", (centred, deviation)), Apply("mul", (centred, inverse))))
-    scaled = Apply("mul", (normal, Leaf("scale")))
-    return (
-        Form("layer_norm", Apply("add", (scaled, Leaf("bias"))), ("x", "scale", "bias")),
-        Form("layer_norm", scaled, ("x", "scale")),
-        Form("layer_norm", normal),
-    )
-
-
-FORMS: tuple[Form, ...] = (*_gelu(), *_hard_swish(), *_softmax(), *_layer_norm())
 
 
 def recognise(graph: Graph) -> Graph:
@@ -224,6 +104,10 @@ def _broadcast(tensor: str, shape: tuple[int, ...], full: tuple[int, ...]) -> Ac
 
 def _matches(pattern: Pattern, tensor: str, match: _Match, graph: Graph) -> Iterator[_Match]:
     """Every way in which `tensor` is an instance of `pattern`, in addition to what `match` says."""
+    while (same := _producer(tensor, graph)) is not None and same.kind == "identity":
+        tensor = same.reads[0].tensor
+        if not isinstance(pattern, Leaf):  # what a leaf is read through stays for its other readers
+            match = replace(match, operators=tuple(dict.fromkeys((*match.operators, same.name))))
     match pattern:
         case Leaf(name):
             found = match.bound(name, tensor)

@@ -1,0 +1,119 @@
+"""Operators of neural networks mean what the ONNX project's own tests of single nodes say, whole and tile by tile."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
+
+from tests.graphs import Net
+from tests.interpreter import interpret
+from tilestitch.compilation import Options, strategy_named
+from tilestitch.errors import InputError
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.verify import verify_graph
+from tilestitch.pipeline import compile_network
+
+# Which operands of an operator must be known while reading.
+CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {}
+
+OPERATORS = (
+    *("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization"),
+    *("LpNormalization", "MeanVarianceNormalization", "RMSNormalization"),
+    *("Celu", "Hardmax", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu"),
+)
+
+REFUSED = {
+    "test_celu": "opset 28",
+    "test_celu_bfloat16": "opset 28",
+    "test_celu_float16": "opset 28",
+}
+
+
+@cache
+def node_tests() -> dict[str, list[TestCase]]:
+    """The project's tests of single nodes by operator, without those that write the operator out."""
+    found: dict[str, list[TestCase]] = {}
+    with np.errstate(all="ignore"):  # some of the expected values are infinite on purpose
+        for case in load_model_tests(kind="node"):
+            assert case.model is not None
+            if "_expanded" not in case.name and len(case.model.graph.node) == 1:
+                found.setdefault(case.model.graph.node[0].op_type, []).append(case)
+    return found
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_an_operator_means_what_the_onnx_project_says(operator: str) -> None:
+    """Its loop nests on arrays give the expected values; what is refused is refused for the reason listed."""
+    assert node_tests()[operator]
+    for case in node_tests()[operator]:
+        for arrays, expected in case.data_sets or ():
+            if case.name in REFUSED:
+                with pytest.raises(InputError, match=REFUSED[case.name]):
+                    _interpreted(case, arrays)
+                continue
+            found = _interpreted(case, arrays)
+            for name, value in zip(found, expected, strict=True):
+                narrow = np.asarray(value).dtype == np.float16
+                rtol, atol = (1e-2, 5e-3) if narrow else (case.rtol, 1e-6)
+                np.testing.assert_allclose(found[name], value, rtol, atol, err_msg=f"{case.name}: {name}")
+
+
+def _interpreted(case: TestCase, arrays: list) -> dict[str, np.ndarray]:
+    """The outputs of a node, whose settings become constants."""
+    model = onnx.ModelProto.FromString(case.model.SerializeToString())  # pyright: ignore[reportOptionalMemberAccess]
+    (node,) = model.graph.node
+    values = {value.name: np.asarray(array) for value, array in zip(model.graph.input, arrays, strict=True)}
+    for number in CONSTANT_OPERANDS.get(node.op_type, ()):
+        if number < len(node.input) and node.input[number]:
+            model.graph.initializer.append(numpy_helper.from_array(values[node.input[number]], node.input[number]))
+    graph = read_onnx(model)
+    verify_graph(graph)
+    found = interpret(graph, {name: values[name] for name in graph.inputs})
+    return {value.name: found[value.name] for value in model.graph.output}
+
+
+def normalised_channels(net: Net) -> str:
+    return net.op("LRN", net.input(1, 64, 20, 20), size=5, alpha=0.5)
+
+
+def grouped_norm(net: Net) -> str:
+    return net.op("GroupNormalization", net.input(1, 48, 20, 20), net.random(48), net.random(48), num_groups=6)
+
+
+def instance_norm(net: Net) -> str:
+    return net.op("InstanceNormalization", net.input(1, 48, 20, 20), net.random(48), net.random(48))
+
+
+def rms_norm(net: Net) -> str:
+    return net.op("RMSNormalization", net.input(1, 300, 80), net.random(80))
+
+
+def normalised_rows(net: Net) -> str:
+    return net.op("LpNormalization", net.input(1, 300, 80), p=2)
+
+
+@pytest.mark.parametrize(
+    "build", [normalised_channels, grouped_norm, instance_norm, rms_norm, normalised_rows], ids=lambda f: f.__name__
+)
+def test_an_operator_may_be_cut_into_tiles(build) -> None:
+    """The program for a machine in whose memories the operator does not fit at once gives the reference's values."""
+    net = Net(23)
+    model = net.model(build(net))
+    done = compile_network(model, "net", load_machine("toy"), strategy_named("tvm"), Options(batch=1, verify=True))
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.schedule is not None
+    assert any(_tiles(kernel, done.schedule.graph) > 2 for kernel in done.schedule.kernels)
+
+
+def _tiles(kernel, graph) -> int:
+    """Tiles of a kernel, on all cores."""
+    sink = graph.by_name[kernel.operators[-1]]
+    return int(np.prod([-(-dim.extent // extent) for dim, extent in zip(sink.dims, kernel.tiling.tile, strict=True)]))
