@@ -1,17 +1,16 @@
 """Operators of neural networks mean what the ONNX project's own tests of single nodes say, whole and tile by tile."""
 
 from collections.abc import Mapping
-from functools import cache
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
-from onnx.backend.test.loader import load_model_tests
 
 from tests.graphs import Net
 from tests.interpreter import interpret
+from tests.onnx_nodes import node_cases
 from tilestitch.compilation import Options, strategy_named
 from tilestitch.errors import InputError
 from tilestitch.frontend.reader import read_onnx
@@ -35,24 +34,11 @@ REFUSED = {
 }
 
 
-@cache
-def node_tests() -> dict[str, list[TestCase]]:
-    """The project's tests of single nodes by operator, without those that write the operator out."""
-    found: dict[str, list[TestCase]] = {}
-    with np.errstate(all="ignore"):  # some of the expected values are infinite on purpose
-        for case in load_model_tests(kind="node"):
-            assert case.model is not None
-            if "_expanded" not in case.name and len(case.model.graph.node) == 1:
-                found.setdefault(case.model.graph.node[0].op_type, []).append(case)
-    return found
-
-
 @pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
 def test_an_operator_means_what_the_onnx_project_says(operator: str) -> None:
     """Its loop nests on arrays give the expected values; what is refused is refused for the reason listed."""
-    assert node_tests()[operator]
-    for case in node_tests()[operator]:
+    for case in node_cases(operator):
         for arrays, expected in case.data_sets or ():
             if case.name in REFUSED:
                 with pytest.raises(InputError, match=REFUSED[case.name]):

@@ -1,6 +1,5 @@
 """Operators that move, pick, count and contract: the ONNX project's own tests of single nodes, and tiled programs."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.onnx_nodes import node_cases
 from tilestitch.compilation import Options, strategy_named
 from tilestitch.errors import InputError
 from tilestitch.frontend.reader import read_onnx
@@ -39,12 +39,6 @@ class NodeTest:
 
 def node_tests(operator: str) -> list[NodeTest]:
     """All of an operator, also those in which it is spelled out."""
-    from onnx.backend.test.case import node
-
-    known = len(node._NodeTestCases)
-    importlib.import_module(f"onnx.backend.test.case.node.{operator.lower()}")
-    cases = node._NodeTestCases[known:]
-    assert cases, "the module was imported before"
     return [
         NodeTest(
             case.name,
@@ -52,7 +46,7 @@ def node_tests(operator: str) -> list[NodeTest]:
             {value.name: np.asarray(x) for value, x in zip(case.model.graph.input, inputs, strict=True)},
             {value.name: np.asarray(x) for value, x in zip(case.model.graph.output, outputs, strict=True)},
         )
-        for case in cases
+        for case in node_cases(operator, expanded=True)
         for inputs, outputs in case.data_sets or ()
     ]
 
