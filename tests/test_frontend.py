@@ -861,7 +861,7 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "input that is a sequence": sequence_input,
     "foreign domain": lambda: changed(lambda m: setattr(m.graph.node[0], "domain", "com.microsoft")),
     "unknown operator": lambda: changed(lambda m: setattr(m.graph.node[0], "op_type", "Plus")),
-    "operator without rule": lambda: node_model("Det", [IMAGE]),
+    "operator that nobody can type": lambda: node_model("NonZero", [IMAGE]),
     "random operator": lambda: node_model("RandomNormal", [], shape=[2]),
     "control flow": control_flow,
     "large integers": lambda: Case("Add", (ints(2),), (i64(1, 2**40),)).model()[0],
@@ -875,9 +875,6 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
         "BatchNormalization", [IMAGE, *(positive(3, seed=i) for i in range(4))], opset=15
     ),
     "training dropout": lambda: Case("Dropout", (IMAGE,), (np.float32(0.5), np.array(True))).model()[0],
-    "dropout mask": lambda: Case("Dropout", (IMAGE,), (), outputs=2).model()[0],
-    "indices of a pool": lambda: Case("MaxPool", (IMAGE,), (), {"kernel_shape": [2, 2]}, outputs=2).model()[0],
-    "cast to complex": lambda: node_model("Cast", [IMAGE], to=TensorProto.COMPLEX64),
     "channels of a convolution": lambda: node_model("Conv", [IMAGE, floats(6, 3, 3, 3)]),
     "groups of a convolution": lambda: node_model("Conv", [IMAGE, floats(5, 2, 3, 3)], group=2),
     "rank of a convolution": lambda: node_model("Conv", [floats(1, 4), floats(4, 4)]),
@@ -905,7 +902,6 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "axes that are computed": lambda: computed("ReduceSum", [floats(2, 3), i64(0)]),
     "softmax axis": lambda: node_model("Softmax", [floats(2, 3)], axis=2),
     "layer norm scale": lambda: node_model("LayerNormalization", [floats(2, 3), floats(2)]),
-    "layer norm in another type": lambda: node_model("LayerNormalization", [floats(2, 3), floats(3)], stash_type=10),
     "groups of a norm": lambda: node_model("GroupNormalization", [IMAGE, floats(4), floats(4)], opset=21, num_groups=3),
     "scale of a group norm": lambda: node_model(
         "GroupNormalization", [IMAGE, floats(2), floats(2)], opset=21, num_groups=2
@@ -952,13 +948,19 @@ def refusal(source: Path | onnx.ModelProto, *, batch: int | None = None, dims: M
 
 def test_what_is_not_understood_is_refused_with_a_reason(golden):
     """Where, what was found, what would be right: one line for each fault of a network."""
-    golden("frontend-networks.txt", "".join(f"{name}:\n  {refusal(m())}\n" for name, m in REFUSED_MODELS.items()))
+    text = "".join(f"{name}:\n  {refusal(m())}\n" for name, m in REFUSED_MODELS.items())
+    newest = f"expected 7 to {onnx.defs.onnx_opset_version()}"  # of the installed onnx
+    golden("frontend-networks.txt", text.replace(newest, "expected 7 to NEWEST"))
 
 
 OTHERS_SAY = [
+    (lambda: node_model("Cast", [IMAGE], to=TensorProto.COMPLEX64), "to=COMPLEX64 is not supported"),
     (lambda: node_model("Relu", [IMAGE], alpha=0.5), "Unrecognized attribute"),
     (lambda: node_model("Relu", [IMAGE, IMAGE]), "input size 2"),
-    (lambda: Case("MatMul", (), (floats(2, 3), floats(2, 3))).model()[0], "onnxruntime cannot evaluate it"),
+    (
+        lambda: Case("MatMul", (), (floats(2, 3), floats(2, 3))).model()[0],
+        "its inputs are constants, but it cannot be evaluated",
+    ),
 ]
 
 

@@ -46,8 +46,10 @@ def convolution(node: Node, network: Network) -> None:
 
 def _check(node: Node, x_shape: tuple[int, ...], w_shape: tuple[int, ...], group: int) -> None:
     found = f"input of shape {text_of(x_shape)}, weights of shape {text_of(w_shape)}, group={group}"
-    if not 3 <= len(x_shape) <= 5 or len(w_shape) != len(x_shape):
-        raise node.fault(f"{found}; expected both of one rank, from 3 to 5.")
+    if len(x_shape) < 3 or len(w_shape) != len(x_shape):
+        raise node.fault(f"{found}; expected both of one rank, 3 or more.")
+    if len(x_shape) > 5:
+        raise node.not_covered(f"{found}; expected at most three spatial axes.")
     if group < 1 or w_shape[0] % group or x_shape[1] != w_shape[1] * group:
         raise node.fault(f"{found}; expected group * weights[1] input channels, and weights[0] a multiple of group.")
     kernel = node.integers("kernel_shape")

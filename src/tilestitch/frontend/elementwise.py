@@ -111,7 +111,7 @@ def cast(node: Node, network: Network) -> None:
     number = node.integer("to", 0)
     wanted = numpy_type(number)
     if wanted is None or wanted not in STORAGE:
-        raise node.fault(f"attribute to={type_name(number)} is not supported; supported: {known_types()}.")
+        raise node.not_covered(f"attribute to={type_name(number)} is not supported; supported: {known_types()}.")
     x = node.inputs[0]
     if STORAGE[wanted] == STORAGE.get(network.element_type(x)):
         copy(node, network, x, node.target, element_type=wanted)

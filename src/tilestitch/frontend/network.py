@@ -1,6 +1,6 @@
 """A graph while it is being read: one ONNX node at a time, and what is known of every tensor so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,17 @@ from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
 _INT32 = np.iinfo(np.int32)
+
+
+class NotCovered(InputError):
+    """A standard operator, or a feature of one, for which there is no rule; it may have a value all the same.
+
+    `depends_on` names the computed tensors whose values would have to be known while reading.
+    """
+
+    def __init__(self, where: str, text: str, depends_on: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{where}: {text}")
+        self.text, self.depends_on = text, depends_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +45,23 @@ class Node:
     where: str  # "net.onnx: node 'conv1' (Conv)"
     name: str
     op_type: str
-    opset: int
+    opsets: Mapping[str, int]  # version of each domain; "" is that of the standard operators
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: dict[str, onnx.AttributeProto]
 
+    @property
+    def opset(self) -> int:
+        """Version of the standard operators."""
+        return self.opsets[""]
+
     def fault(self, text: str) -> InputError:
         """The error to raise: what was found, and what would be right."""
         return InputError(f"{self.where}: {text}")
+
+    def not_covered(self, text: str, *, depends_on: tuple[str, ...] = ()) -> NotCovered:
+        """The error to raise where the node is right, and only a rule for it is missing."""
+        return NotCovered(self.where, text, depends_on)
 
     def operand(self, number: int) -> str | None:
         """The name of an optional input, or None where it is absent."""
@@ -60,7 +80,8 @@ class Node:
         """Refuse a node whose outputs from number `first` on are used."""
         for number in range(first, len(self.outputs)):
             if self.needs(number):
-                raise self.fault(f"output '{self.outputs[number]}' ({meaning}) is used; only the first is supported.")
+                name = self.outputs[number]
+                raise self.not_covered(f"output '{name}' ({meaning}) is used; only the first is supported.")
 
     def integer(self, name: str, default: int) -> int:
         found = self.attributes.pop(name, None)
@@ -90,7 +111,7 @@ class Node:
         """Refuse attributes that no rule has read."""
         for name, attribute in self.attributes.items():
             value = helper.get_attribute_value(attribute)
-            raise self.fault(f"attribute {name}={value!r} is not supported; export the network without it.")
+            raise self.not_covered(f"attribute {name}={value!r} is not supported; export the network without it.")
 
 
 def _shortest(value: float) -> float:
@@ -117,6 +138,18 @@ class Network:
     def add_input(self, name: str, shape: Shape, element_type: np.dtype) -> None:
         self._types[name] = element_type
         self.tensors[name] = _tensor(name, shape, STORAGE[element_type])
+
+    def mark(self) -> tuple[int, int]:
+        """Where the network ends now; see `rollback`."""
+        return len(self.operators), len(self.tensors)
+
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Forget the operators and tensors that came after `mark`; new constants stay, and are harmless."""
+        operators, tensors = mark
+        del self.operators[operators:]
+        for name in list(self.tensors)[tensors:]:
+            del self.tensors[name]
+            self._types.pop(name, None)
 
     def add_weight(self, name: str, proto: onnx.TensorProto) -> None:
         """A constant as it stands in the file."""
@@ -166,9 +199,10 @@ class Network:
         """The value of an operand that must be known while reading."""
         value = self.value(node.inputs[number])
         if value is None:
-            raise node.fault(
+            raise node.not_covered(
                 f"{meaning} '{node.inputs[number]}' depends on the network's inputs; "
-                "it must be a constant: export with static shapes."
+                "it must be a constant: export with static shapes.",
+                depends_on=(node.inputs[number],),
             )
         return value
 
@@ -203,7 +237,9 @@ class Network:
     def define(self, node: Node, name: str, shape: Shape, element_type: np.dtype) -> None:
         """Declare a tensor that an operator will write."""
         if 0 in shape or any(size < 0 for size in shape):
-            raise node.fault(f"the result '{name}' has shape {text_of(shape)}; every axis needs at least 1 element.")
+            raise node.not_covered(
+                f"the result '{name}' has shape {text_of(shape)}; every axis needs at least 1 element."
+            )
         self._types[name] = element_type
         self.tensors[name] = _tensor(name, shape, self._storage(node, name, element_type))
 

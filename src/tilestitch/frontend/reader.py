@@ -1,6 +1,6 @@
 """An ONNX model as a `Graph`: names, shapes and constants resolved, one loop nest per operator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import onnx
@@ -11,10 +11,18 @@ from tilestitch.errors import InputError
 from tilestitch.frontend.binding import bind_shapes, element_type
 from tilestitch.frontend.element_types import known_types, schema_type, type_text
 from tilestitch.frontend.folding import RANDOM, evaluate
+from tilestitch.frontend.generic import generic
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
-from tilestitch.frontend.network import Network, Node
-from tilestitch.frontend.structure import check_node, check_structure, needed_outputs, node_names, opset_of
+from tilestitch.frontend.network import Network, Node, NotCovered
+from tilestitch.frontend.structure import (
+    STANDARD,
+    check_node,
+    check_structure,
+    needed_outputs,
+    node_names,
+    opsets_of,
+)
 from tilestitch.ir.graph import Graph, Operator
 
 
@@ -38,7 +46,7 @@ def read_onnx(
     where = name or where
     if not model.HasField("graph"):
         raise InputError(f"{where}: is not an ONNX model; it holds no graph.")
-    opset = opset_of(where, model)
+    opsets = opsets_of(where, model)
     graph = model.graph
     check_structure(where, graph)
     if isinstance(source, onnx.ModelProto):
@@ -56,7 +64,7 @@ def read_onnx(
         network.add_input(value.name, shapes[value.name], element_type(where, value))
     for proto, node, outputs in zip(graph.node, names, needed_outputs(graph), strict=True):
         if any(outputs):
-            _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, outputs, network, opset)
+            _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, outputs, network, opsets)
 
     outputs = tuple(value.name for value in graph.output)
     for output in outputs:
@@ -66,28 +74,53 @@ def read_onnx(
 
 
 def _read_node(
-    where: str, proto: onnx.NodeProto, name: str, outputs: tuple[str, ...], network: Network, opset: int
+    where: str,
+    proto: onnx.NodeProto,
+    name: str,
+    outputs: tuple[str, ...],
+    network: Network,
+    opsets: Mapping[str, int],
 ) -> None:
     """Evaluate a node of constants, or append its operators."""
-    check_node(where, proto, opset)
-    attributes = {attribute.name: attribute for attribute in proto.attribute}
-    node = Node(where, name, proto.op_type, opset, tuple(proto.input), outputs, attributes)
+    check_node(where, proto, opsets)
+
+    def fresh() -> Node:
+        attributes = {attribute.name: attribute for attribute in proto.attribute}
+        return Node(where, name, proto.op_type, opsets, tuple(proto.input), outputs, attributes)
+
+    node = fresh()
     if proto.op_type in ALWAYS_KNOWN:
         ALWAYS_KNOWN[proto.op_type](node, network)
-    elif proto.op_type not in RANDOM and all(network.is_known(operand) for operand in proto.input if operand):
+        node.expect_nothing_left()
+    elif proto.op_type in RANDOM:
+        raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
+    elif all(network.is_known(operand) for operand in proto.input if operand):
         values = [network.value(operand) if operand else None for operand in proto.input]
         for output, value in zip(outputs, evaluate(node, proto, values), strict=True):
             if output:
                 network.add_constant(output, value)
-        return
-    elif proto.op_type in HANDLERS:
+    else:
+        _append(fresh, proto, network)
+
+
+def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) -> None:
+    """The operators of a node by the rule for it, else one generic operator."""
+    mark, node = network.mark(), fresh()
+    try:
+        if proto.domain not in STANDARD or proto.op_type not in HANDLERS:
+            raise node.not_covered(f"operator {proto.op_type} has no rule of its own.")
         _check_types(node, network)
         HANDLERS[proto.op_type](node, network)
-    else:
-        raise node.fault(
-            f"operator {proto.op_type} of the standard domain has no rule yet; export the network without it."
-        )
-    node.expect_nothing_left()
+        node.expect_nothing_left()
+    except NotCovered as uncovered:
+        network.rollback(mark)
+        try:
+            generic(fresh(), proto, network)
+        except NotCovered as error:
+            if uncovered.depends_on:
+                raise uncovered from None
+            text = f"{uncovered.text} Nor can it be generic: {error.text}"
+            raise node.not_covered(text, depends_on=error.depends_on) from None
 
 
 def _check_types(node: Node, network: Network) -> None:

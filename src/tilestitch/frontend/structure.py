@@ -8,25 +8,38 @@ from onnx import checker, defs
 
 from tilestitch.errors import InputError
 
-OLDEST_OPSET, NEWEST_OPSET = 7, 26  # numpy's broadcasting came with 7; onnxruntime, the reference, ends at 26
-_STANDARD = ("", "ai.onnx")
+OLDEST_OPSET = 7  # numpy's broadcasting came with it
+STANDARD = ("", "ai.onnx")  # two names of one domain
+EXTENSIONS = ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")  # the standard's other domains
 
 
-def opset_of(where: str, model: onnx.ModelProto) -> int:
-    """The version of the standard operators that the model uses, in a file format that is known."""
+def opsets_of(where: str, model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain of the standard that the model uses, in a file format that is known.
+
+    A model older than `OLDEST_OPSET` is read as one of it if all of its operators were the same then.
+    """
     if not 1 <= model.ir_version <= onnx.IR_VERSION:
         raise InputError(
             f"{where}: the file's format has version {model.ir_version}; expected 1 to {onnx.IR_VERSION}: "
             "export the network again."
         )
-    found = [opset.version for opset in model.opset_import if opset.domain in _STANDARD]
-    newest = min(NEWEST_OPSET, defs.onnx_opset_version())  # an older onnx has no definitions of newer operators
-    known = f"expected {OLDEST_OPSET} to {newest}"
-    if not found:
+    found = {"" if opset.domain in STANDARD else opset.domain: opset.version for opset in model.opset_import}
+    known = f"expected {OLDEST_OPSET} to {defs.onnx_opset_version()}"
+    if "" not in found and not any(domain in EXTENSIONS for domain in found):
         raise InputError(f"{where}: the model imports no version of the standard operators; {known}.")
-    if not OLDEST_OPSET <= found[0] <= newest:
-        raise InputError(f"{where}: opset {found[0]} is not supported; {known}: export or convert it.")
-    return found[0]
+    opset = found.setdefault("", defs.onnx_opset_version())
+    if opset < OLDEST_OPSET and all(_unchanged(node, opset, OLDEST_OPSET) for node in model.graph.node):
+        opset = found[""] = OLDEST_OPSET
+    if not OLDEST_OPSET <= opset <= defs.onnx_opset_version():
+        raise InputError(f"{where}: opset {opset} is not supported; {known}: export or convert it.")
+    return found
+
+
+def _unchanged(node: onnx.NodeProto, first: int, second: int) -> bool:
+    """Whether a standard operator is defined alike at two opsets."""
+    if node.domain not in STANDARD or not defs.has(node.op_type, first, ""):
+        return False
+    return defs.get_schema(node.op_type, first).since_version == defs.get_schema(node.op_type, second).since_version
 
 
 def check_structure(where: str, graph: onnx.GraphProto) -> None:
@@ -90,18 +103,22 @@ def needed_outputs(graph: onnx.GraphProto) -> list[tuple[str, ...]]:
     return found[::-1]
 
 
-def check_node(where: str, node: onnx.NodeProto, opset: int) -> None:
-    """Refuse a node that is not one of a standard operator, as ONNX defines it at this opset."""
-    if node.domain not in _STANDARD:
+def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
+    """Refuse a node that is not one of an operator of the standard, as ONNX defines it at this opset."""
+    domain = "" if node.domain in STANDARD else node.domain
+    if domain and domain not in EXTENSIONS:
         raise InputError(f"{where}: its domain '{node.domain}' is unknown; only standard ONNX operators are known.")
-    if not defs.has(node.op_type, opset, ""):
-        raise InputError(f"{where}: the standard domain has no operator {node.op_type} at opset {opset}.")
+    if domain not in opsets:
+        raise InputError(f"{where}: the model imports no version of its domain '{node.domain}'; export it again.")
+    if not defs.has(node.op_type, opsets[domain], domain):
+        known = f"domain '{domain}'" if domain else "standard domain"
+        raise InputError(f"{where}: the {known} has no operator {node.op_type} at opset {opsets[domain]}.")
     for attribute in node.attribute:
         if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
             raise InputError(f"{where}: control flow is not supported; export the network without sub-graphs.")
     context = checker.C.CheckerContext()
     context.ir_version = onnx.IR_VERSION
-    context.opset_imports = {"": opset}
+    context.opset_imports = dict(opsets)
     try:
         checker.check_node(node, context)
     except checker.ValidationError as error:

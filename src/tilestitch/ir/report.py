@@ -55,6 +55,15 @@ class CheckRow:
         return self.error <= self.allowed  # an error of NaN does not pass
 
 
+@dataclass(frozen=True, slots=True)
+class GenericRow:
+    """An operator without a rule of its own: costed as one operation an element, and not independently verified."""
+
+    name: str
+    operator: str  # of the ONNX standard
+    evaluator: str  # where its value comes from: onnxruntime or onnx.reference
+
+
 @dataclass(frozen=True)
 class Report:
     """What one strategy makes of one network on one machine."""
@@ -80,6 +89,8 @@ class Report:
     macs: int  # of one cluster
     vector_operations: int
     instructions: int
+    own_operators: int  # with a rule of their own
+    generic_operators: tuple[GenericRow, ...]
     kernels: tuple[KernelRow, ...]
     engines: tuple[EngineRow, ...]
     traffic: tuple[TrafficRow, ...]

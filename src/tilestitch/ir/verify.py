@@ -13,6 +13,9 @@ from tilestitch.ir.region import Region
 # Kinds whose first operand may be indexed outside its tensor.
 PADDED_KINDS = frozenset({"average_pool", "conv", "lrn", "max_pool"})
 
+# Kinds that are computed as a whole, so that a loop need not move each of the results.
+UNCUT_KINDS = frozenset({"generic"})
+
 
 def verify_graph(graph: Graph) -> None:
     """Raise `InvalidIR`, with every broken invariant on a line, unless `graph` holds them all.
@@ -183,7 +186,7 @@ def _reductions_end(op: Operator) -> Iterator[str]:
 def _everything_is_written(op: Operator) -> Iterator[str]:
     """A loop that is no reduction moves the result; otherwise its iterations would write one element many times."""
     for number, access in enumerate(op.writes):
-        for d in pair_dims(op, number):
+        for d in () if op.kind in UNCUT_KINDS else pair_dims(op, number):
             dim = op.dims[d]
             if dim.extent > 1 and dim.kind is not DimKind.REDUCTION and d not in access.dims:
                 yield f"operator {op.name!r}: {dim.kind} dim {dim.name!r} does not move the write to {access.tensor!r}"

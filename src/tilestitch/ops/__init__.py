@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, normalise
+from tilestitch.ops import contraction, generic, normalise
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -104,6 +104,7 @@ RULES: dict[str, Rule] = {
     "lp_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.lp_norm),  # magnitude or square, sum, scale
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
+    generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
     **{
         name: Rule(

@@ -5,12 +5,14 @@ from tilestitch.hardware.accelerator import Core
 from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles, vector_tile_cycles
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ops import RULES, is_contraction
+from tilestitch.ops import RULES, generic, is_contraction
 from tilestitch.ops.contraction import product_shape
 
 
 def vector_operations(op: Operator, box: Region) -> int:
     """Primitive vector operations of the iterations in `box`: one a multiply-accumulate, see `Rule.operations`."""
+    if op.kind == generic.KIND:
+        return generic.operations(op, box)
     return box.size * max(1, RULES[op.kind].operations)
 
 

@@ -83,6 +83,8 @@ def _report(report: Report) -> dict[str, Json]:
             "iterations": report.iterations,
             "batch_per_iteration": report.batch_per_iteration,
             "batches": report.batches,
+            "own_operators": report.own_operators,
+            "generic_operators": [_plain(row) for row in report.generic_operators],
             "notes": list(report.notes),
         },
         "simulated": {

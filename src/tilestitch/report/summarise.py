@@ -12,10 +12,10 @@ from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Program
-from tilestitch.ir.report import CheckRow, EngineRow, KernelRow, Report, TrafficRow
+from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, Report, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.ops import is_contraction
+from tilestitch.ops import generic, is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
 from tilestitch.units import ceil_div
@@ -67,6 +67,12 @@ def summarise(
         macs=limits.macs,
         vector_operations=limits.vector_operations,
         instructions=len(first),
+        own_operators=sum(op.kind != generic.KIND for op in schedule.graph.operators),
+        generic_operators=tuple(
+            GenericRow(op.name, generic.onnx_operator(op), generic.value_source(op))
+            for op in schedule.graph.operators
+            if op.kind == generic.KIND
+        ),
         kernels=kernels,
         engines=_engine_rows(trace, first),
         traffic=_traffic_rows(trace, batches),

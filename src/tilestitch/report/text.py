@@ -17,6 +17,7 @@ from tilestitch.units import format_bytes, format_energy, format_seconds
 
 _NAME_CHARACTERS = 34
 _KIND_CHARACTERS = 24
+_GENERIC_SHOWN = 12
 
 Row = Sequence[str]
 
@@ -25,6 +26,7 @@ def report_text(report: Report, *, top: int = 12) -> str:
     """The page of one report; `top` kernels have a line of their own, the others share one."""
     sections = (
         [*_header(report), *report.notes],
+        *([_generic(report)] if report.generic_operators else []),
         _times(report),
         _bounds(report),
         _checks(report),
@@ -62,6 +64,10 @@ def compare_text(reports: Sequence[Report]) -> str:
         ("clusters x iterations x samples", *(_split(r) for r in reports)),
         ("verification", *(_verdict(r) for r in reports)),
     ]
+    if any(r.generic_operators for r in reports):
+        rows.append(
+            ("generic operators, not independently verified", *(f"{len(r.generic_operators):,}" for r in reports))
+        )
     title = f"{_printable(first.network)} on {_printable(first.machine)}, batch {first.batch}: strategies compared"
     names = [_printable(r.strategy) for r in reports]
     return "\n".join([*_title(title, "="), *_table(["", *names], rows, "l" + "r" * len(names))]) + "\n"
@@ -102,6 +108,20 @@ def _header(report: Report) -> list[str]:
             f"{report.batch:,} samples do not divide evenly; a cluster takes up to {report.batch_per_cluster:,}."
         )
     return lines
+
+
+def _generic(report: Report) -> list[str]:
+    """Operators whose value is not ours, so that the verification below says nothing about them."""
+    count = len(report.generic_operators)
+    shown = report.generic_operators[:_GENERIC_SHOWN]
+    rows = [(_short(row.name, _NAME_CHARACTERS), row.operator, f"value from {row.evaluator}") for row in shown]
+    more = [f"  ... {count - len(shown):,} more"] if len(shown) < count else []
+    return [
+        *_title(f"Operators: {report.own_operators:,} by rules of their own, {count:,} generic"),
+        "  Generic, not independently verified; one core, one operation for each element of a result:",
+        *_table(None, rows, "lll"),
+        *more,
+    ]
 
 
 def _times(report: Report) -> list[str]:

@@ -14,6 +14,7 @@ from tilestitch.errors import InputError, InvalidIR
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
+from tilestitch.ops.onnx_node import readable_opset
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.interpret import interpret
 
@@ -36,6 +37,8 @@ def onnxruntime_outputs(
     known = onnx.ModelProto()
     known.CopyFrom(model)
     known.ir_version = min(model.ir_version, IR_VERSION)
+    for opset in known.opset_import:
+        opset.version = readable_opset(known.graph.node, opset)
     try:
         session = onnxruntime.InferenceSession(known.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
