@@ -4,24 +4,22 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tilestitch.dtypes import STORAGE, DType
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import RULES, is_view
 from tilestitch.ops.views import by_dims, padded
-
-WIDE = {"f": np.float32, "i": np.int64, "u": np.int64, "b": np.bool_}
 
 
 def interpret(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Every tensor of the graph: floats as float32, integers as int64."""
     known = {**graph.constants, **{name: inputs[name] for name in graph.inputs}}
-    values = {name: np.asarray(array).astype(WIDE[array.dtype.kind]) for name, array in known.items()}
+    values = {name: np.asarray(array).astype(wide_type(STORAGE[array.dtype])) for name, array in known.items()}
     for op in graph.operators:
         for name in op.outputs:
             if name in values:
                 continue  # another operator has written its part
             tensor = graph.tensors[name]
-            kind = "f" if tensor.dtype.is_float else "b" if tensor.dtype == "bool" else "i"
-            values[name] = np.zeros(tensor.shape, WIDE[kind])
+            values[name] = np.zeros(tensor.shape, wide_type(tensor.dtype))
         if op.kind == "gather":
             results = [gathered(op, values)]
         else:
@@ -30,6 +28,11 @@ def interpret(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.nd
             written = by_dims(values[access.tensor], access, op.whole, (0,) * len(access.axes))
             written[...] = result if is_view(op) or result.dtype == written.dtype else result.astype(written.dtype)
     return values
+
+
+def wide_type(dtype: DType) -> type:
+    """The type of all arithmetic on elements of `dtype`."""
+    return np.float32 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64
 
 
 def read(op: Operator, access: Access, array: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from math import prod
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -14,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from tilestitch import zoo
+from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
 from tilestitch.zoo.bert import Bert, BertForm, bert_graph
 from tilestitch.zoo.builder import Normal, Uniform, Weight, draw
@@ -326,6 +328,22 @@ def test_sample_floats_are_standard_normal(dtype: onnx.TensorProto.DataType) -> 
     assert array.std(dtype=np.float64) == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_inputs_of_every_stored_type_are_drawn(dtype: np.dtype) -> None:
+    """Integers of at most 16 bits take values over their whole range; nothing is NaN, and nothing is all the same."""
+    array = zoo.sample_inputs(one_input(helper.np_dtype_to_tensor_dtype(dtype), (100, 100)), batch=1)["x"]
+    values = array.astype(np.float64)
+    assert array.dtype == dtype
+    assert np.isfinite(values).all()
+    if STORAGE[dtype].is_float or dtype == np.bool_ or dtype.itemsize > 2:
+        assert values.min() < values.max()
+        return
+    limits = ml_dtypes.iinfo(dtype)
+    spread = 0.01 * (float(limits.max) - float(limits.min))
+    assert values.min() <= float(limits.min) + spread
+    assert values.max() >= float(limits.max) - spread
+
+
 def test_sample_indices_find_their_table_through_other_nodes() -> None:
     """A table behind a DequantizeLinear bounds an index behind a Cast; the smallest of several tables decides."""
     nodes = [
@@ -363,9 +381,8 @@ def test_sample_indices_find_their_table_through_other_nodes() -> None:
             "Export the network with a fixed size there.",
         ),
         (
-            one_input(TensorProto.UINT16, ("N", 3)),
-            "network 'net': input 'x' has elements of type UINT16; expected FLOAT, FLOAT16, DOUBLE, INT64, "
-            "INT32 or BOOL.",
+            one_input(TensorProto.STRING, ("N", 3)),
+            "network 'net': input 'x' has elements of type STRING; expected numbers or booleans.",
         ),
     ),
     ids=("symbolic", "unnamed", "type"),

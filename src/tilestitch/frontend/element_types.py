@@ -3,8 +3,6 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from tilestitch.dtypes import STORAGE
-
 
 def numpy_type(number: int) -> np.dtype | None:
     """The array type of an ONNX element type, or None where there is none."""
@@ -31,4 +29,4 @@ def type_text(dtype: np.dtype) -> str:
 
 def known_types() -> str:
     """The element types that have a place in the machine's memories, for messages."""
-    return ", ".join(str(dtype) for dtype in STORAGE)
+    return "booleans, integers of 2 to 64 bits and floats of 4 to 64 bits"

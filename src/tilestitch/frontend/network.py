@@ -13,8 +13,6 @@ from tilestitch.frontend.accesses import Shape
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
-_INT32 = np.iinfo(np.int32)
-
 
 class NotCovered(InputError):
     """A standard operator, or a feature of one, for which there is no rule; it may have a value all the same.
@@ -179,7 +177,8 @@ class Network:
         return self._types[name]
 
     def is_float(self, name: str) -> bool:
-        return self.element_type(name).kind == "f"
+        dtype = STORAGE.get(self.element_type(name))
+        return dtype is not None and dtype.is_float
 
     def value(self, name: str) -> np.ndarray | None:
         """The value of a constant, or None where it depends on the network's inputs."""
@@ -289,11 +288,13 @@ class Network:
         if value.size == 0:
             raise InputError(f"{where}: constant '{name}' has shape {text_of(value.shape)}; it must not be empty.")
         dtype = self._storage(node, name, value.dtype)
-        if value.dtype == np.int64 and (value.min() < _INT32.min or value.max() > _INT32.max):
-            raise InputError(
-                f"{where}: constant '{name}' holds integers from {value.min()} to {value.max()}; "
-                "they are stored in 32 bits and must fit."
-            )
+        if value.dtype in (np.int64, np.uint64):
+            stored = np.iinfo(dtype.numpy(wide=False))
+            if value.min() < stored.min or value.max() > stored.max:
+                raise InputError(
+                    f"{where}: constant '{name}' holds integers from {value.min()} to {value.max()}; "
+                    "they are stored in 32 bits and must fit."
+                )
         self.tensors[name] = _tensor(name, value.shape, dtype)
 
     def _storage(self, node: Node | None, name: str, element_type: np.dtype) -> DType:

@@ -16,8 +16,8 @@ def max_pool(node: Node, network: Network) -> None:
     node.ignore("storage_order")  # of the indices
     node.refuse_outputs(1, "the indices of the largest elements")
     windows = _windows(node, network)
-    element_type = network.element_type(node.inputs[0])
-    lowest = float("-inf") if element_type.kind == "f" else float(np.iinfo(element_type).min)
+    x = node.inputs[0]
+    lowest = float("-inf") if network.is_float(x) else float(np.iinfo(network.element_type(x)).min)
     _pool(node, network, "max_pool", windows, pad_value=lowest)
 
 

@@ -85,7 +85,7 @@ def general_product(node: Node, network: Network) -> None:
 def _scaled(node: Node, network: Network, name: str, factor_name: str, factor: float) -> str:
     """A constant operand multiplied by a factor of the node."""
     value = network.value(name)
-    if value is None or value.dtype.kind != "f":
+    if value is None or not network.is_float(name):
         raise node.fault(
             f"attribute {factor_name}={factor} is supported where it multiplies a floating constant, but '{name}' is "
             f"not one; write the factor as a Mul, or export with {factor_name}=1."

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import sqrt
 
+import ml_dtypes
 import numpy as np
 
 from tilestitch.frontend.accesses import broadcast
@@ -240,4 +241,4 @@ def _cleared(node: Node, network: Network, x: str, masks: _Masks, allowed: str |
 
 def _lowest(element_type: np.dtype) -> float:
     """A finite score so small that nothing is left of it after the softmax."""
-    return float(max(np.finfo(element_type).min, np.finfo(np.float32).min))
+    return float(max(ml_dtypes.finfo(element_type).min, np.finfo(np.float32).min))

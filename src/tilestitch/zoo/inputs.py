@@ -3,14 +3,14 @@
 import zlib
 from collections.abc import Mapping
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 
-_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
-_INTEGERS = (TensorProto.INT64, TensorProto.INT32)
 _SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand")
 _SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")
 
@@ -20,11 +20,12 @@ def sample_inputs(
 ) -> dict[str, np.ndarray]:
     """Draw one array per input of `model`; a symbolic dim 0 becomes `batch`, `shapes` gives other symbolic dims.
 
-    Floats are standard normal. Integers are indices: below the size of the smallest table that they index through
-    a Gather, or 0 and 1 where no table is known. An integer input whose name ends in "mask" is ones, with up to an
-    eighth of each row (at least one element, if the row has two) zero at its end.
+    Floats are standard normal, their magnitudes where a type has no sign. Integers that index a table through a Gather
+    lie below the size of the smallest one. Others of at most 16 bits are any value of their type, those of 32 and 64
+    bits are 0 and 1. An integer input whose name ends in "mask" is ones, with up to an eighth of each row (at least one
+    element, if the row has two) zero at its end.
 
-    Raises `InputError` for another element type, and for a dim other than 0 that has no size.
+    Raises `InputError` for elements that are no numbers, and for a dim other than 0 that has no size.
     """
     if batch < 1:
         raise InputError(f"batch: expected at least 1, found {batch}.")
@@ -39,20 +40,30 @@ def sample_inputs(
         element_type = value.type.tensor_type.elem_type
         generator = np.random.Generator(np.random.PCG64([zlib.crc32(value.name.encode()), seed]))
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
-        if element_type in _FLOATS:
-            inputs[value.name] = generator.standard_normal(shape).astype(dtype)
-        elif element_type == TensorProto.BOOL:
-            inputs[value.name] = generator.integers(0, 2, shape).astype(dtype)
-        elif element_type not in _INTEGERS:
+        stored = STORAGE.get(dtype)
+        if stored is None:
             raise InputError(
                 f"network '{graph.name}': input '{value.name}' has elements of type "
-                f"{TensorProto.DataType.Name(element_type)}; expected FLOAT, FLOAT16, DOUBLE, INT64, INT32 or BOOL."
+                f"{TensorProto.DataType.Name(element_type)}; expected numbers or booleans."
             )
-        elif value.name.endswith("mask") and shape:
+        if stored.is_float:
+            drawn = generator.standard_normal(shape)
+            inputs[value.name] = (np.abs(drawn) if stored is DType.FLOAT8E8M0 else drawn).astype(dtype)
+        elif stored is not DType.BOOL and value.name.endswith("mask") and shape:
             inputs[value.name] = _mask(generator, shape).astype(dtype)
+        elif value.name in table_sizes:
+            inputs[value.name] = generator.integers(0, table_sizes[value.name], shape).astype(dtype)
         else:
-            inputs[value.name] = generator.integers(0, table_sizes.get(value.name, 2), shape).astype(dtype)
+            inputs[value.name] = generator.integers(*_range(dtype), shape).astype(dtype)
     return inputs
+
+
+def _range(dtype: np.dtype) -> tuple[int, int]:
+    """From where to below where integers are drawn that index no table that is known."""
+    if dtype == np.bool_ or dtype.itemsize > 2:
+        return 0, 2
+    limits = ml_dtypes.iinfo(dtype)
+    return int(limits.min), int(limits.max) + 1
 
 
 def _bound_shape(

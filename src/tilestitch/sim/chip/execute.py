@@ -193,7 +193,7 @@ class _Memories:
 
         def read(k: int) -> np.ndarray:
             part = self.part(*reads[k])  # always copied: the memory may change before the result appears
-            return part.astype(np.float32 if part.dtype.kind == "f" else np.int64)
+            return part.astype(np.float32 if plans[k].dtype.is_float else np.int64)
 
         if partial is None:
             results = evaluate(op, box, plans, read)
@@ -211,6 +211,7 @@ class _Memories:
                 store(self.array(partial[0]), op.writes[0], box, program.regions[partial[1]].start, results[0])
                 return
             for access, (buffer, _), values in zip(op.writes, writes, results, strict=True):
-                store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, values)
+                stored = to_storage(values, program.graph.tensors[access.tensor].dtype, wide=self.wide)
+                store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, stored)
 
         self.pending[number] = finish

@@ -29,6 +29,7 @@ def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> 
             tensor = graph.tensors[write.tensor]
             if write.tensor not in values:
                 values[write.tensor] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=wide))
+            result = to_storage(result, tensor.dtype, wide=wide)
             store(values[write.tensor], write, op.whole, (0,) * len(tensor.shape), result)
         for name in op.inputs:
             uses[name] -= 1

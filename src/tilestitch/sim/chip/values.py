@@ -22,8 +22,13 @@ def to_arithmetic(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
-    """Values as the memories store them; float16 rounds to nearest and overflows to infinity."""
+    """Values as the memories store them: floats round to nearest and overflow to infinity, integers wrap around.
+
+    Integers wrap to their own width also where they are stored in twice that.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
+        if wide and not dtype.is_float:
+            array = np.asarray(array).astype(dtype.numpy(wide=False), copy=False)
         return np.asarray(array).astype(dtype.numpy(wide=wide), copy=False)
 
 
@@ -97,7 +102,5 @@ def _gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarra
 
 
 def store(target: np.ndarray, access: Access, box: Region, origin: tuple[int, ...], values: np.ndarray) -> None:
-    """Write the results of the iterations in `box` where `access` says; `target[0, ...]` is tensor index `origin`."""
-    view = by_dims(target, access, box, origin)
-    with np.errstate(over="ignore", invalid="ignore"):
-        view[...] = values
+    """Write stored values of the iterations in `box` where `access` says; `target[0, ...]` is tensor index `origin`."""
+    by_dims(target, access, box, origin)[...] = values
