@@ -398,7 +398,7 @@ def test_the_toy_is_small():
 def test_every_number_of_a_preset_has_a_source(name):
     """A comment beside the number names the publication, or says `assumed`."""
     text = files("tilestitch.hardware").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
-    sources = re.compile(r"assumed|manual|hardware notes|vendor's table|CARRV'21|Zhao et al\.")
+    sources = re.compile(r"assumed|manual|hardware notes|vendor's table|CARRV'21|platform file|[A-Z][a-z]+ et al\.")
     for line in text.splitlines():
         value, _, comment = line.partition("#")
         if re.search(r"(?<![a-z])\d", value) and not value.startswith(("name", "description")):

@@ -1,0 +1,51 @@
+"""Every machine that comes along runs networks: verified, and never under its bounds."""
+
+import pytest
+
+from tests.test_meaning import SMALL, assert_sound, compiled
+from tilestitch.compilation import STRATEGIES
+from tilestitch.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.load import load_machine, preset_names
+from tilestitch.schedule.plan import expect_compilable
+
+
+def refusal(machine: Accelerator) -> str:
+    """Why nothing can be compiled for a machine; empty where it can."""
+    try:
+        expect_compilable(machine)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+RUNNING = tuple(name for name in preset_names() if not refusal(load_machine(name)))
+EVERYWHERE = ("resnet18", "bert-base-16")
+
+
+def test_all_presets_run():
+    assert set(preset_names()) == set(RUNNING)
+
+
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", RUNNING)
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_network_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
+    """One sample a cluster, so that a machine of many clusters takes no longer than others."""
+    assert_sound(compiled(name, machine, strategy, load_machine(machine).clusters))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", RUNNING)
+@pytest.mark.parametrize("name", sorted(set(SMALL) - set(EVERYWHERE)))
+def test_each_network_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
+    assert_sound(compiled(name, machine, strategy, 2 * load_machine(machine).clusters, batch_per_cluster=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", RUNNING)
+@pytest.mark.parametrize("name", ["resnet50", "bert-base-128"])
+def test_a_network_of_its_real_size_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
+    assert_sound(compiled(name, machine, strategy, load_machine(machine).clusters, small=False))
