@@ -11,6 +11,7 @@ from tilestitch.errors import InputError
 from tilestitch.frontend.binding import bind_shapes, element_type
 from tilestitch.frontend.element_types import known_types, schema_type, type_text
 from tilestitch.frontend.folding import RANDOM, evaluate
+from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.generic import generic
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
@@ -62,11 +63,10 @@ def read_onnx(
     shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
     for value in inputs:
         network.add_input(value.name, shapes[value.name], element_type(where, value))
-    for proto, node, outputs in zip(graph.node, names, needed_outputs(graph), strict=True):
-        if any(outputs):
-            _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, outputs, network, opsets)
-
     outputs = tuple(value.name for value in graph.output)
+    for proto, node, wanted in zip(graph.node, names, needed_outputs(graph.node, outputs), strict=True):
+        if any(wanted):
+            _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
     for output in outputs:
         network.keep_output(output)
     title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
@@ -82,13 +82,18 @@ def _read_node(
     opsets: Mapping[str, int],
 ) -> None:
     """Evaluate a node of constants, or append its operators."""
-    check_node(where, proto, opsets)
 
     def fresh() -> Node:
         attributes = {attribute.name: attribute for attribute in proto.attribute}
         return Node(where, name, proto.op_type, opsets, tuple(proto.input), outputs, attributes)
 
     node = fresh()
+    if proto.op_type == "If" and proto.domain in STANDARD:
+        branch = chosen_branch(node, proto, network)
+        if branch is not None:
+            _read_nodes(node, branch, network)
+            return
+    check_node(where, proto, opsets)
     if proto.op_type in ALWAYS_KNOWN:
         ALWAYS_KNOWN[proto.op_type](node, network)
         node.expect_nothing_left()
@@ -103,8 +108,17 @@ def _read_node(
         _append(fresh, proto, network)
 
 
+def _read_nodes(node: Node, inside: Definition, network: Network) -> None:
+    """The nodes that stand for one."""
+    wanted = needed_outputs(inside.nodes, [name for name in node.outputs if name])
+    for inner, outputs in zip(inside.nodes, wanted, strict=True):
+        if any(outputs):
+            where = f"{node.where}: inside it, node '{inner.name}' ({inner.op_type})"
+            _read_node(where, inner, inner.name, outputs, network, inside.opsets)
+
+
 def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) -> None:
-    """The operators of a node by the rule for it, else one generic operator."""
+    """The operators of a node: by the rule for it, else by the standard's definition, else one generic operator."""
     mark, node = network.mark(), fresh()
     try:
         if proto.domain not in STANDARD or proto.op_type not in HANDLERS:
@@ -112,15 +126,24 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) 
         _check_types(node, network)
         HANDLERS[proto.op_type](node, network)
         node.expect_nothing_left()
-    except NotCovered as uncovered:
-        network.rollback(mark)
+        return
+    except NotCovered as error:
+        uncovered = error
+    network.rollback(mark)
+    written_out = definition(node, proto, network)
+    if written_out is not None:
         try:
-            generic(fresh(), proto, network)
-        except NotCovered as error:
-            if uncovered.depends_on:
-                raise uncovered from None
-            text = f"{uncovered.text} Nor can it be generic: {error.text}"
-            raise node.not_covered(text, depends_on=error.depends_on) from None
+            _read_nodes(node, written_out, network)
+            return
+        except InputError:  # the operator itself may still have a value
+            network.rollback(mark)
+    try:
+        generic(fresh(), proto, network)
+    except NotCovered as error:
+        if uncovered.depends_on:
+            raise uncovered from None
+        text = f"{uncovered.text} Nor can it be generic: {error.text}"
+        raise node.not_covered(text, depends_on=error.depends_on) from None
 
 
 def _check_types(node: Node, network: Network) -> None:

@@ -1,7 +1,7 @@
 """What must hold of an ONNX graph before its nodes are read, and which of them matter."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx
 from onnx import checker, defs
@@ -91,16 +91,26 @@ def node_names(graph: onnx.GraphProto) -> list[str]:
     return names
 
 
-def needed_outputs(graph: onnx.GraphProto) -> list[tuple[str, ...]]:
-    """Per node its outputs, "" for those that no output of the network depends on."""
-    needed = {value.name for value in graph.output}
+def needed_outputs(nodes: Sequence[onnx.NodeProto], results: Collection[str]) -> list[tuple[str, ...]]:
+    """Per node its outputs, "" for those that none of `results` depends on."""
+    needed = set(results)
     found = []
-    for node in reversed(graph.node):
+    for node in reversed(nodes):
         outputs = tuple(name if name in needed else "" for name in node.output)
         if any(outputs):
-            needed.update(node.input)
+            needed.update(_read_by(node))
         found.append(outputs)
     return found[::-1]
+
+
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads; of a graph inside it, also names that are its own."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from (value.name for value in graph.output)
+            for inner in graph.node:
+                yield from _read_by(inner)
 
 
 def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
