@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
+from tilestitch.frontend.constant_steps import step_value
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
@@ -194,6 +195,12 @@ class Network:
                 ) from error
         return self._constants.get(name)
 
+    def known_value(self, name: str) -> np.ndarray:
+        """The value of a tensor of which `is_known` holds."""
+        value = self.value(name)
+        assert value is not None, name
+        return value
+
     def required_value(self, node: Node, number: int, meaning: str) -> np.ndarray:
         """The value of an operand that must be known while reading."""
         value = self.value(node.inputs[number])
@@ -271,10 +278,21 @@ class Network:
         element_type: np.dtype | None = None,
         attributes: tuple[tuple[str, Attribute], ...] = (),
     ) -> str:
-        """Append an operator with one result, of the first operand's type unless told, and return the result's name."""
-        self.define(node, target.tensor, shape, element_type or self.element_type(reads[0].tensor))
-        self.add(node, target.operator, kind, dims, reads, (write,), attributes)
-        return target.tensor
+        """Append an operator with one result, of the first operand's type unless told, and return the result's name.
+
+        A result without elements, and what follows from constants alone, becomes a constant; but repeated elements and
+        rows that indices pick stay with the operator.
+        """
+        name, element_type = target.tensor, element_type or self.element_type(reads[0].tensor)
+        if 0 in shape:
+            self.add_constant(name, np.zeros(shape, element_type))
+        elif kind not in ("expand", "gather") and all(self.is_known(access.tensor) for access in reads):
+            op = Operator(target.operator, kind, dims, reads, (write,), attributes)
+            self.add_constant(name, step_value(op, [self.known_value(a.tensor) for a in reads], shape, element_type))
+        else:
+            self.define(node, name, shape, element_type)
+            self.add(node, target.operator, kind, dims, reads, (write,), attributes)
+        return name
 
     def keep_output(self, name: str) -> None:
         """Make a constant that is an output of the network a tensor of the graph."""
@@ -282,8 +300,7 @@ class Network:
             self._keep(None, name)
 
     def _keep(self, node: Node | None, name: str) -> None:
-        value = self.value(name)
-        assert value is not None, name
+        value = self.known_value(name)
         where = self._where if node is None else node.where
         if value.size == 0:
             raise InputError(f"{where}: constant '{name}' has shape {text_of(value.shape)}; it must not be empty.")

@@ -1,13 +1,12 @@
-"""Views that pick or join: Slice, Split, Concat; and Gather, which is one where its indices are evenly spaced."""
+"""Views that pick or join: Slice, Split and Concat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import prod
 
 import numpy as np
 
-from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis, dims_of, straight
+from tilestitch.frontend.accesses import Nest, Shape, along, axis, dims_of, straight
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.shapes import copy, normalised_axes
 from tilestitch.ir.graph import Access, Axis
@@ -37,13 +36,20 @@ def take_slice(node: Node, network: Network) -> None:
         picked = range(shape[number])[start:end:step]
         result[number] = len(picked)
         read[number] = axis((number, step), offset=picked.start)
-    _emit_slice(node, network, tuple(result), tuple(read))
+    select(node, network, node.inputs[0], tuple(result), tuple(read), node.target)
 
 
-def _emit_slice(node: Node, network: Network, result: Shape, read: tuple[Axis, ...]) -> None:
-    """A view whose dims are the axes of its result."""
-    reads, write = (Access(node.inputs[0], read),), straight(node.outputs[0], len(result))
-    network.emit(node, node.target, "slice", dims_of(result), reads, write, result)
+def select(node: Node, network: Network, x: str, shape: Shape, read: tuple[Axis, ...], target: Target) -> str:
+    """A view of `x` whose dims are the axes of its result, of `shape`: where each of them reads is in `read`."""
+    write = straight(target.tensor, len(shape))
+    return network.emit(node, target, "slice", dims_of(shape), (Access(x, read),), write, shape)
+
+
+def cut(node: Node, network: Network, x: str, at: int, start: int, stop: int, target: Target) -> str:
+    """The part of `x` from `start` to before `stop` of axis `at`."""
+    shape = network.shape(x)
+    read = tuple(axis((i, 1), offset=start if i == at else 0) for i in range(len(shape)))
+    return select(node, network, x, (*shape[:at], stop - start, *shape[at + 1 :]), read, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,15 @@ def split(node: Node, network: Network) -> None:
             f"axis {at} of an operand of shape {text_of(shape)} cannot be cut into {text_of(extents)} "
             f"for {len(node.outputs)} outputs."
         )
-    used = [(name, cut) for name, cut in zip(node.outputs, _cuts(extents), strict=True) if name]
+    used = []
+    for name, (start, stop) in zip(node.outputs, _cuts(extents), strict=True):
+        if name and start == stop:
+            empty = (*shape[:at], 0, *shape[at + 1 :])
+            network.add_constant(name, np.zeros(empty, network.element_type(node.inputs[0])))
+        elif name:
+            used.append((name, (start, stop)))
+    if not used:
+        return
     nest, parts = _parts(shape, at, [cut for _, cut in used])
     for (name, _), part in zip(used, parts, strict=True):
         result = tuple(nest.dims[dim].extent for dim in part.dims)
@@ -133,42 +147,3 @@ def join(node: Node, network: Network, names: tuple[str, ...], at: int, target: 
     writes = tuple(part.inside(target.tensor) for part in parts)
     network.add(node, target.operator, "concat", nest.dims, reads, writes)
     return target.tensor
-
-
-def gather(node: Node, network: Network) -> None:
-    """Rows of the first operand along one axis, picked by the second: a slice where they are evenly spaced.
-
-    The result has the axes before, those of the indices, and the axes after.
-    """
-    data, indices = node.inputs[:2]
-    shape, picked = network.shape(data), network.shape(indices)
-    (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shape))
-    result = shape[:at] + picked + shape[at + 1 :]
-    before, middle = tuple(range(at)), tuple(range(at, at + len(picked)))
-    after = tuple(range(at + len(picked), len(result)))
-    known = network.value(indices)
-    spacing = None if known is None else _even_spacing(node, known, shape[at])
-    if spacing is not None:
-        start, step = spacing
-        strides = [step * prod(picked[number + 1 :]) for number in range(len(picked))]
-        row = axis(*zip(middle, strides, strict=True), offset=start)
-        _emit_slice(node, network, result, (*along(*before), row, *along(*after)))
-        return
-    reads = (
-        Access(data, (*along(*before), FIXED, *along(*after)), indirect_axis=at),
-        Access(indices, along(*middle)),
-    )
-    write = straight(node.outputs[0], len(result))
-    network.emit(node, node.target, "gather", dims_of(result), reads, write, result)
-
-
-def _even_spacing(node: Node, indices: np.ndarray, size: int) -> tuple[int, int] | None:
-    """Start and (non-zero) step of constant indices in row-major order, or None where they are not evenly spaced."""
-    found = [int(index) for index in indices.ravel()]
-    if not all(-size <= index < size for index in found):
-        raise node.fault(f"indices from {min(found)} to {max(found)} leave the {size} rows of the operand.")
-    if not found:
-        return None
-    found = [index % size for index in found]
-    step = found[1] - found[0] if len(found) > 1 else 1
-    return (found[0], step) if step and found == [found[0] + step * i for i in range(len(found))] else None

@@ -6,6 +6,7 @@ stores of wave w in program order, so that an in-order mover never holds back th
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, made_regions, operand_region
 from tilestitch.errors import InvalidIR
@@ -351,16 +352,14 @@ class _KernelLowering:
     def _gather(self, op: Operator, core: int, box: Region, operands: tuple[tuple[int, Region, Mode], ...]) -> None:
         """Fetch the rows that the indices name, straight from DDR."""
         tensor = self.graph.tensors[op.writes[0].tensor]
-        region = op.writes[0].hull(box)
-        table = op.reads[0]
-        row = self.graph.read_region(table, box)
-        row_bytes = row.size // row.extents[table.indirect_axis or 0] * tensor.dtype.size_bytes
-        size = tensor.bytes_of(region)
+        size = tensor.bytes_of(op.writes[0].hull(box))
+        rows = prod(box.extents[dim] for dim in op.reads[1].dims)
+        row_bytes = size // rows
         self.builder.emit(
             Kind.GATHER,
             self.cluster.engine(EngineKind.MOVER, core),
             operands,
-            cycles=self.machine.setup.mover_cycles * max(1, ceil_div(size, row_bytes)),
+            cycles=self.machine.setup.mover_cycles * rows,
             operator=op.name,
             box=box,
             size_bytes=size,

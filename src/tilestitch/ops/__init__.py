@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, generic, normalise
+from tilestitch.ops import contraction, generic, normalise, selection
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -105,6 +105,7 @@ RULES: dict[str, Rule] = {
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),
+    "scatter": Rule(Pattern.OPAQUE, 2, selection.scatter),  # compare, select
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
     **{
         name: Rule(
