@@ -4,88 +4,20 @@ A wave is one step of every core: one tile, or one part of a tile's reduction. T
 stores of wave w in program order, so that an in-order mover never holds back the next tile for a result.
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 
-from tilestitch.cost.kernel import KernelShape, Operand, kernel_shape, made_regions, operand_region
-from tilestitch.errors import InvalidIR
+from tilestitch.cost.shape import KernelShape, Operand, kernel_shape, made_regions
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
-from tilestitch.ir.region import Region, pieces
+from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.ir.tiles import core_pieces, operator_boxes, reduction_parts, tiles_of
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.places import Places
+from tilestitch.lower.waves import Step, needs_of, steps_of_cores
 from tilestitch.ops.work import operand_dtype, tile_cycles
-from tilestitch.units import aligned, ceil_div
-
-SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
-SLAB_BYTES = 32768  # and in pieces of at least this size
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What one core does in one wave."""
-
-    tile: int
-    boxes: dict[str, Region]
-    part: Region | None
-    first: bool
-    last: bool
-
-
-@dataclass(slots=True)
-class _Slots:
-    """A place for a tensor's regions, rotated so that the next one can load while the last one is in use."""
-
-    space: int
-    address: int
-    size_bytes: int
-    count: int
-    used: int = 0
-
-    def next(self) -> int:
-        address = self.address + (self.used % self.count) * self.size_bytes
-        self.used += 1
-        return address
-
-
-class _Arena:
-    """Hands out the addresses of one memory from the bottom up, for one kernel."""
-
-    def __init__(self) -> None:
-        self.top = 0
-
-    def take(self, size_bytes: int) -> int:
-        address, self.top = self.top, self.top + aligned(size_bytes)
-        return address
-
-
-def _steps(graph: Graph, kernel: Kernel, shape: KernelShape) -> list[list[_Step]]:
-    found = []
-    for piece in core_pieces(shape.sink, kernel.tiling):
-        steps = []
-        for tile, box in enumerate(tiles_of(piece, kernel.tiling)):
-            boxes = operator_boxes(graph, shape.operators, box)
-            if shape.anchor is None:
-                steps.append(_Step(tile, boxes, None, True, True))
-                continue
-            parts = reduction_parts(shape.anchor, boxes[shape.anchor.name], kernel.tiling.reduction)
-            for at, part in enumerate(parts):
-                steps.append(_Step(tile, boxes, part, at == 0, at == len(parts) - 1))
-        found.append(steps)
-    return found
-
-
-def _needs(shape: KernelShape, step: _Step) -> list[tuple[Operand, Region]]:
-    return [
-        (operand, operand_region(shape, operand, step.boxes, step.part))
-        for operand in shape.operands
-        if operand.from_the_start or step.last
-    ]
 
 
 def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
@@ -102,84 +34,12 @@ class _KernelLowering:
         self.machine: Accelerator = self.cluster.machine
         operators = [graph.by_name[name] for name in kernel.operators]
         self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[0])
-        self.steps = _steps(graph, kernel, self.shape)
-        self.needs = [[_needs(self.shape, step) for step in core] for core in self.steps]
+        self.steps = steps_of_cores(graph, kernel, self.shape)
+        self.needs = [[needs_of(self.shape, step) for step in core] for core in self.steps]
         self.waves = max(len(steps) for steps in self.steps)
-        self.arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
-        self.operand_slots: dict[tuple[int, Operand], _Slots] = {}
-        self.staging: dict[Operand, _Slots] = {}
-        self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
-        self.inner_slots: dict[tuple[int, str], _Slots] = {}
-        self.result_slots: dict[tuple[int, str], _Slots] = {}
+        self.places = Places(builder, graph, kernel, self.shape, self.steps, self.needs)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
-        self._plan_places()
-
-    # -- where everything lies
-
-    def _plan_places(self) -> None:
-        gb = self.cluster.has(Level.GB)
-        for operand in self.shape.operands:
-            tensor = self.graph.tensors[operand.tensor]
-            changes, biggest, groups = 0, 0, 0
-            for steps in self.needs:
-                loads = [region for needs in steps for which, region in needs if which == operand]
-                changes = max(changes, 1 + sum(a != b for a, b in pairwise(loads)))
-                biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
-            for wave in range(self.waves):
-                groups = max(groups, len(set(self._wave_regions(wave, operand))))
-            count = 1 if changes == 1 else 2
-            for core in range(len(self.steps)):
-                space = self.cluster.space(operand.level, core)
-                self.operand_slots[core, operand] = self._take(space, biggest, count)
-            if gb and operand.tensor in self.kernel.tiling.resident:
-                if operand.tensor not in self.resident:
-                    self.resident[operand.tensor] = self._keep_in_gb(tensor)
-            elif gb:
-                self.staging[operand] = self._take(self.cluster.space(Level.GB), biggest, count * groups)
-        tiles = max(steps[-1].tile for steps in self.steps) + 1
-        places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
-        largest: dict[str, int] = {}
-        for steps in self.steps:
-            for step in steps:
-                for name, region in made_regions(self.shape, step.boxes).items():
-                    largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
-        count = 2 if tiles > 1 else 1
-        for name, size in largest.items():
-            for core in range(len(self.steps)):
-                if name in places:
-                    self.inner_slots[core, name] = self.inner_slots[core, places[name]]
-                else:
-                    self.inner_slots[core, name] = self._take(self.cluster.space(Level.LB, core), size, count)
-                if gb and name in self.shape.results:
-                    self.result_slots[core, name] = self._take(self.cluster.space(Level.GB), size, count)
-
-    def _reused(self, op: Operator) -> tuple[str, ...]:
-        """The tensor whose place the result of `op` takes, if any."""
-        return (self.shape.in_place[op.name],) if op.name in self.shape.in_place else ()
-
-    def _take(self, space: int, size_bytes: int, count: int) -> _Slots:
-        address = self.arenas[space].take(aligned(size_bytes) * count)
-        where = self.cluster.spaces[space]
-        if self.arenas[space].top > where.size_bytes:
-            raise InvalidIR(
-                f"kernel {self.kernel.name} ({' + '.join(self.kernel.operators)}): its tiling was chosen to fit, and "
-                f"takes {self.arenas[space].top:,} B of {where.name}, which holds {where.size_bytes:,} B"
-            )
-        return _Slots(space, address, aligned(size_bytes), count)
-
-    def _keep_in_gb(self, tensor: Tensor) -> tuple[int, list[Region]]:
-        space = self.cluster.space(Level.GB)
-        whole = Region.whole(tensor.shape)
-        address = self._take(space, tensor.size_bytes, 1).address
-        return self.builder.buffer(space, address, tensor.size_bytes, tensor.name, whole), _slabs(tensor)
-
-    def _wave_regions(self, wave: int, operand: Operand) -> list[Region]:
-        return [
-            region for needs in self.needs if wave < len(needs) for which, region in needs[wave] if which == operand
-        ]
-
-    # -- instructions
 
     def run(self, number: int) -> None:
         """Emit the kernel: launch, then waves with the loads one ahead."""
@@ -208,20 +68,20 @@ class _KernelLowering:
         """Bring one region to every core that needs it; a region that several need is broadcast."""
         tensor = self.graph.tensors[operand.tensor]
         source = self.ddr[operand.tensor]
-        if operand.tensor in self.resident:
-            buffer, missing = self.resident[operand.tensor]
+        if operand.tensor in self.places.resident:
+            buffer, missing = self.places.resident[operand.tensor]
             for slab in [slab for slab in missing if slab.overlaps(region)]:
                 missing.remove(slab)
                 self._copy(tensor, slab, source, (buffer,), EngineKind.DMA_IN, None)
             source = buffer
-        elif operand in self.staging:
-            slots = self.staging[operand]
+        elif operand in self.places.staging:
+            slots = self.places.staging[operand]
             staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
             self._copy(tensor, region, source, (staged,), EngineKind.DMA_IN, None)
             source = staged
         targets = []
         for core in cores:
-            slots = self.operand_slots[core, operand]
+            slots = self.places.operands[core, operand]
             target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
             self.held[core, operand] = region, target
             targets.append(target)
@@ -282,7 +142,7 @@ class _KernelLowering:
         self,
         op: Operator,
         core: int,
-        step: _Step,
+        step: Step,
         held: dict[tuple[int, Operand], tuple[Region, int]],
         inner: dict[str, int],
     ) -> None:
@@ -333,10 +193,10 @@ class _KernelLowering:
             flags=int(flags),
         )
 
-    def _make(self, op: Operator, core: int, name: str, step: _Step, inner: dict[str, int]) -> int:
+    def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
         region = made_regions(self.shape, step.boxes)[name]
-        slots, size = self.inner_slots[core, name], self.graph.tensors[name].bytes_of(region)
+        slots, size = self.places.inner[core, name], self.graph.tensors[name].bytes_of(region)
         reused = self.shape.in_place.get(op.name)
         address = slots.next() if reused is None else self.builder.buffer_rows[inner[reused]][1]
         return self.builder.buffer(slots.space, address, size, name, region)
@@ -371,28 +231,10 @@ class _KernelLowering:
         """Bring a finished tile to DDR, through GB where there is one."""
         tensor = self.graph.tensors[name]
         region = self.builder.region_of(buffer)
-        slots = self.result_slots.get((core, name))
+        slots = self.places.results.get((core, name))
         if slots is not None:
             staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), name, region)
             self._copy(tensor, region, buffer, (staged,), EngineKind.MOVER, core)
             self._copy(tensor, region, staged, (self.ddr[name],), EngineKind.DMA_OUT, None)
         else:
             self._copy(tensor, region, buffer, (self.ddr[name],), EngineKind.MOVER, core)
-
-
-def _slabs(tensor: Tensor) -> list[Region]:
-    """Cut a tensor into contiguous slabs along its outermost axes, in memory order."""
-    wanted = max(1, min(SLABS, tensor.size_bytes // SLAB_BYTES))
-    slabs = [Region.whole(tensor.shape)]
-    for axis in tensor.layout:
-        if len(slabs) >= wanted:
-            break
-        extent = tensor.shape[axis]
-        length = ceil_div(extent * len(slabs), wanted)
-        cut = pieces(0, extent, max(1, length))
-        slabs = [
-            Region((*slab.start[:axis], a, *slab.start[axis + 1 :]), (*slab.stop[:axis], b, *slab.stop[axis + 1 :]))
-            for slab in slabs
-            for a, b in cut
-        ]
-    return slabs

@@ -3,16 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilestitch.cost.kernel import (
-    Estimate,
-    KernelShape,
-    TileFigures,
-    estimate,
-    kernel_shape,
-    measure,
-    operand_region,
-    part_box,
-)
+from tilestitch.cost.kernel import Estimate, TileFigures, estimate, measure
+from tilestitch.cost.shape import KernelShape, kernel_shape, operand_region, part_box
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator

@@ -1,0 +1,159 @@
+"""What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilestitch.hardware.accelerator import Accelerator, Core, Level
+from tilestitch.ir.graph import DimKind, Graph, Operator
+from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import operator_boxes
+from tilestitch.ops import is_elementwise
+from tilestitch.ops.work import on_matrix_unit, operand_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that a kernel reads from outside, and into which area of a core it goes."""
+
+    tensor: str
+    level: Level  # LB or WEIGHTS
+    in_parts: bool  # multiplied by the anchor and read by nobody else, so that a part of a reduction needs a part of it
+    from_the_start: bool  # multiplied by the anchor, so that the first part needs it
+
+
+@dataclass(frozen=True)
+class KernelShape:
+    """What follows from a kernel's operators alone: its anchor, operands and results."""
+
+    graph: Graph
+    operators: tuple[Operator, ...]
+    anchor: Operator | None
+    operands: tuple[Operand, ...]
+    results: tuple[str, ...]  # tensors that leave the kernel
+    matrix: frozenset[str]  # operators on the matrix unit
+
+    @property
+    def sink(self) -> Operator:
+        return self.operators[-1]
+
+    @cached_property
+    def movers(self) -> dict[str, frozenset[int]]:
+        """Per operand's tensor, the dims of the sink that move what a tile needs of it."""
+        return _movers(self)
+
+    @cached_property
+    def in_place(self) -> dict[str, str]:
+        """Per operator that can write where an operand lay, that operand's tensor."""
+        found = {op.name: _in_place_operand(self, op) for op in self.operators}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerator, core: Core) -> KernelShape:
+    """Sort the tensors of a kernel into operands, inner tensors and results."""
+    produced = {name for op in operators for name in op.outputs}
+    members = {op.name for op in operators}
+    matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), core)}
+    anchor = next((op for op in operators if op.name in matrix), None)
+    operands: dict[tuple[str, Level], list[bool]] = {}  # whether each of its readers is a product of the anchor
+    for op in operators:
+        for number, read in enumerate(op.reads):
+            if read.tensor in produced or read.indirect_axis is not None:
+                continue
+            second = number == 1 and op.name in matrix and machine.memory(Level.WEIGHTS) is not None
+            key = (read.tensor, Level.WEIGHTS if second else Level.LB)
+            operands.setdefault(key, []).append(op is anchor and number < 2)
+    results = tuple(
+        name
+        for op in operators
+        for name in op.outputs
+        if name in graph.outputs or any(c.name not in members for c in graph.consumers.get(name, ()))
+    )
+    return KernelShape(
+        graph,
+        tuple(operators),
+        anchor,
+        tuple(Operand(tensor, level, all(by), any(by)) for (tensor, level), by in operands.items()),
+        tuple(dict.fromkeys(results)),
+        frozenset(matrix),
+    )
+
+
+def part_box(anchor: Operator, box: Region, extents: Sequence[int]) -> Region:
+    """The first (and largest) part of `box` when the reduction dims of `anchor` are cut by `extents`."""
+    stop = tuple(
+        min(b, a + extent) if dim.kind is DimKind.REDUCTION else b
+        for dim, a, b, extent in zip(anchor.dims, box.start, box.stop, extents, strict=True)
+    )
+    return Region(box.start, stop)
+
+
+def operand_region(shape: KernelShape, operand: Operand, boxes: dict[str, Region], part: Region | None) -> Region:
+    """What one tile needs of an operand: the hull over all of its readers in the kernel."""
+    region = None
+    for op in shape.operators:
+        for number, read in enumerate(op.reads):
+            if read.tensor != operand.tensor or read.indirect_axis is not None:
+                continue
+            second = number == 1 and op.name in shape.matrix
+            if second != (operand.level is Level.WEIGHTS) and any(
+                o.tensor == operand.tensor and o.level is not operand.level for o in shape.operands
+            ):
+                continue
+            box = part if part is not None and operand.in_parts and op is shape.anchor else boxes[op.name]
+            found = shape.graph.read_region(read, box)
+            region = found if region is None else region.hull(found)
+    assert region is not None
+    return region
+
+
+def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:
+    """Per external tensor, the dims of the sink that move what a tile needs of it."""
+    sink, graph = shape.sink, shape.graph
+    ones = Region((0,) * len(sink.dims), (1,) * len(sink.dims))
+    base = operator_boxes(graph, shape.operators, ones)
+    moving: dict[str, set[int]] = {o.tensor: set() for o in shape.operands}
+    for d, dim in enumerate(sink.dims):
+        if dim.extent == 1:
+            continue
+        at = tuple(dim.extent - 1 if i == d else 0 for i in range(len(sink.dims)))
+        boxes = operator_boxes(graph, shape.operators, Region(at, tuple(a + 1 for a in at)))
+        for op in shape.operators:
+            for read in op.reads:
+                if read.tensor in moving and graph.read_region(read, boxes[op.name]) != graph.read_region(
+                    read, base[op.name]
+                ):
+                    moving[read.tensor].add(d)
+    return {tensor: frozenset(dims) for tensor, dims in moving.items()}
+
+
+def made_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, Region]:
+    """What a tile makes of each tensor, inner ones and results: the hull over the operators that write it."""
+    found: dict[str, Region] = {}
+    for op in shape.operators:
+        for write in op.writes:
+            region = write.hull(boxes[op.name])
+            found[write.tensor] = region.hull(found[write.tensor]) if write.tensor in found else region
+    return found
+
+
+def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
+    """The inner tensor whose place the result of an element-wise operator can take: same box, and dead afterwards."""
+    if not is_elementwise(op):
+        return None
+    graph, write = shape.graph, op.writes[0]
+    if len(graph.producers[write.tensor]) > 1:
+        return None  # one of several parts, each from an operand of its own
+    produced = {name for other in shape.operators for name in other.outputs}
+    for read in op.reads:
+        if (
+            read.tensor in produced
+            and read.tensor not in shape.results
+            and read.axes == write.axes
+            and graph.tensors[read.tensor].dtype == graph.tensors[write.tensor].dtype
+            and graph.tensors[read.tensor].layout == graph.tensors[write.tensor].layout
+            and len(graph.consumers[read.tensor]) == len(graph.producers[read.tensor]) == 1
+            and sum(other.tensor == read.tensor for other in op.reads) == 1
+        ):
+            return read.tensor
+    return None
