@@ -998,7 +998,6 @@ def test_sizes_that_do_not_fit_the_network_are_refused_with_a_way_out(golden):
         (symbolic, 2, {"N": 3}),
         (symbolic, 0, {}),
         (symbolic, 2, {"L": 0}),
-        (static, 4, {}),
         (static, None, {"N": 2}),
         (scalar, 4, {}),
     ]

@@ -20,13 +20,13 @@ import onnx
 from tilestitch import zoo
 from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
 from tilestitch.errors import InputError
+from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.loading import load_model
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.pipeline import Progress, References, compile_network
-from tilestitch.zoo.inputs import static_batch
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
 
@@ -62,7 +62,7 @@ def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int
     Without `batch` it is the network's own, else 1.
     """
     proto, name = open_model(model)
-    return read_onnx(proto, name=name, batch=batch or (None if static_batch(proto) else 1), dims=dims)
+    return read_onnx(proto, name=name, batch=batch or exported_batch_of(proto) or 1, dims=dims)
 
 
 def compile(

@@ -8,6 +8,7 @@ import onnx
 from tilestitch.compilation import Compilation, Options, Stage, Strategy
 from tilestitch.cost.bounds import bounds
 from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
@@ -29,7 +30,7 @@ from tilestitch.sim.chip.check import Reference, check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.timing import simulate
 from tilestitch.units import ceil_div
-from tilestitch.zoo.inputs import iteration_inputs, static_batch
+from tilestitch.zoo.inputs import iteration_inputs
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
@@ -54,7 +55,7 @@ def compile_network(
     `references` keeps the expected outputs by batch per iteration and number of iterations, so that several
     strategies share them.
     """
-    static = static_batch(model)
+    static = exported_batch_of(model)
     total = options.batch or static or 1
     options = replace(options, batch=total)
     runs, ragged = divmod(total, static or 1)
@@ -65,7 +66,7 @@ def compile_network(
         )
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
-    candidates = [static] if static else _iteration_batches(model, name, machine, strategy, options, share)
+    candidates = _iteration_batches(model, name, machine, strategy, options, share, static or 1)
     best: Compilation | None = None
     misfit: DoesNotFit | None = None
     for number, batch in enumerate(candidates):
@@ -106,8 +107,7 @@ def _compile_batch(
         return order.index(stage) <= last
 
     progress("load", 0, 1)
-    asked = None if static_batch(model) else batch
-    done = Compilation(machine, read_onnx(model, name=name, batch=asked, dims=options.dims))
+    done = Compilation(machine, read_onnx(model, name=name, batch=batch, dims=options.dims))
     if wanted(Stage.SIMPLIFY):
         progress("simplify", 0, 1)
         done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
@@ -161,10 +161,16 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
 
 
 def _iteration_batches(
-    model: onnx.ModelProto, name: str, machine: Accelerator, strategy: Strategy, options: Options, share: int
+    model: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    strategy: Strategy,
+    options: Options,
+    share: int,
+    smallest: int,
 ) -> list[int]:
-    """Candidates for the batch of one cluster's iteration, all of which divide the cluster's share."""
-    divisors = [n for n in range(1, share + 1) if share % n == 0]
+    """Candidates for the batch of one cluster's iteration: multiples of `smallest` that divide the cluster's share."""
+    divisors = [n for n in range(smallest, share + 1, smallest) if share % n == 0]
     asked = options.batch_per_cluster
     if asked == "auto":
         return divisors
@@ -177,10 +183,10 @@ def _iteration_batches(
         return [asked]
     if asked != "rule":
         raise InputError(f"--batch-per-cluster {asked!r}: expected a number, rule or auto")
-    if share == 1:
-        return [1]
-    graph = simplify(read_onnx(model, name=name, batch=1, dims=options.dims), fold_bn=options.fold_bn)
-    limit = rule_batch(*_without_views(graph, strategy.partition(graph)), machine)
+    if len(divisors) == 1:
+        return divisors
+    graph = simplify(read_onnx(model, name=name, batch=smallest, dims=options.dims), fold_bn=options.fold_bn)
+    limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph)), machine)
     return [max(n for n in divisors if n <= limit)]
 
 
@@ -204,8 +210,11 @@ def _report(
         if key not in references:
             progress("run onnxruntime", 0, 1)
             shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
-            feeds = iteration_inputs(model, shapes, batch=schedule.batch, iterations=schedule.iterations)
-            references[key] = Reference(model, schedule.graph, feeds)
+            exported = exported_batch_of(model)
+            feeds = iteration_inputs(
+                model, shapes, batch=schedule.batch, iterations=schedule.iterations, exported_batch=exported
+            )
+            references[key] = Reference(model, schedule.graph, feeds, exported_batch=exported)
         checks = check(trace, references[key], progress=lambda at, of: progress("execute", at, of))
     limits = bounds(
         schedule.graph,

@@ -40,8 +40,26 @@ def bind_shapes(
             )
         batched = True
     if batch is not None and not batched:
-        _expect_static_batch(where, symbols, batch)
+        raise InputError(f"{where}: no input has a symbolic dim 0, so there is no batch to be {batch}; leave it out.")
     return {name: _sized(where, name, axes, sizes) for name, axes in symbols.items()}
+
+
+def exported_batch(inputs: Sequence[onnx.ValueInfoProto]) -> int | None:
+    """The batch that a network was exported with: axis 0 of its first input that has one, else 1.
+
+    None where an axis 0 is symbolic, so that any batch will do, and where there are no inputs.
+    """
+    found = [value.type.tensor_type.shape.dim for value in inputs]
+    first = [dims[0] for dims in found if dims]
+    if not inputs or any(not dim.HasField("dim_value") for dim in first):
+        return None
+    return first[0].dim_value if first else 1
+
+
+def exported_batch_of(model: onnx.ModelProto) -> int | None:
+    """`exported_batch` of a model, whose inputs may be listed together with its weights."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return exported_batch([value for value in model.graph.input if value.name not in weights])
 
 
 def element_type(where: str, value: onnx.ValueInfoProto) -> np.dtype:
@@ -72,20 +90,6 @@ def _symbols(where: str, value: onnx.ValueInfoProto) -> tuple[int | str, ...]:
         else:
             axes.append(dim.dim_value)
     return tuple(axes)
-
-
-def _expect_static_batch(where: str, symbols: Mapping[str, tuple[int | str, ...]], batch: int) -> None:
-    """Refuse a batch that none of the inputs, all of static size along axis 0, has."""
-    found = {name: axes[0] for name, axes in symbols.items() if axes}
-    if batch in found.values():
-        return
-    if not found:
-        raise InputError(f"{where}: no input has a dim 0, so there is no batch to be {batch}; leave it out.")
-    name, size = next(iter(found.items()))
-    raise InputError(
-        f"{where}: input '{name}' has a static batch of {size}, and {batch} is asked for; ask for {size}, or export "
-        "the network with a symbolic batch."
-    )
 
 
 def _sized(where: str, name: str, axes: tuple[int | str, ...], sizes: Mapping[str, int]) -> Shape:

@@ -125,8 +125,9 @@ class Network:
     is first needed as one.
     """
 
-    def __init__(self, where: str, names: set[str]) -> None:
+    def __init__(self, where: str, names: set[str], exported_shapes: Mapping[str, Shape] = {}) -> None:
         self._where = where  # the file, for messages
+        self.exported_shapes = exported_shapes  # of tensors at the batch of the file, where another one is read
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
         self._names = set(names)  # of the file's tensors and nodes, which new ones must not meet

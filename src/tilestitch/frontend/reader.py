@@ -1,6 +1,6 @@
 """An ONNX model as a `Graph`: names, shapes and constants resolved, one loop nest per operator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -8,7 +8,8 @@ from onnx import defs
 
 from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
-from tilestitch.frontend.binding import bind_shapes, element_type
+from tilestitch.frontend.accesses import Shape
+from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch
 from tilestitch.frontend.element_types import known_types, schema_type, type_text
 from tilestitch.frontend.folding import RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
@@ -16,6 +17,7 @@ from tilestitch.frontend.generic import generic
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.network import Network, Node, NotCovered
+from tilestitch.frontend.rebatch import expect_independent_samples, rebatched_inputs, rebatching
 from tilestitch.frontend.structure import (
     STANDARD,
     check_node,
@@ -36,9 +38,10 @@ def read_onnx(
 ) -> Graph:
     """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
 
-    `name` is what the graph and every complaint call the network (by default its own name, or its file). What depends
-    on nothing but constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names,
-    and their axes lie in memory in natural order. Raises `InputError` for whatever is not understood.
+    A network that was exported for another batch than `batch` is re-batched (`frontend.rebatch`). `name` is what the
+    graph and every complaint call the network (by default its own name, or its file). What depends on nothing but
+    constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names, and their axes
+    lie in memory in natural order. Raises `InputError` for whatever is not understood.
     """
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
@@ -53,14 +56,41 @@ def read_onnx(
     if isinstance(source, onnx.ModelProto):
         _refuse_external_data(where, graph)
 
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
+    exported = exported_batch(inputs)
+    if exported is None:
+        return _read_graph(where, graph, title, opsets, inputs, bind_shapes(where, inputs, batch=batch, dims=dims))
+    shapes = bind_shapes(where, inputs, batch=None, dims=dims)
+    alone = _read_graph(where, graph, title, opsets, inputs, shapes)
+    if batch is None or batch == exported:
+        return alone
+    with rebatching(exported, batch):
+        grown = rebatched_inputs(where, shapes, exported, batch)
+        exported_shapes = {key: tensor.shape for key, tensor in alone.tensors.items()}
+        together = _read_graph(where, graph, title, opsets, inputs, grown, exported_shapes=exported_shapes)
+        expect_independent_samples(where, together, alone, exported, batch)
+    return together
+
+
+def _read_graph(
+    where: str,
+    graph: onnx.GraphProto,
+    title: str,
+    opsets: Mapping[str, int],
+    inputs: Sequence[onnx.ValueInfoProto],
+    shapes: Mapping[str, Shape],
+    *,
+    exported_shapes: Mapping[str, Shape] = {},
+) -> Graph:
+    """Read every node, with inputs of the given shapes; `exported_shapes` are those of tensors before re-batching."""
     names = node_names(graph)
     weights = {tensor.name for tensor in graph.initializer}
     taken = {value.name for value in graph.input} | weights | {name for node in graph.node for name in node.output}
-    network = Network(where, taken.union(names))
+    network = Network(where, taken.union(names), exported_shapes)
     for tensor in graph.initializer:
         network.add_weight(tensor.name, tensor)
-    inputs = [value for value in graph.input if value.name not in weights]
-    shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
     for value in inputs:
         network.add_input(value.name, shapes[value.name], element_type(where, value))
     outputs = tuple(value.name for value in graph.output)
@@ -69,7 +99,6 @@ def read_onnx(
             _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
     for output in outputs:
         network.keep_output(output)
-    title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
     return _finished(title, network, tuple(value.name for value in inputs), outputs)
 
 

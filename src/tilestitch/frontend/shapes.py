@@ -6,6 +6,7 @@ import numpy as np
 
 from tilestitch.frontend.accesses import Nest, Shape, aligned, along, axis, broadcast, dims_of, straight
 from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.rebatch import rebatched_extents
 from tilestitch.ir.graph import Access, Axis
 
 
@@ -41,8 +42,12 @@ def flatten(node: Node, network: Network) -> None:
 
 
 def reshape(node: Node, network: Network) -> None:
-    """Other extents for the same elements in the same order: 0 keeps an extent, -1 takes what is left."""
-    shape = network.shape(node.inputs[0])
+    """Other extents for the same elements in the same order: 0 keeps an extent, -1 takes what is left.
+
+    In a network that is re-batched, the extents are those of the exported batch.
+    """
+    now = network.shape(node.inputs[0])
+    shape = network.exported_shapes.get(node.inputs[0], now)
     wanted = network.integers(node, 1, "shape")
     zero_is_zero = node.flag("allowzero")
     asked = f"shape {text_of(wanted)} asked of an operand of shape {text_of(shape)}"
@@ -64,7 +69,8 @@ def reshape(node: Node, network: Network) -> None:
             f"{asked}: {prod(shape):,} elements do not make {text_of(tuple(extents))}; the network may have been "
             "exported for another batch: export with a symbolic batch, or ask for the one it has."
         )
-    regroup(node, network, "reshape", node.inputs[0], tuple(extents), node.target)
+    result = rebatched_extents(tuple(extents), shape, now)
+    regroup(node, network, "reshape", node.inputs[0], result, node.target)
 
 
 def regroup(node: Node, network: Network, kind: str, x: str, shape: Shape, target: Target) -> str:

@@ -123,6 +123,7 @@ def split(node: Node, network: Network) -> None:
 def concat(node: Node, network: Network) -> None:
     """Join tensors along one axis; empty constants are left out."""
     names = tuple(name for name in node.inputs if not (network.is_known(name) and 0 in network.shape(name)))
+    names = _for_every_sample(node, network, names)
     ranks = {len(network.shape(name)) for name in names}
     if len(ranks) != 1:
         found = " and ".join(text_of(network.shape(name)) for name in names)
@@ -147,3 +148,20 @@ def join(node: Node, network: Network, names: tuple[str, ...], at: int, target: 
     writes = tuple(part.inside(target.tensor) for part in parts)
     network.add(node, target.operator, "concat", nest.dims, reads, writes)
     return target.tensor
+
+
+def _for_every_sample(node: Node, network: Network, names: tuple[str, ...]) -> tuple[str, ...]:
+    """In a network that is re-batched from 1: constants of one sample (a class token) repeated for each."""
+    shapes = network.exported_shapes
+    grown = [name for name in names if shapes.get(name, ())[:1] == (1,) != network.shape(name)[:1]]
+    if not grown or len({len(network.shape(name)) for name in names}) > 1:
+        return names
+    batch = network.shape(grown[0])[0]
+    found = []
+    for name in names:
+        value = network.value(name)
+        if value is None or value.shape[:1] != (1,):
+            found.append(name)
+        else:
+            found.append(network.new_constant(node, "every_sample", np.repeat(value, batch, axis=0)))
+    return tuple(found)

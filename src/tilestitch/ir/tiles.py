@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from math import lcm
 
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 from tilestitch.ir.region import Region, even_pieces, pieces
@@ -108,15 +109,37 @@ def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
 
 
 def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int, steps: list[int]) -> None:
-    """Let cuts of the sink fall on multiples of `block` along one axis of an inner tensor."""
+    """Let cuts of the sink fall on multiples of `block` along one axis of an inner tensor.
+
+    Operators between that move the axis by one dim alone, element by element, hand the cuts on; where one does
+    anything else the sink's dims stay whole, which is always exact.
+    """
     sink = operators[-1]
-    for read in sink.reads:
-        if read.tensor == tensor and len(operators) > 1:
-            for dim, stride in read.axes[axis].terms:
-                steps[dim] = min(sink.dims[dim].extent, max(steps[dim], block if stride == 1 else 1 << 62))
-            return
-    for dim in range(len(sink.dims)):  # the tensor is further up: keep the sink's dims whole, which is always exact
-        steps[dim] = sink.dims[dim].extent
+    for reader in operators:
+        for read in reader.reads:
+            if read.tensor != tensor or not read.axes[axis].terms:
+                continue
+            (dim, stride), *others = read.axes[axis].terms
+            straight = stride == 1 and not others and read.axes[axis].offset % block == 0
+            if reader is sink and straight:
+                steps[dim] = min(sink.dims[dim].extent, lcm(steps[dim], block))
+            elif reader is sink:
+                for moved, _ in read.axes[axis].terms:
+                    steps[moved] = sink.dims[moved].extent
+            elif straight and all(_axis_moved(write, dim) is not None for write in reader.writes):
+                for write in reader.writes:
+                    _align(graph, operators, write.tensor, _axis_moved(write, dim) or 0, block, steps)
+            else:
+                for number in range(len(sink.dims)):
+                    steps[number] = sink.dims[number].extent
+
+
+def _axis_moved(access: Access, dim: int) -> int | None:
+    """The axis that `dim` moves, one to one and no other dim; None where there is none."""
+    for number, axis in enumerate(access.axes):
+        if axis.terms == ((dim, 1),) and axis.offset == 0:
+            return number
+    return None
 
 
 def kernels_of(

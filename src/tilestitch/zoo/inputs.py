@@ -96,28 +96,42 @@ def is_batched(value: onnx.ValueInfoProto) -> bool:
     return len(dims) > 0 and not dims[0].HasField("dim_value")
 
 
-def static_batch(model: onnx.ModelProto) -> int | None:
-    """The batch that a network was exported with, where no input's first dim is symbolic; else None."""
-    constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in constants]
-    if not inputs or any(is_batched(value) for value in inputs):
-        return None
-    dims = inputs[0].type.tensor_type.shape.dim
-    return dims[0].dim_value if dims else 1
-
-
 def iteration_inputs(
-    model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], *, batch: int, iterations: int
+    model: onnx.ModelProto,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    batch: int,
+    iterations: int,
+    exported_batch: int | None,
 ) -> list[dict[str, np.ndarray]]:
-    """Inputs of every iteration: slices of one batch where the network has a symbolic batch, else drawn anew."""
-    if static_batch(model):
-        return [sample_inputs(model, batch=1, shapes=shapes, seed=i) for i in range(iterations)]
+    """Inputs of every iteration: slices of one batch where the network has a symbolic batch.
+
+    A network that was exported for `exported_batch` samples gets inputs for so many drawn anew, side by side along
+    axis 0.
+    """
+    if exported_batch is not None:
+        count = batch // exported_batch
+        return [
+            _side_by_side(
+                [sample_inputs(model, batch=1, shapes=shapes, seed=count * i + n) for n in range(count)],
+                exported_batch,
+            )
+            for i in range(iterations)
+        ]
     inputs = sample_inputs(model, batch=batch * iterations, shapes=shapes)
     batched = {value.name for value in model.graph.input if is_batched(value)}
     return [
         {name: value[i * batch : (i + 1) * batch] if name in batched else value for name, value in inputs.items()}
         for i in range(iterations)
     ]
+
+
+def _side_by_side(parts: list[dict[str, np.ndarray]], exported_batch: int) -> dict[str, np.ndarray]:
+    """Inputs whose axis 0 is the batch joined along it; others, which all samples share, are those of the first."""
+    return {
+        name: np.concatenate([part[name] for part in parts]) if value.shape[:1] == (exported_batch,) else value
+        for name, value in parts[0].items()
+    }
 
 
 def _table_sizes(graph: onnx.GraphProto) -> dict[str, int]:
