@@ -156,6 +156,38 @@ CONVOLUTIONS = [
     Case("Conv", (floats(1, 2, 9),), (floats(3, 2, 3),), {"kernel_shape": [3], "auto_pad": "SAME_UPPER"}, opset=11),
 ]
 
+TRANSPOSED = [
+    *(
+        Case("ConvTranspose", (floats(2, 3, 5, 6),), (floats(3, 4, 3, 3), floats(4)), dict(attributes), label=label)
+        for label, attributes in {
+            "dense": {},
+            "stride": {"strides": [2, 3]},
+            "padded": {"strides": [2, 2], "pads": [1, 1, 1, 1]},
+            "odd": {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+            "ragged": {"strides": [3, 2], "pads": [2, 1, 0, 2], "output_padding": [0, 1]},
+            "dilated": {"dilations": [2, 1], "pads": [1, 0, 0, 1]},
+            "both": {"dilations": [2, 3], "strides": [3, 2], "pads": [1, 1, 0, 1]},
+            "shape": {"strides": [2, 2], "output_shape": [10, 12]},
+            "smaller": {"strides": [2, 2], "output_shape": [11, 13], "output_padding": [1, 1]},
+            "upper": {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+            "lower": {"strides": [2, 2], "auto_pad": "SAME_LOWER"},
+            "valid": {"strides": [2, 2], "auto_pad": "VALID"},
+        }.items()
+    ),
+    Case("ConvTranspose", (floats(1, 3, 5, 6),), (floats(3, 4, 4, 4),), {"strides": [2, 2], "pads": [1] * 4}),
+    Case("ConvTranspose", (floats(1, 3, 5, 6),), (floats(3, 4, 2, 2),), {"strides": [2, 2]}, label="apart"),
+    Case("ConvTranspose", (floats(1, 3, 5, 6),), (floats(3, 4, 2, 2),), {"strides": [3, 4]}, label="gaps"),
+    Case("ConvTranspose", (floats(1, 6, 5, 6),), (floats(6, 2, 3, 3), floats(6)), {"group": 3, "strides": [2, 2]}),
+    Case("ConvTranspose", (floats(1, 4, 5, 6),), (floats(4, 1, 3, 3),), {"group": 4, "strides": [2, 2]}, label="depth"),
+    Case("ConvTranspose", (floats(1, 3, 5, 6), floats(3, 4, 3, 3)), (), {"strides": [2, 2]}, label="computed"),
+    Case("ConvTranspose", (floats(2, 3, 7),), (floats(3, 2, 5),), {"strides": [2], "pads": [2, 1]}),
+    Case("ConvTranspose", (floats(1, 2, 3, 4, 3),), (floats(2, 3, 2, 3, 2),), {"strides": [1, 2, 2]}),
+    *(
+        Case("Col2Im", (floats(2, 2 * 6, n),), (i64(9, 8), i64(2, 3)), attributes)
+        for n, attributes in ((48, {}), (12, {"strides": [2, 2]}), (54, {"pads": [1, 0, 0, 2], "dilations": [1, 2]}))
+    ),
+]
+
 PRODUCTS = [
     Case("MatMul", (floats(5, 7), floats(7, 3))),
     Case("MatMul", (floats(2, 5, 7),), (floats(7, 3),)),
@@ -355,6 +387,16 @@ VIEWS = [
     Case("Concat", (floats(2, 3),), (floats(2, 0),), {"axis": 1}, label="empty"),
     Case("Concat", (floats(2, 3),), (), {"axis": 0}, label="one"),
     Case("Identity", (bools(2, 3),)),
+    *(
+        Case("Pad", (floats(3, 4, 5),), (i64(1, 0, 2, 0, 3, 1),), {"mode": mode}, label=mode)
+        for mode in ("constant", "edge", "reflect")
+    ),
+    Case("Pad", (floats(3, 4, 5),), (i64(4, 0, 2, 0, 9, 1),), {"mode": "wrap"}, label="wrap"),
+    Case("Pad", (floats(3, 4, 5),), (i64(1, -1, 2, 0), np.float32(7), i64(2, 0)), opset=18, label="axes"),
+    Case("Pad", (floats(3, 4),), (), {"pads": [1, 0, 0, 2], "value": 0.5}, opset=10),
+    Case("Pad", (ints(3, 4),), (i64(1, 1, 1, 1), np.int64(5))),
+    Case("CenterCropPad", (floats(5, 6, 7),), (i64(3, 9, 7),), opset=18),
+    Case("CenterCropPad", (floats(5, 6, 7),), (i64(2, 3),), {"axes": [-1, 0]}, opset=18),
     Case("Gather", (floats(4, 5, 6),), (np.array(-1),), {"axis": 1}, label="scalar"),
     Case("Gather", (floats(4, 5, 6),), (i64(1, 2, 3),), {"axis": -1}, label="run"),
     Case("Gather", (floats(9, 2),), (i64(8, 5, 2),), label="backwards"),
@@ -403,6 +445,7 @@ ATTENTIONS = [
 
 CASES = [
     *CONVOLUTIONS,
+    *TRANSPOSED,
     *PRODUCTS,
     *POOLS,
     *REDUCTIONS,
@@ -902,6 +945,17 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "auto_pad and dilations": lambda: node_model(
         "Conv", [IMAGE, floats(5, 4, 3, 3)], auto_pad="SAME_UPPER", dilations=[2, 2]
     ),
+    "mode of a pad": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0] * 8, mode="mirror"),
+    "pads": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 1, 1]),
+    "pads that leave nothing": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 0, -5, 0, 0, 0, -3, 0]),
+    "weights of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(3, 4, 3, 3)]),
+    "bias of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(4, 2, 3, 3), floats(4)]),
+    "pads of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(4, 2, 3, 3)], pads=[9] * 4),
+    "transposed and dilated by computed weights": lambda: node_model(
+        "ConvTranspose", [IMAGE, floats(4, 2, 3, 3)], strides=[2, 2], dilations=[2, 2]
+    ),
+    "columns of an image": lambda: Case("Col2Im", (floats(1, 8, 9),), (i64(4, 4), i64(2, 3))).model()[0],
+    "crop": lambda: Case("CenterCropPad", (floats(4, 5),), (i64(4),), opset=18).model()[0],
     "pool of padding": lambda: node_model("MaxPool", [IMAGE], kernel_shape=[2, 2], pads=[2, 0, 0, 0]),
     "rank of a pool": lambda: node_model("AveragePool", [IMAGE], kernel_shape=[2]),
     "rank of a global pool": lambda: node_model("GlobalAveragePool", [floats(2, 3)]),

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
@@ -14,16 +16,22 @@ from tests.onnx_nodes import node_cases
 from tilestitch.compilation import Options, strategy_named
 from tilestitch.errors import InputError
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.rearranging import affine_pieces
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.verify import verify_graph
 from tilestitch.pipeline import compile_network
 
 # Which operands of an operator must be known while reading.
-CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {}
+CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "Pad": (1, 3),
+}
 
 OPERATORS = (
     *("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization"),
     *("LpNormalization", "MeanVarianceNormalization", "RMSNormalization"),
+    *("CenterCropPad", "Col2Im", "ConvTranspose", "Pad"),
     *("Celu", "Hardmax", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu"),
 )
 
@@ -85,8 +93,44 @@ def normalised_rows(net: Net) -> str:
     return net.op("LpNormalization", net.input(1, 300, 80), p=2)
 
 
+def transposed_convolution(net: Net) -> str:
+    return net.op("ConvTranspose", net.input(1, 32, 14, 14), net.random(32, 24, 3, 3), pads=[1] * 4, strides=[2, 2])
+
+
+def grouped_transposed_convolution(net: Net) -> str:
+    x, w, b = net.input(1, 32, 14, 14), net.random(32, 16, 4, 4), net.random(32)
+    return net.op("ConvTranspose", x, w, b, pads=[1] * 4, strides=[2, 2], group=2)
+
+
+def columns(net: Net) -> str:
+    return net.op("Col2Im", net.input(1, 16 * 9, 100), [21, 21], [3, 3], strides=[2, 2])
+
+
+def constant_pad(net: Net) -> str:
+    x = net.op("Relu", net.input(1, 32, 28, 28))
+    return net.op("Relu", net.op("Pad", x, [0, 0, 2, 1, 0, 0, 3, 2]))
+
+
+def mirror_pad(net: Net) -> str:
+    x = net.op("Relu", net.input(1, 32, 28, 28))
+    return net.op("Relu", net.op("Pad", x, [0, 0, 2, 1, 0, 0, 3, 2], mode="reflect"))
+
+
 @pytest.mark.parametrize(
-    "build", [normalised_channels, grouped_norm, instance_norm, rms_norm, normalised_rows], ids=lambda f: f.__name__
+    "build",
+    [
+        normalised_channels,
+        grouped_norm,
+        instance_norm,
+        rms_norm,
+        normalised_rows,
+        transposed_convolution,
+        grouped_transposed_convolution,
+        columns,
+        constant_pad,
+        mirror_pad,
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_an_operator_may_be_cut_into_tiles(build) -> None:
     """The program for a machine in whose memories the operator does not fit at once gives the reference's values."""
@@ -97,6 +141,37 @@ def test_an_operator_may_be_cut_into_tiles(build) -> None:
     assert done.report.verified, done.report.checks
     assert done.schedule is not None
     assert any(_tiles(kernel, done.schedule.graph) > 2 for kernel in done.schedule.kernels)
+
+
+def test_a_tensor_may_be_padded_by_a_computed_value() -> None:
+    """Behind cut-off elements too."""
+    net = Net()
+    x, value = net.input(3, 4), net.op("Relu", net.input(1))
+    graph = net.graph(net.op("Pad", x, [1, -1, 0, 2], net.op("Squeeze", value)))
+    verify_graph(graph)
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    (found,) = (interpret(graph, {x: rows, "in1": np.array([7], np.float32)})[name] for name in graph.outputs)
+    np.testing.assert_array_equal(found, np.pad(rows[:, 1:], ((1, 0), (0, 2)), constant_values=7))
+
+
+@given(st.lists(st.integers(-3, 12), min_size=1, max_size=24))
+def test_pieces_are_the_indices_that_they_came_from(indices: list[int]) -> None:
+    """Also where they are cut badly, each index comes once and in its place."""
+    found = [
+        (piece.start + piece.inner * i + k, piece.first + piece.outer_step * i + piece.inner_step * k)
+        for piece in affine_pieces(indices)
+        for i in range(piece.outer)
+        for k in range(piece.inner)
+    ]
+    assert found == list(enumerate(indices))
+
+
+@pytest.mark.parametrize(
+    "indices, count",
+    [([0, 0, 1, 1, 2, 2], 1), ([0, 1, 1, 2, 2, 3], 1), ([2, 1, 0, 1, 2, 3, 2, 1], 3), ([0, 0, 0, 1, 2, 2], 3)],
+)
+def test_repeated_and_mirrored_indices_are_few_pieces(indices: list[int], count: int) -> None:
+    assert len(affine_pieces(indices)) == count
 
 
 def _tiles(kernel, graph) -> int:

@@ -60,6 +60,19 @@ def test_batch_norm_folds_into_any_convolution(group, channels, bias):
     assert_same_meaning(graph, found)
 
 
+@pytest.mark.parametrize("kernel, pad", [(4, 1), (3, 1), (2, 0)])
+def test_batch_norm_folds_into_a_transposed_convolution(kernel, pad):
+    """The weights are those of the phases of the result."""
+    net = Net()
+    x, w = net.input(2, 4, 6, 6), net.random(4, 8, kernel, kernel)
+    y = net.op("ConvTranspose", x, w, pads=[pad] * 4, strides=[2, 2], output_padding=[kernel % 2] * 2)
+    graph = net.graph(net.op("Relu", normalised(net, y, 8)))
+    found = fold_batch_norm(fold_constants(graph))
+    verify_graph(found)
+    assert kinds(found) == ["conv", "relu"]
+    assert_same_meaning(graph, found)
+
+
 def test_batch_norm_folds_into_a_product():
     """The output channel may be either axis of the weights."""
     net = Net()

@@ -9,6 +9,7 @@ from tilestitch.frontend import (
     elementwise,
     gathering,
     normalisation,
+    padding,
     pooling,
     products,
     reductions,
@@ -16,6 +17,7 @@ from tilestitch.frontend import (
     scattering,
     shapes,
     slicing,
+    transposed,
 )
 from tilestitch.frontend.elementwise import binary, comparison, unary, variadic
 from tilestitch.frontend.network import Handler
@@ -37,9 +39,12 @@ HANDLERS: Mapping[str, Handler] = {
     "Cast": elementwise.cast,
     "Ceil": unary("ceil"),
     "Celu": unary("celu", ("alpha", 1.0)),
+    "CenterCropPad": padding.center_crop_pad,
     "Clip": elementwise.clip,
+    "Col2Im": transposed.columns_to_image,
     "Concat": slicing.concat,
     "Conv": convolution.convolution,
+    "ConvTranspose": transposed.transposed_convolution,
     "Cos": unary("cos"),
     "Div": binary("div"),
     "Dropout": shapes.dropout,
@@ -85,6 +90,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Not": unary("not"),
     "Or": binary("or"),
     "PRelu": binary("prelu"),
+    "Pad": padding.pad,
     "Pow": elementwise.power,
     "RMSNormalization": normalisation.rms_norm,
     "Reciprocal": unary("reciprocal"),

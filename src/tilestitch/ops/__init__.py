@@ -78,6 +78,7 @@ VIEWS: dict[str, Pattern] = {
     "expand": Pattern.BROADCAST,
     "flatten": Pattern.INJECTIVE,
     "identity": Pattern.ELEMENTWISE,
+    "rearrange": Pattern.INJECTIVE,  # elements picked along each axis by indices that are affine piece by piece
     "reshape": Pattern.INJECTIVE,
     "slice": Pattern.ELEMENTWISE,
     "split": Pattern.INJECTIVE,
@@ -106,6 +107,7 @@ RULES: dict[str, Rule] = {
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),
     "scatter": Rule(Pattern.OPAQUE, 2, selection.scatter),  # compare, select
+    "pad": Rule(Pattern.INJECTIVE, 1, _moved),  # padding is in the access
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
     **{
         name: Rule(
