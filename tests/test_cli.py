@@ -15,7 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 
-from tilestitch import api, compilation, pipeline
+from tilestitch import api, compilation, pipeline, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli.options import STAGES, STRATEGY_HELP
@@ -191,13 +191,7 @@ def test_models_without_names_writes_all(tmp_path, monkeypatch):
     small = api.zoo_model
     monkeypatch.setattr(api, "zoo_model", lambda name: small("resnet18:small"))
     run("models", "--write", tmp_path)
-    assert names_in(tmp_path) == [
-        "bert-base-128-attention.onnx",
-        "bert-base-128-decomposed.onnx",
-        "bert-base-128.onnx",
-        "resnet18.onnx",
-        "resnet50.onnx",
-    ]
+    assert names_in(tmp_path) == sorted(f"{entry.name_for('128')}.onnx" for entry in zoo.ENTRIES)
 
 
 def test_show_prints_values():

@@ -19,6 +19,7 @@ SMALL = (
     "bert-base-16-attention",
     "bert-base-7",
 )
+ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
 REFERENCES: dict[tuple[str, bool], References] = {}
 
 
@@ -54,6 +55,21 @@ def assert_sound(report: Report) -> None:
 def test_program_means_the_network(name: str, machine: str, strategy: str) -> None:
     clusters = load_machine(machine).clusters
     assert_sound(compiled(name, machine, strategy, 2 * clusters, batch_per_cluster=1))
+
+
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="ConvTranspose has no rule yet"))
+        if name == "unet"
+        else name
+        for name in ZOO
+        if name not in SMALL
+    ],
+)
+def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None:
+    assert_sound(compiled(name, "toy", strategy, 2))
 
 
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])

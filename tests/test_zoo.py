@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -17,11 +16,11 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from tilestitch import zoo
 from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError
-from tilestitch.zoo.bert import Bert, BertForm, bert_graph
+from tilestitch.zoo.bert import BertForm
 from tilestitch.zoo.builder import Normal, Uniform, Weight, draw
-from tilestitch.zoo.resnet import ResNet, resnet_graph
 
-RESNETS = ("resnet18", "resnet50")
+NETWORKS = tuple(entry.name_for("24") for entry in zoo.ENTRIES)
+IMAGES = ("resnet18", "resnet50", "mobilenet-v2", "alexnet", "vgg19", "googlenet", "densenet121", "unet")
 BERTS = ("bert-base-24", "bert-base-24-decomposed", "bert-base-24-attention")
 
 
@@ -53,7 +52,7 @@ def one_input(
     return helper.make_model(helper.make_graph([], "net", [value], [value]))
 
 
-@pytest.mark.parametrize("name", RESNETS + BERTS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_model_is_valid_and_only_the_batch_is_symbolic(name: str) -> None:
     """The checker accepts the model, and every tensor has known dims, of which at most the first is N."""
     model = zoo.build(name, small=True)
@@ -61,27 +60,31 @@ def test_model_is_valid_and_only_the_batch_is_symbolic(name: str) -> None:
     inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
     values = [*inferred.input, *inferred.output, *inferred.value_info]
     assert {output for node in inferred.node for output in node.output} <= {value.name for value in values}
-    constant = {tensor.name for tensor in inferred.initializer} | {"embeddings.position.rows"}
+    batched = {value.name for value in inferred.input}
+    for node in inferred.node:
+        if node.op_type != "Shape" and not batched.isdisjoint(node.input):
+            batched.update(node.output)
     for value in values:
-        first, *others = dims(value)
-        assert first == "N" or value.name in constant, value.name
-        assert all(isinstance(dim, int) and dim > 0 for dim in others), value.name
+        if value.name in batched:
+            assert dims(value)[0] == "N", value.name
+            assert all(isinstance(dim, int) and dim > 0 for dim in dims(value)[1:]), value.name
 
 
-@pytest.mark.parametrize("name", RESNETS + BERTS)
-def test_building_twice_gives_the_same_bytes(name: str) -> None:
+def test_building_twice_gives_the_same_bytes() -> None:
     """Nothing in a model depends on the process, its hash seed, or what was built before."""
     script = (
-        "import hashlib; from tilestitch import zoo; "
-        f"print(hashlib.sha256(zoo.build({name!r}, small=True).SerializeToString()).hexdigest())"
+        "import hashlib; from tilestitch import zoo\n"
+        f"for name in {NETWORKS!r}:\n"
+        "    print(hashlib.sha256(zoo.build(name, small=True).SerializeToString()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
     other = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    for _ in range(2):
-        assert hashlib.sha256(zoo.build(name, small=True).SerializeToString()).hexdigest() == other.stdout.strip()
+    for name, digest in zip(NETWORKS, other.stdout.split(), strict=True):
+        for _ in range(2):
+            assert hashlib.sha256(zoo.build(name, small=True).SerializeToString()).hexdigest() == digest, name
 
 
-@pytest.mark.parametrize("name", RESNETS + BERTS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_activations_keep_a_natural_size(name: str) -> None:
     """No value is too large for float16, none vanishes, and different inputs give different outputs."""
     model = zoo.build(name, small=True)
@@ -94,9 +97,8 @@ def test_activations_keep_a_natural_size(name: str) -> None:
         array = values[output.name]
         assert 0.1 < array.std() < 2.0, output.name
         assert array.std(axis=0).mean() > 0.05, output.name
-    if name.startswith("resnet"):
-        dead = {tensor: np.mean(array <= 0) for tensor, array in values.items() if "relu" in tensor}
-        assert max(dead.values()) < 0.8
+    dead = {tensor: np.mean(array <= 0) for tensor, array in values.items() if "relu" in tensor}
+    assert all(share < 0.8 for share in dead.values())
 
 
 def test_attention_prefers_some_tokens() -> None:
@@ -168,7 +170,7 @@ def test_each_weight_has_its_own_values() -> None:
     assert uniform.mean() == pytest.approx(1.0, abs=0.02)
 
 
-@pytest.mark.parametrize("name", RESNETS + BERTS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_batch_elements_are_independent(name: str) -> None:
     """The batch dim is free, and an element's result is its result in a batch of one."""
     model = zoo.build(name, small=True)
@@ -179,65 +181,48 @@ def test_batch_elements_are_independent(name: str) -> None:
         assert np.allclose(array[1:2], alone[key], rtol=1e-4, atol=1e-5), key
 
 
-def options(name: str) -> ResNet | Bert:
-    return next(entry.options for entry in zoo.ENTRIES if entry.name == name)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_small_networks_keep_the_structure(name: str) -> None:
+    """The same operators; on images the same nodes, and only sizes differ."""
+    small, full = (options.graph().structure().graph for options in (zoo.find(name).reduced(), zoo.find(name)))
+    if name in IMAGES:
+        assert [(node.op_type, node.name) for node in small.node] == [(node.op_type, node.name) for node in full.node]
+    assert {node.op_type for node in small.node} == {node.op_type for node in full.node}
+    assert [(value.name, len(dims(value))) for value in small.output] == [
+        (value.name, len(dims(value))) for value in full.output
+    ]
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    (
-        ("resnet18", 11_689_512),  # torchvision's model documentation, field num_params
-        ("resnet50", 25_557_032),  # the same field
-        ("bert-base-<L>", 109_482_240),  # 110 M in Devlin et al., NAACL 2019, section 3; counted by hand below
-    ),
-)
-def test_networks_have_the_published_parameter_count(name: str, parameters: int) -> None:
-    """Trained parameters, without the statistics of batch normalisation; no weight is drawn for this."""
-    sized = options(name)
-    graph = resnet_graph(sized) if isinstance(sized, ResNet) else bert_graph(sized)
-    assert sum(prod(weight.shape) for weight in graph.weights if ".running_" not in weight.name) == parameters
+@pytest.mark.parametrize("form", ("prefill", "decode"))
+def test_forms_of_a_llama_block_mean_the_same(form: str) -> None:
+    """RMS normalisation, rotary embedding and grouped attention, spelled out and as one operator each."""
+    model, native = (zoo.build(f"llama-block-{form}-24{suffix}", small=True) for suffix in ("", "-native"))
+    inputs = zoo.sample_inputs(model, batch=3)
+    expected, found = run(model, inputs), run(native, inputs)
+    for name, array in expected.items():
+        assert np.abs(found[name] - array).max() <= 1e-5 * np.abs(array).max(), name
+    operators = [{node.op_type for node in graph.graph.node} for graph in (model, native)]
+    assert {"RMSNormalization", "RotaryEmbedding", "Attention"} <= operators[1]
+    assert operators[0].isdisjoint({"RMSNormalization", "RotaryEmbedding", "Attention"})
 
 
-def test_bert_base_has_the_published_shapes() -> None:
-    """Three embedding tables, twelve layers of width 768 and 3072, and a pooler; nothing else has weights."""
-    shapes = {weight.name: weight.shape for weight in bert_graph(Bert("bert-base", BertForm.NATIVE)).weights}
-    tables = {name: shapes[f"embeddings.{name}"] for name in ("word", "token_type", "position")}
-    assert tables == {"word": (30522, 768), "token_type": (2, 768), "position": (512, 768)}
-    layer = 4 * (768 * 768 + 768) + (768 * 3072 + 3072) + (3072 * 768 + 768) + 4 * 768
-    expected = (30522 + 2 + 512 + 2) * 768 + 12 * layer + 768 * 768 + 768
-    assert sum(prod(shape) for shape in shapes.values()) == expected == 109_482_240
+def test_decoding_continues_what_prefilling_began() -> None:
+    """The last token of a prompt gives the same whether it comes with the others or behind their cache."""
+    whole, shorter = (zoo.build(f"llama-block-prefill-{length}", small=True) for length in (9, 8))
+    tokens = zoo.sample_inputs(whole, batch=2)["hidden_states"]
+    expected, cache = run(whole, {"hidden_states": tokens}), run(shorter, {"hidden_states": tokens[:, :8]})
+    inputs = {"hidden_states": tokens[:, 8:], "past_key": cache["present_key"], "past_value": cache["present_value"]}
+    found = run(zoo.build("llama-block-decode-8", small=True), inputs)
+    assert np.allclose(found["output"], expected["output"][:, 8:], atol=1e-5)
+    for name in ("present_key", "present_value"):
+        assert np.allclose(found[name], expected[name], atol=1e-5), name
 
 
-@pytest.mark.parametrize(
-    ("name", "macs"),
-    (
-        ("resnet18", 1_814_073_344),  # 1.81 GMAC in torchvision's model documentation
-        ("resnet50", 4_089_184_256),  # 4.09 GMAC: version 1.5, with the stride on the 3x3 convolution
-    ),
-)
-def test_resnets_have_the_published_number_of_multiply_accumulates(name: str, macs: int) -> None:
-    """Convolutions and the classifier, for one image of 224x224."""
-    graph = shape_inference.infer_shapes(zoo.build(name), strict_mode=True).graph
-    shapes = {value.name: dims(value) for value in (*graph.value_info, *graph.output)}
-    weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    total = 0
-    for node in graph.node:
-        if node.op_type in ("Conv", "Gemm"):
-            pixels = [dim for dim in shapes[node.output[0]][2:] if isinstance(dim, int)]
-            total += prod(weights[node.input[1]]) * prod(pixels)
-    assert total == macs
-
-
-@pytest.mark.parametrize("name", RESNETS)
-def test_small_resnets_keep_the_structure(name: str) -> None:
-    """The small network has the same nodes; only sizes differ."""
-    sized = options(name)
-    assert isinstance(sized, ResNet)
-    small = zoo.build(name, small=True).graph
-    full = resnet_graph(replace(sized, channels=16)).model().graph
-    assert [(node.op_type, node.name) for node in small.node] == [(node.op_type, node.name) for node in full.node]
-    assert dims(small.input[0]) == ("N", 3, 32, 32)
-    assert (small.output[0].name, dims(small.output[0])) == ("logits", ("N", 10))
+def test_centred_weights_sum_to_zero_per_output() -> None:
+    """The mean of a rectified operand adds nothing to a result, and the deviation stays what was asked for."""
+    array = draw(Weight("a", (64, 8, 5, 5), Normal(0.0, 0.5, centred=True)), "net")
+    assert np.abs(array.sum(axis=(1, 2, 3))).max() < 1e-4
+    assert array.std() == pytest.approx(0.5, abs=0.02)
 
 
 def test_names_lists_every_entry() -> None:
@@ -245,19 +230,30 @@ def test_names_lists_every_entry() -> None:
     assert zoo.names() == (
         "resnet18",
         "resnet50",
+        "mobilenet-v2",
+        "alexnet",
+        "vgg19",
+        "googlenet",
+        "densenet121",
+        "vit-b16",
         "bert-base-<L>",
         "bert-base-<L>-decomposed",
         "bert-base-<L>-attention",
+        "bert-large-<L>",
+        "dlrm",
+        "conformer",
+        "llama-block-prefill-<L>",
+        "llama-block-prefill-<L>-native",
+        "llama-block-decode-<L>",
+        "llama-block-decode-<L>-native",
+        "unet",
     )
     for name in zoo.names():
         model = zoo.build(name.replace("<L>", "5"), small=True)
         assert model.graph.name.replace("-small", "") == name.replace("<L>", "5")
 
 
-KNOWN = (
-    "Known: resnet18, resnet50, bert-base-<L>, bert-base-<L>-decomposed, bert-base-<L>-attention "
-    "(<L> is a sequence length from 1 to 512)."
-)
+KNOWN = f"Known: {', '.join(zoo.names())} (<L>: a sequence length)."
 
 
 @pytest.mark.parametrize(
@@ -270,12 +266,22 @@ KNOWN = (
             f"zoo: unknown network 'bert-base-64-decomp'. Did you mean 'bert-base-64-decomposed'? {KNOWN}",
         ),
         ("bert-base-<L>", f"zoo: unknown network 'bert-base-<L>'. Did you mean 'bert-base-128'? {KNOWN}"),
-        ("vgg", f"zoo: unknown network 'vgg'. {KNOWN}"),
+        ("vgg", f"zoo: unknown network 'vgg'. Did you mean 'vgg19'? {KNOWN}"),
+        ("efficientnet", f"zoo: unknown network 'efficientnet'. {KNOWN}"),
+        (
+            "bert-large-600-native",
+            f"zoo: unknown network 'bert-large-600-native'. Did you mean 'bert-large-128'? {KNOWN}",
+        ),
+        (
+            "llama-block-decode-5000",
+            "zoo network 'llama-block-decode-5000': expected a sequence length from 1 to 4096, found 5000; write, for "
+            "example, llama-block-decode-128.",
+        ),
         *(
             (
                 f"bert-base-{length}-attention",
                 f"zoo network 'bert-base-{length}-attention': expected a sequence length from 1 to 512, found "
-                f"{length}; write, for example, bert-base-128.",
+                f"{length}; write, for example, bert-base-128-attention.",
             )
             for length in ("0", "513", "0128", "9" * 5000)
         ),

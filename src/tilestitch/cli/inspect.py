@@ -79,7 +79,7 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     else:
         assert folder is not None
         expect_folder(folder)
-        every = tuple(entry.name.replace("<L>", _LENGTH) for entry in ENTRIES)
+        every = tuple(entry.name_for(_LENGTH) for entry in ENTRIES)
         places = [(name, folder / f"{name.replace(':', '-')}.onnx") for name in names or every]
     with shown_progress(quiet=quiet) as progress:
         for number, (name, path) in enumerate(places):

@@ -7,7 +7,8 @@ from math import sqrt
 import numpy as np
 import onnx
 
-from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal, Uniform
+from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal
+from tilestitch.zoo.layers import layer_norm, linear, merge_heads, norm_parameters, split_heads
 
 _EPSILON = 1e-12  # of every layer normalisation; the value of the published model
 _MASKED = -10_000.0  # added to the attention scores of a masked token
@@ -49,39 +50,43 @@ class Bert:
         """Two narrow layers and a vocabulary of 100, for fast tests."""
         return replace(self, name=f"{self.name}-small", layers=2, hidden=64, heads=4, feed_forward=256, vocabulary=100)
 
+    def with_length(self, tokens: int) -> "Bert":
+        """The same encoder for sequences of that length."""
+        return replace(self, sequence_length=tokens)
 
-def bert_graph(options: Bert) -> GraphBuilder:
-    """Write the encoder for sequences of L tokens.
+    def graph(self) -> GraphBuilder:
+        """Write the encoder for sequences of L tokens.
 
-    Inputs, int64 [N, L]: `input_ids`, `attention_mask` (1 = attend, 0 = masked), `token_type_ids`.
-    Outputs, float32: `last_hidden_state` [N, L, hidden] and `pooler_output` [N, hidden].
-    The weight of a linear operator is stored [inputs, outputs], as MatMul reads it; the pooler's is transposed.
+        Inputs, int64 [N, L]: `input_ids`, `attention_mask` (1 = attend, 0 = masked), `token_type_ids`.
+        Outputs, float32: `last_hidden_state` [N, L, hidden] and `pooler_output` [N, hidden].
+        The weight of a linear operator is stored [inputs, outputs], as MatMul reads it; the pooler's is transposed.
 
-    Source: Devlin et al., BERT, NAACL 2019, section 3; post-normalisation, GELU. Node order is that of the common
-    PyTorch implementation when exported.
-    """
-    suffix = "" if options.form is BertForm.NATIVE else f"-{options.form}"
-    graph = GraphBuilder(f"{options.name}-{options.sequence_length}{suffix}", network=options.name, opset=options.opset)
-    tokens = (BATCH, options.sequence_length)
-    ids, mask, token_types = (
-        graph.input(name, onnx.TensorProto.INT64, tokens) for name in ("input_ids", "attention_mask", "token_type_ids")
-    )
-    mask = _additive_mask(graph, options, mask)
-    x = _embeddings(graph, options, ids, token_types)
-    for layer in range(options.layers):
-        name = f"encoder.layer.{layer}"
-        y = _attention(graph, options, f"{name}.attention", x, mask)
-        x = graph.node("Add", f"{name}.attention.output.add", (y, x))
-        x = _layer_norm(graph, options, f"{name}.attention.output.LayerNorm", x)
-        y = _linear(graph, f"{name}.intermediate.dense", x, options.hidden, options.feed_forward)
-        y = _gelu(graph, options, f"{name}.intermediate.gelu", y)
-        y = _linear(graph, f"{name}.output.dense", y, options.feed_forward, options.hidden)
-        x = graph.node("Add", f"{name}.output.add", (y, x))
-        x = _layer_norm(graph, options, f"{name}.output.LayerNorm", x)
-    x = graph.output("last_hidden_state", x, (*tokens, options.hidden))
-    y = _pooler(graph, options, x)
-    graph.output("pooler_output", y, (BATCH, options.hidden))
-    return graph
+        Source: Devlin et al., BERT, NAACL 2019, section 3; post-normalisation, GELU. Node order is that of the common
+        PyTorch implementation when exported.
+        """
+        suffix = "" if self.form is BertForm.NATIVE else f"-{self.form}"
+        graph = GraphBuilder(f"{self.name}-{self.sequence_length}{suffix}", network=self.name, opset=self.opset)
+        tokens = (BATCH, self.sequence_length)
+        ids, mask, token_types = (
+            graph.input(name, onnx.TensorProto.INT64, tokens)
+            for name in ("input_ids", "attention_mask", "token_type_ids")
+        )
+        mask = _additive_mask(graph, self, mask)
+        x = _embeddings(graph, self, ids, token_types)
+        for layer in range(self.layers):
+            name = f"encoder.layer.{layer}"
+            y = _attention(graph, self, f"{name}.attention", x, mask)
+            x = graph.node("Add", f"{name}.attention.output.add", (y, x))
+            x = _layer_norm(graph, self, f"{name}.attention.output.LayerNorm", x)
+            y = linear(graph, f"{name}.intermediate.dense", x, self.hidden, self.feed_forward)
+            y = _gelu(graph, self, f"{name}.intermediate.gelu", y)
+            y = linear(graph, f"{name}.output.dense", y, self.feed_forward, self.hidden)
+            x = graph.node("Add", f"{name}.output.add", (y, x))
+            x = _layer_norm(graph, self, f"{name}.output.LayerNorm", x)
+        x = graph.output("last_hidden_state", x, (*tokens, self.hidden))
+        y = _pooler(graph, self, x)
+        graph.output("pooler_output", y, (BATCH, self.hidden))
+        return graph
 
 
 def _additive_mask(graph: GraphBuilder, options: Bert, mask: str) -> str:
@@ -121,9 +126,9 @@ def _embeddings(graph: GraphBuilder, options: Bert, ids: str, token_types: str) 
 def _attention(graph: GraphBuilder, options: Bert, name: str, x: str, mask: str) -> str:
     """Self-attention of all heads and its output projection, without the residual addition."""
     # a gain above 1 spreads the scores by more than 1, so that the softmax prefers some keys to others
-    query = _linear(graph, f"{name}.self.query", x, options.hidden, options.hidden, gain=1.25)
-    key = _linear(graph, f"{name}.self.key", x, options.hidden, options.hidden, gain=1.25)
-    value = _linear(graph, f"{name}.self.value", x, options.hidden, options.hidden)
+    query = linear(graph, f"{name}.self.query", x, options.hidden, options.hidden, gain=1.25)
+    key = linear(graph, f"{name}.self.key", x, options.hidden, options.hidden, gain=1.25)
+    value = linear(graph, f"{name}.self.value", x, options.hidden, options.hidden)
     if options.form is BertForm.ATTENTION:
         attributes = {
             "q_num_heads": options.heads,
@@ -133,46 +138,28 @@ def _attention(graph: GraphBuilder, options: Bert, name: str, x: str, mask: str)
         context = graph.node("Attention", f"{name}.self", (query, key, value, mask), attributes)
     else:
         context = _heads(graph, options, f"{name}.self", query, key, value, mask)
-    return _linear(graph, f"{name}.output.dense", context, options.hidden, options.hidden)
+    return linear(graph, f"{name}.output.dense", context, options.hidden, options.hidden)
 
 
 def _heads(graph: GraphBuilder, options: Bert, name: str, query: str, key: str, value: str, mask: str) -> str:
     """softmax(Q K^T / sqrt(head size) + mask) V, head by head, merged again to [N, L, hidden]."""
-    split = graph.integers("split_heads", (0, 0, options.heads, options.head_size))
-    merge = graph.integers("merge_heads", (0, 0, options.hidden))
-    orders = {"query": (0, 2, 1, 3), "key": (0, 2, 3, 1), "value": (0, 2, 1, 3)}
-    operands = {"query": query, "key": key, "value": value}
     q, k, v = (
-        graph.node(
-            "Transpose",
-            f"{name}.{operand}.transposed",
-            (graph.node("Reshape", f"{name}.{operand}.split", (tensor, split)),),
-            {"perm": orders[operand]},
-        )
-        for operand, tensor in operands.items()
+        split_heads(graph, f"{name}.{operand}", tensor, options.heads, options.head_size, transposed=operand == "key")
+        for operand, tensor in (("query", query), ("key", key), ("value", value))
     )
     x = graph.node("MatMul", f"{name}.scores", (q, k))
     x = graph.node("Div", f"{name}.scaled", (x, graph.scalar("sqrt_head_size", sqrt(options.head_size))))
     x = graph.node("Add", f"{name}.masked", (x, mask))
     x = _softmax(graph, options, f"{name}.softmax", x)
     x = graph.node("MatMul", f"{name}.context", (x, v))
-    x = graph.node("Transpose", f"{name}.context.transposed", (x,), {"perm": (0, 2, 1, 3)})
-    return graph.node("Reshape", f"{name}.context.merged", (x, merge))
-
-
-def _linear(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, *, gain: float = 0.7) -> str:
-    """MatMul and bias; the output deviates by about `gain` where the input deviates by 1."""
-    weight = graph.weight(f"{name}.weight", (inputs, outputs), Normal(0.0, gain / sqrt(inputs)))
-    bias = graph.weight(f"{name}.bias", (outputs,), Normal(0.0, 0.02))
-    return graph.node("Add", name, (graph.node("MatMul", f"{name}.matmul", (x, weight)), bias))
+    return merge_heads(graph, f"{name}.context", x, options.hidden)
 
 
 def _layer_norm(graph: GraphBuilder, options: Bert, name: str, x: str) -> str:
     """Normalise each token over its channels, then scale and shift."""
-    weight = graph.weight(f"{name}.weight", (options.hidden,), Uniform(0.8, 1.2))
-    bias = graph.weight(f"{name}.bias", (options.hidden,), Normal(0.0, 0.05))
     if options.form is not BertForm.DECOMPOSED:
-        return graph.node("LayerNormalization", name, (x, weight, bias), {"axis": -1, "epsilon": _EPSILON})
+        return layer_norm(graph, name, x, options.hidden, epsilon=_EPSILON)
+    weight, bias = norm_parameters(graph, name, options.hidden)
     axis = graph.integers("last_axis", (-1,))
     mean = graph.node("ReduceMean", f"{name}.mean", (x, axis), {"keepdims": 1})
     centred = graph.node("Sub", f"{name}.centred", (x, mean))

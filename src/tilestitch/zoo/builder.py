@@ -17,10 +17,11 @@ BATCH = "N"  # the symbolic batch dim of every network in the zoo
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Values from the normal distribution."""
+    """Values from the normal distribution; `centred` makes those of each row (index of the first axis) sum to 0."""
 
     mean: float
     deviation: float
+    centred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,10 @@ def draw(weight: Weight, network: str) -> np.ndarray:
     """Draw the values of `weight`; they depend on the two names, the shape and the distribution, on nothing else."""
     generator = np.random.Generator(np.random.PCG64(zlib.crc32(f"{network}/{weight.name}".encode())))
     match weight.values:
-        case Normal(mean, deviation):
+        case Normal(mean, deviation, centred):
             array = generator.standard_normal(weight.shape, dtype=np.float32)
+            if centred:
+                array -= array.mean(axis=tuple(range(1, array.ndim)), keepdims=True)
             array *= np.float32(deviation)
             array += np.float32(mean)
         case Uniform(low, high):
@@ -58,7 +61,7 @@ def draw(weight: Weight, network: str) -> np.ndarray:
 class GraphBuilder:
     """Collect the nodes of one network in execution order, then make the model.
 
-    Every node has one output, which carries the node's name. `network` seeds the weights: two graphs of the same
+    The output of a node with one carries the node's name. `network` seeds the weights: two graphs of the same
     network have the same weights, whatever their nodes.
     """
 
@@ -97,7 +100,11 @@ class GraphBuilder:
 
     def scalar(self, name: str, value: float) -> str:
         """Declare a float32 scalar; a name may be declared again with the same value."""
-        return self._constant(name, np.asarray(value, dtype=np.float32))
+        return self.floats(name, np.asarray(value))
+
+    def floats(self, name: str, values: np.ndarray) -> str:
+        """Declare a float32 array; a name may be declared again with the same values."""
+        return self._constant(name, values.astype(np.float32))
 
     def integers(self, name: str, values: int | tuple[int, ...] | np.ndarray) -> str:
         """Declare an int64 scalar or array; a name may be declared again with the same values."""
@@ -106,24 +113,44 @@ class GraphBuilder:
     def node(
         self, operator: str, name: str, operands: tuple[str, ...], attributes: Mapping[str, Attribute] | None = None
     ) -> str:
-        """Append one node and return its output."""
-        node = helper.make_node(operator, operands, (name,), name=name)
+        """Append one node with one output, which it returns."""
+        return self.nodes(operator, name, operands, (name,), attributes)[0]
+
+    def nodes(
+        self,
+        operator: str,
+        name: str,
+        operands: tuple[str, ...],
+        results: tuple[str, ...],
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> tuple[str, ...]:
+        """Append one node with several outputs, which it returns; "" for an operand or result is none."""
+        node = helper.make_node(operator, operands, results, name=name)
         for key, value in sorted((attributes or {}).items()):
             node.attribute.append(helper.make_attribute(key, value))
         self._nodes.append(node)
-        return name
+        return results
 
     def model(self) -> onnx.ModelProto:
         """Draw the weights and return the finished model."""
-        opsets = [helper.make_opsetid("", self._opset)]
-        graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs)
-        model = helper.make_model(graph, opset_imports=opsets, producer_name="tilestitch")
-        model.ir_version = helper.find_min_ir_version_for(opsets)
+        model = self._without_weights(self._inputs)
         tensors = model.graph.initializer  # filled in place: make_graph and make_model each copy what they are given
-        for name, array in self._constants.items():
-            tensors.append(numpy_helper.from_array(array, name))
         for weight in self._weights:
             tensors.append(numpy_helper.from_array(draw(weight, self._network), weight.name))
+        return model
+
+    def structure(self) -> onnx.ModelProto:
+        """The model with its weights among its inputs; none is drawn."""
+        weights = (helper.make_tensor_value_info(x.name, onnx.TensorProto.FLOAT, x.shape) for x in self._weights)
+        return self._without_weights([*self._inputs, *weights])
+
+    def _without_weights(self, inputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
+        opsets = [helper.make_opsetid("", self._opset)]
+        graph = helper.make_graph(self._nodes, self._name, inputs, self._outputs)
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="tilestitch")
+        model.ir_version = helper.find_min_ir_version_for(opsets)
+        for name, array in self._constants.items():
+            model.graph.initializer.append(numpy_helper.from_array(array, name))
         return model
 
     def _constant(self, name: str, array: np.ndarray) -> str:

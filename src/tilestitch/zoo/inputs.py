@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 
-_SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand")
+_SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Split")
 _SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")
 
 
@@ -146,7 +146,7 @@ def _table_sizes(graph: onnx.GraphProto) -> dict[str, int]:
         if node.op_type in _SAME_SHAPE and node.input[0] in shapes:
             shapes[node.output[0]] = shapes[node.input[0]]
         if node.op_type in _SAME_VALUES and node.input[0] in carried:
-            carried[node.output[0]] = carried[node.input[0]]
+            carried.update(dict.fromkeys(node.output, carried[node.input[0]]))
         if node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in carried:
             name = carried[node.input[1]]
             rows = shapes[node.input[0]][attributes["axis"].i if "axis" in attributes else 0]

@@ -1,11 +1,11 @@
 """Residual networks for images, with convolution and batch normalisation as separate nodes."""
 
 from dataclasses import dataclass, replace
-from math import sqrt
 
 import onnx
 
-from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal, Uniform
+from tilestitch.zoo.builder import BATCH, GraphBuilder
+from tilestitch.zoo.layers import batch_norm, convolution, max_pool, pooled_classifier
 
 _OPSET = 20
 _RESIDUAL_SCALE = 0.25  # on the last normalisation of each branch, so that 16 additions keep the activations small
@@ -31,33 +31,28 @@ class ResNet:
         """The same blocks with an eighth of the channels, on images of 32x32, for fast tests."""
         return replace(self, name=f"{self.name}-small", channels=self.channels // 8, image_size=32, classes=10)
 
+    def graph(self) -> GraphBuilder:
+        """Write the network: `image` [N, 3, size, size] to `logits` [N, classes].
 
-def resnet_graph(options: ResNet) -> GraphBuilder:
-    """Write the network: `image` [N, 3, size, size] to `logits` [N, classes].
-
-    Source: He et al., Deep Residual Learning, CVPR 2016, table 1; version 1.5, in which the 3x3 convolution of a
-    bottleneck carries the stride. Names and padding are those of the common PyTorch implementation.
-    """
-    graph = GraphBuilder(options.name, network=options.name, opset=_OPSET)
-    size = options.image_size
-    x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, size, size))
-    x = _convolution(graph, "conv1", x, 3, options.channels, kernel=7, stride=2)
-    x = graph.node("Relu", "relu", (_normalisation(graph, "bn1", x, options.channels),))
-    pool = {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
-    x = graph.node("MaxPool", "maxpool", (x,), pool)
-    inputs = options.channels
-    for stage, blocks in enumerate(options.blocks):
-        channels = options.channels << stage
-        for block in range(blocks):
-            stride = 2 if stage > 0 and block == 0 else 1
-            x = _block(graph, f"layer{stage + 1}.{block}", x, inputs, channels, stride, options)
-            inputs = channels * options.expansion
-    x = graph.node("Flatten", "flatten", (graph.node("GlobalAveragePool", "avgpool", (x,)),), {"axis": 1})
-    weight = graph.weight("fc.weight", (options.classes, inputs), Normal(0.0, 1 / sqrt(inputs)))
-    bias = graph.weight("fc.bias", (options.classes,), Normal(0.0, 0.1))
-    x = graph.node("Gemm", "fc", (x, weight, bias), {"transB": 1})
-    graph.output("logits", x, (BATCH, options.classes))
-    return graph
+        Source: He et al., Deep Residual Learning, CVPR 2016, table 1; version 1.5, in which the 3x3 convolution of a
+        bottleneck carries the stride. Names and padding are those of the common PyTorch implementation.
+        """
+        graph = GraphBuilder(self.name, network=self.name, opset=_OPSET)
+        size = self.image_size
+        x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, size, size))
+        x = convolution(graph, "conv1", x, 3, self.channels, kernel=7, stride=2)
+        x = graph.node("Relu", "relu", (batch_norm(graph, "bn1", x, self.channels),))
+        x = max_pool(graph, "maxpool", x, kernel=3, stride=2, pad=1)
+        inputs = self.channels
+        for stage, blocks in enumerate(self.blocks):
+            channels = self.channels << stage
+            for block in range(blocks):
+                stride = 2 if stage > 0 and block == 0 else 1
+                x = _block(graph, f"layer{stage + 1}.{block}", x, inputs, channels, stride, self)
+                inputs = channels * self.expansion
+        x = pooled_classifier(graph, x, inputs, self.classes)
+        graph.output("logits", x, (BATCH, self.classes))
+        return graph
 
 
 def _block(graph: GraphBuilder, name: str, x: str, inputs: int, channels: int, stride: int, options: ResNet) -> str:
@@ -69,42 +64,12 @@ def _block(graph: GraphBuilder, name: str, x: str, inputs: int, channels: int, s
     y, width = x, inputs
     for number, (kernel, step, wider) in enumerate(zip(kernels, strides, widths, strict=True), start=1):
         last = number == len(kernels)
-        y = _convolution(graph, f"{name}.conv{number}", y, width, wider, kernel=kernel, stride=step)
-        y = _normalisation(graph, f"{name}.bn{number}", y, wider, scale=_RESIDUAL_SCALE if last else 1.0)
+        y = convolution(graph, f"{name}.conv{number}", y, width, wider, kernel=kernel, stride=step)
+        y = batch_norm(graph, f"{name}.bn{number}", y, wider, scale=_RESIDUAL_SCALE if last else 1.0)
         if not last:
             y = graph.node("Relu", f"{name}.relu{number}", (y,))
         width = wider
     if stride != 1 or inputs != outputs:
-        x = _convolution(graph, f"{name}.downsample.0", x, inputs, outputs, kernel=1, stride=stride)
-        x = _normalisation(graph, f"{name}.downsample.1", x, outputs)
+        x = convolution(graph, f"{name}.downsample.0", x, inputs, outputs, kernel=1, stride=stride)
+        x = batch_norm(graph, f"{name}.downsample.1", x, outputs)
     return graph.node("Relu", f"{name}.relu", (graph.node("Add", f"{name}.add", (y, x)),))
-
-
-def _convolution(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, *, kernel: int, stride: int) -> str:
-    """A square convolution without bias, padded so that stride 1 keeps the size.
-
-    Weights have variance 2 / fan-in, which keeps the variance of activations through convolution and ReLU.
-
-    Source: He et al., Delving Deep into Rectifiers, ICCV 2015, equation 10.
-    """
-    deviation = sqrt(2 / (inputs * kernel * kernel))
-    weight = graph.weight(f"{name}.weight", (outputs, inputs, kernel, kernel), Normal(0.0, deviation))
-    attributes = {
-        "kernel_shape": (kernel, kernel),
-        "strides": (stride, stride),
-        "pads": (kernel // 2,) * 4,
-        "dilations": (1, 1),
-        "group": 1,
-    }
-    return graph.node("Conv", name, (x, weight), attributes)
-
-
-def _normalisation(graph: GraphBuilder, name: str, x: str, channels: int, *, scale: float = 1.0) -> str:
-    """Batch normalisation with fixed statistics."""
-    parameters = (
-        graph.weight(f"{name}.weight", (channels,), Uniform(0.5 * scale, scale)),
-        graph.weight(f"{name}.bias", (channels,), Normal(0.0, 0.1)),
-        graph.weight(f"{name}.running_mean", (channels,), Normal(0.0, 0.1)),
-        graph.weight(f"{name}.running_var", (channels,), Uniform(0.5, 1.5)),
-    )
-    return graph.node("BatchNormalization", name, (x, *parameters), {"epsilon": 1e-5})
