@@ -57,6 +57,7 @@ def light_model(name: str, *, image: int = FULL) -> onnx.ModelProto:
     nodes = [node for node in nodes if node.output[0] not in made]  # a weight that is only reshaped for its product
     graph.ClearField("node")
     graph.node.extend(nodes)
+    residual = any(node.op_type == "Sum" for node in nodes)
     users = {name: (node, number) for node in nodes for number, name in enumerate(node.input)}
     spread = {node.output[0]: users[node.output[0]] for node in nodes if node.op_type == "Unsqueeze"}
     for weight, shape in made.items():
@@ -64,7 +65,9 @@ def light_model(name: str, *, image: int = FULL) -> onnx.ModelProto:
             continue
         node, number = users[weight]
         node, number = spread[node.output[0]] if node.op_type == "Unsqueeze" else (node, number)
-        graph.initializer.append(numpy_helper.from_array(_weight(weight, shape, node.op_type, number), weight))
+        graph.initializer.append(
+            numpy_helper.from_array(_weight(weight, shape, node.op_type, number, residual=residual), weight)
+        )
     return model
 
 
@@ -97,8 +100,11 @@ def _reshaped(shape: tuple[int, ...], rows: int) -> tuple[int, ...]:
     return (shape[0], -1) if len(shape) == 2 else (*shape[:-2], rows, rows)
 
 
-def _weight(name: str, shape: tuple[int, ...], user: str, operand: int) -> np.ndarray:
-    """Random numbers that keep activations at a natural size: by the operator that reads them, and as which operand."""
+def _weight(name: str, shape: tuple[int, ...], user: str, operand: int, *, residual: bool) -> np.ndarray:
+    """Random numbers that keep activations at a natural size: by the operator that reads them, and as which operand.
+
+    In a residual network every branch adds to what there is, so its branches are weaker.
+    """
     generator = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
     normal = generator.standard_normal(shape, np.float32)
     if user in ("Conv", "Gemm") and operand == 1:
@@ -107,6 +113,6 @@ def _weight(name: str, shape: tuple[int, ...], user: str, operand: int) -> np.nd
         return normal * np.float32(np.sqrt(2 / prod(shape[axis] for axis in axes)))
     if user == "Mul" or (user == "BatchNormalization" and operand == 4):
         return generator.uniform(0.5, 1.5, shape).astype(np.float32)
-    if user == "BatchNormalization" and operand == 1:  # below 1, so that many residual sums stay small
-        return generator.uniform(0.4, 1.2, shape).astype(np.float32)
+    if user == "BatchNormalization" and operand == 1:
+        return generator.uniform(0.4, 1.2, shape).astype(np.float32) * np.float32(0.5 if residual else 1.0)
     return normal * np.float32(0.1)
