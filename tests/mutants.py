@@ -611,6 +611,28 @@ MUTANTS = (
         "figures.matrix_cycles,",
         (ESTIMATE,),
     ),
+    # What machines may have or lack.
+    Mutant(
+        "a kernel on one core draws from all channels",
+        "lower/cluster.py",
+        "if alone and self.machine.ddr.channels > 1",
+        "if False and self.machine.ddr.channels > 1",
+        ("test_machine_parts::test_a_kernel_on_one_core_draws_from_one_channel",),
+    ),
+    Mutant(
+        "every kernel draws from one channel",
+        "lower/cluster.py",
+        "if alone and self.machine.ddr.channels > 1",
+        "if self.machine.ddr.channels > 1",
+        ("test_machine_parts::test_a_kernel_on_several_cores_draws_from_all_channels",),
+    ),
+    Mutant(
+        "the estimate forgets that one core has one channel",
+        "cost/kernel.py",
+        "machine.channel_bytes_per_cycle if cores == 1 else machine.ddr",
+        "machine.ddr.bandwidth_bytes_per_cycle if cores == 1 else machine.ddr",
+        ("test_machine_parts::test_the_search_knows_that_one_core_has_one_channel",),
+    ),
     # The network.
     Mutant(
         "a folded batch normalisation forgets the bias",

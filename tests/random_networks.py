@@ -164,6 +164,8 @@ def random_machine(seed: int) -> Accelerator:
         memories.append(replace(memory, bandwidth_bytes_per_cycle=rate, burst_bytes=random.choice([1, 32, 64])))
     if random.random() < 0.3:
         memories[0] = replace(memories[0], sharing=Sharing.CHIP)
+    if random.random() < 0.3:
+        memories[0] = replace(memories[0], channels=random.choice([2, 4]))
     return replace(
         toy,
         name=f"random{seed}",

@@ -76,6 +76,7 @@ SINGLE: dict[str, tuple[str, str]] = {
     "size-absurd": ("size_bytes: 8192", "size_bytes: 1125899906842625"),
     "size-with-commas": ("size_bytes: 16384", 'size_bytes: "16,384"'),
     "clock-with-unit": (CLOCK, "clock_hz: 1 GHz"),
+    "channels-none": ("    write_pj_per_byte: 101.5", "    write_pj_per_byte: 101.5\n    channels: 0"),
     "clusters-negative": ("clusters: 2", "clusters: -2"),
     "misspelt-key": ("burst_bytes: 64", "burst_bytes: 64\n    bust_bytes: 64"),
     "misspelt-top-key": ("setup:", "setpu: {}\nsetup:"),
@@ -105,6 +106,7 @@ WHOLE: dict[str, str] = {
     "gb-per-core": edited(("gb:\n    {per: cluster", "gb:\n    {per: core")),
     "lb-per-cluster": edited(("lb:\n    {per: core", "lb:\n    {per: cluster")),
     "gb-shared-but-ddr-private": edited(("gb:\n    {per: cluster", "gb:\n    {per: chip")),
+    "gb-with-channels": edited(("gb:\n    {per: cluster,", "gb:\n    {channels: 2, per: cluster,")),
     "gb-empty": edited((GB, "  gb:\n")),
     "unknown-memory": edited((GB, GB + GB.replace("gb:", "l2:"))),
     "no-cores": edited(("cores:\n  - {count: 2, matrix: mme, vector: vme}\n  - {count: 1, vector: vme}", "cores: []")),
@@ -398,7 +400,9 @@ def test_the_toy_is_small():
 def test_every_number_of_a_preset_has_a_source(name):
     """A comment beside the number names the publication, or says `assumed`."""
     text = files("tilestitch.hardware").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
-    sources = re.compile(r"assumed|manual|hardware notes|vendor's table|CARRV'21|platform file|[A-Z][a-z]+ et al\.")
+    sources = re.compile(
+        r"assumed|manual|hardware notes|vendor's table|CARRV'21|platform file|WikiChip|runtime header|[A-Z][a-z]+ et al\."
+    )
     for line in text.splitlines():
         value, _, comment = line.partition("#")
         if re.search(r"(?<![a-z])\d", value) and not value.startswith(("name", "description")):

@@ -249,7 +249,8 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
     if gb_memory is not None and staged > gb_memory.size_bytes:
         return Estimate(0, 0, _misfit(machine, {Level.GB: staged}))
 
-    ddr_rate, link_rate = machine.ddr.bandwidth_bytes_per_cycle, machine.link.bandwidth_bytes_per_cycle
+    ddr_rate = machine.channel_bytes_per_cycle if cores == 1 else machine.ddr.bandwidth_bytes_per_cycle
+    link_rate = machine.link.bandwidth_bytes_per_cycle
     # DMA in and out are two engines that share the port of DDR; half of the set-ups fall on each.
     busy = max(
         tiles * figures.matrix_cycles,

@@ -43,6 +43,7 @@ class Memory:
     burst_bytes: int
     read_pj_per_byte: float
     write_pj_per_byte: float
+    channels: int = 1  # of DDR: a kernel on one core draws from one of them, any other from all
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,11 @@ class Accelerator:
         memory = self.memory(Level.DDR)
         assert memory is not None, "the loader refuses a machine without DDR"
         return memory
+
+    @property
+    def channel_bytes_per_cycle(self) -> Fraction:
+        """The rate of one channel of DDR, which is all that a kernel on a single core can draw."""
+        return self.ddr.bandwidth_bytes_per_cycle / self.ddr.channels
 
     @property
     def private_ddr(self) -> bool:

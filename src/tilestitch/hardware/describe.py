@@ -115,10 +115,19 @@ def _transfer_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     energy = f"{machine.link.pj_per_byte:g} pJ/B"
     return [
         ("link of a core", f"{_bandwidth(machine.link.bandwidth_bytes_per_cycle, machine.clock_hz)}, {energy}"),
+        *_channel_rows(machine),
         ("granule", format_bytes(machine.granule_bytes)),
         ("set-up", f"DMA {_count(setup.dma_cycles, 'cycle')}, mover {_count(setup.mover_cycles, 'cycle')}"),
         ("", f"compute {_count(setup.compute_cycles, 'cycle')}, launch {_count(setup.launch_cycles, 'cycle')}"),
     ]
+
+
+def _channel_rows(machine: Accelerator) -> list[tuple[str, ...]]:
+    """How a kernel reaches a DDR of several channels."""
+    if machine.ddr.channels == 1:
+        return []
+    one = _bandwidth(machine.channel_bytes_per_cycle, machine.clock_hz)
+    return [("channels of DDR", f"{machine.ddr.channels}; a kernel on one core draws from one: {one}")]
 
 
 def _ridge_rows(machine: Accelerator) -> list[tuple[str, ...]]:

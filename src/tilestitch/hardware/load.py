@@ -28,6 +28,7 @@ from tilestitch.hardware.contradictions import contradictions
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.schema import (
     CoreMemoryModel,
+    DDRModel,
     MachineModel,
     MatrixModel,
     OuterMemoryModel,
@@ -168,4 +169,5 @@ def _memory(level: Level, memory: OuterMemoryModel | CoreMemoryModel) -> Memory:
         burst_bytes=memory.burst_bytes,
         read_pj_per_byte=memory.read_pj_per_byte,
         write_pj_per_byte=memory.write_pj_per_byte,
+        channels=memory.channels if isinstance(memory, DDRModel) else 1,
     )

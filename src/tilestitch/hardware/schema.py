@@ -41,6 +41,7 @@ EXTENT = WholeField("", 1, MAX_MACS_PER_CYCLE)
 _LANES = WholeField("lanes", 1, 65536)
 _SIZE_BYTES = WholeField("bytes", 1, 2**50)
 _CHUNK_BYTES = WholeField("bytes", 1, 2**30)
+CHANNELS = WholeField("channels", 1, 1024)
 _SETUP_CYCLES = WholeField("cycles", 0, 10**9)
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
 _RATE = RatioField("", 1024, '1, 0.5 or "1/3"')
@@ -97,12 +98,16 @@ class OuterMemoryModel(MemoryModel):
     per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CLUSTER, Sharing.CHIP)))]
 
 
+class DDRModel(OuterMemoryModel):
+    channels: Annotated[int, PlainValidator(CHANNELS)] = 1
+
+
 class CoreMemoryModel(MemoryModel):
     per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CORE,)))]
 
 
 class MemoriesModel(_Model):
-    ddr: OuterMemoryModel
+    ddr: DDRModel
     gb: OuterMemoryModel | None = None
     lb: CoreMemoryModel | None = None
     weights: CoreMemoryModel | None = None
@@ -152,7 +157,7 @@ _MODELS: dict[tuple[str, ...], type[_Model]] = {  # by the keys that lead there;
     ("units", "*", "matrix"): MatrixModel,
     ("units", "*", "vector"): VectorModel,
     ("memories",): MemoriesModel,
-    ("memories", "ddr"): OuterMemoryModel,
+    ("memories", "ddr"): DDRModel,
     ("memories", "gb"): OuterMemoryModel,
     ("memories", "lb"): CoreMemoryModel,
     ("memories", "weights"): CoreMemoryModel,

@@ -66,7 +66,10 @@ class Cluster:
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """Ports of the memories, one each (per core for the core's), then the network port of each core."""
+        """Ports of the memories, one each (per core for the core's), those of the cores to the network, and a channel.
+
+        The channel of DDR is there where DDR has several.
+        """
         link = self.machine.link
         found = []
         for space in self.spaces:
@@ -75,10 +78,15 @@ class Cluster:
             found.append(_port(space.name, memory))
         for core in range(self.cores):
             found.append(Resource(f"link{core}", Fraction(link.bandwidth_bytes_per_cycle), 1, link.pj_per_byte))
+        if self.machine.ddr.channels > 1:
+            found.append(Resource("channel", self.machine.channel_bytes_per_cycle, self.machine.ddr.burst_bytes, 0.0))
         return tuple(found)
 
-    def path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """Resources that a transfer occupies, each once: ports of source and targets, and the links it crosses."""
+    def path(self, source: int, targets: tuple[int, ...], *, alone: bool) -> tuple[int, ...]:
+        """Resources that a transfer occupies, each once: ports of source and targets, and the links it crosses.
+
+        `alone`: of a kernel on a single core, which reaches DDR by one of its channels.
+        """
         places = (source, *targets)
         ends = {self.spaces[space].core for space in places}
         found = dict.fromkeys(places)
@@ -87,6 +95,8 @@ class Cluster:
                 core = self.spaces[space].core
                 if core is not None:
                     found[len(self.spaces) + core] = None
+        if alone and self.machine.ddr.channels > 1 and self.space(Level.DDR) in places:
+            found[len(self.spaces) + self.cores] = None
         return tuple(found)
 
 

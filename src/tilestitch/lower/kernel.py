@@ -115,8 +115,13 @@ class _KernelLowering:
             cycles=per_descriptor * descriptors,
             size_bytes=size,
             run_bytes=run,
-            path=self.cluster.path(self._space(source), tuple(self._space(target) for target in targets)),
+            path=self._path(source, targets),
         )
+
+    def _path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
+        """What the bytes from one buffer to others pass."""
+        spaces = tuple(self._space(target) for target in targets)
+        return self.cluster.path(self._space(source), spaces, alone=len(self.steps) == 1)
 
     def _space(self, buffer: int) -> int:
         return self.builder.buffer_rows[buffer][0]
@@ -224,7 +229,7 @@ class _KernelLowering:
             box=box,
             size_bytes=size,
             run_bytes=row_bytes,
-            path=self.cluster.path(self.cluster.space(Level.DDR), (self._space(operands[-1][0]),)),
+            path=self._path(operands[0][0], (operands[-1][0],)),
         )
 
     def _store(self, core: int, name: str, buffer: int) -> None:
