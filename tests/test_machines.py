@@ -400,9 +400,8 @@ def test_the_toy_is_small():
 def test_every_number_of_a_preset_has_a_source(name):
     """A comment beside the number names the publication, or says `assumed`."""
     text = files("tilestitch.hardware").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
-    sources = re.compile(
-        r"assumed|manual|hardware notes|vendor's table|CARRV'21|platform file|WikiChip|runtime header|[A-Z][a-z]+ et al\."
-    )
+    documents = "manual|hardware notes|vendor's table|CARRV'21|platform file|runtime header|WikiChip"
+    sources = re.compile(rf"assumed|{documents}|[A-Z][a-z]+ et al\.")
     for line in text.splitlines():
         value, _, comment = line.partition("#")
         if re.search(r"(?<![a-z])\d", value) and not value.startswith(("name", "description")):
