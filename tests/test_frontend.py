@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.interpreter import interpret
+from tests.test_conversions import CASTS
 from tests.test_operators_nn import OPERATORS as OPERATORS_NN
 from tests.test_operators_tensor import NODE_TESTS as OPERATORS_TENSOR
 from tilestitch import zoo
@@ -475,7 +476,7 @@ def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_every_operator_has_a_test():
     """No handler is listed without a case above, or the ONNX project's own."""
-    assert {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR) == set(HANDLERS)
+    assert {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS) == set(HANDLERS)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -1,9 +1,12 @@
 """Element types as they are stored in the machine's memories, and their numpy counterparts at both widths."""
 
+import re
 from enum import StrEnum
 
 import ml_dtypes
 import numpy as np
+
+_WIDTH = re.compile(r"\d+")  # the first number of a type's name is its width
 
 
 class DType(StrEnum):
@@ -43,6 +46,16 @@ class DType(StrEnum):
     @property
     def is_float(self) -> bool:
         return self.startswith(("float", "bfloat"))
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element, of which the machine may take more to store it."""
+        return 8 if self is DType.BOOL else int(_WIDTH.findall(self)[0])
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest value of an integer type."""
+        return (0, 2**self.bits - 1) if self.startswith("u") else (-(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1)
 
     def numpy(self, *, wide: bool) -> np.dtype:
         """The array type that holds an element; `wide` is the type of twice the size.

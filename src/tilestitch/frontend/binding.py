@@ -47,9 +47,11 @@ def bind_shapes(
 def exported_batch(inputs: Sequence[onnx.ValueInfoProto]) -> int | None:
     """The batch that a network was exported with: axis 0 of its first input that has one, else 1.
 
-    None where an axis 0 is symbolic, so that any batch will do, and where there are no inputs.
+    None where an axis 0 is symbolic, so that any batch will do, and where there are no inputs. Inputs without elements
+    do not count.
     """
-    found = [value.type.tensor_type.shape.dim for value in inputs]
+    shapes = [value.type.tensor_type.shape.dim for value in inputs]
+    found = [dims for dims in shapes if not any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims)]
     first = [dims[0] for dims in found if dims]
     if not inputs or any(not dim.HasField("dim_value") for dim in first):
         return None
@@ -83,9 +85,9 @@ def _symbols(where: str, value: onnx.ValueInfoProto) -> tuple[int | str, ...]:
     for number, dim in enumerate(value.type.tensor_type.shape.dim):
         if not dim.HasField("dim_value"):
             axes.append(dim.dim_param or f"{value.name}.{number}")
-        elif dim.dim_value < 1:
+        elif dim.dim_value < 0:
             raise InputError(
-                f"{where}: input '{value.name}': dim {number} has size {dim.dim_value}; expected at least 1."
+                f"{where}: input '{value.name}': dim {number} has size {dim.dim_value}; expected at least 0."
             )
         else:
             axes.append(dim.dim_value)

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from tilestitch.dtypes import STORAGE
 from tilestitch.frontend.accesses import aligned, broadcast, dims_of, straight
-from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
-from tilestitch.frontend.shapes import copy, identity
+from tilestitch.frontend.shapes import identity
 from tilestitch.ir.graph import Attribute
 
 _BOOL = np.dtype(np.bool_)
@@ -103,21 +101,6 @@ def gelu(node: Node, network: Network) -> None:
     """Exact, or the approximation through tanh."""
     attributes = (("approximate", node.text("approximate", "none")),)
     apply(node, network, "gelu", node.inputs, node.target, attributes=attributes)
-
-
-def cast(node: Node, network: Network) -> None:
-    """To another element type; types that are stored alike are one."""
-    node.ignore("saturate", "round_mode")  # of 8-bit floating types
-    number = node.integer("to", 0)
-    wanted = numpy_type(number)
-    if wanted is None or wanted not in STORAGE:
-        raise node.not_covered(f"attribute to={type_name(number)} is not supported; supported: {known_types()}.")
-    x = node.inputs[0]
-    if STORAGE[wanted] == STORAGE.get(network.element_type(x)):
-        copy(node, network, x, node.target, element_type=wanted)
-        return
-    attributes = (("to", str(STORAGE[wanted])),)
-    apply(node, network, "cast", node.inputs, node.target, element_type=wanted, attributes=attributes)
 
 
 def clip(node: Node, network: Network) -> None:

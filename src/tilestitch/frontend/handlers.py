@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tilestitch.frontend import (
     attention,
+    casts,
     constants,
     convolution,
     elementwise,
@@ -36,7 +37,9 @@ HANDLERS: Mapping[str, Handler] = {
     "Attention": attention.attention,
     "AveragePool": pooling.average_pool,
     "BatchNormalization": normalisation.batch_norm,
-    "Cast": elementwise.cast,
+    "BitCast": casts.bit_cast,
+    "Cast": casts.cast,
+    "CastLike": casts.cast_like,
     "Ceil": unary("ceil"),
     "Celu": unary("celu", ("alpha", 1.0)),
     "CenterCropPad": padding.center_crop_pad,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import defs
 
@@ -92,14 +93,19 @@ def _read_graph(
     for tensor in graph.initializer:
         network.add_weight(tensor.name, tensor)
     for value in inputs:
-        network.add_input(value.name, shapes[value.name], element_type(where, value))
+        shape, elements = shapes[value.name], element_type(where, value)
+        if 0 in shape:
+            network.add_constant(value.name, np.zeros(shape, elements))  # known, as it has no elements
+        else:
+            network.add_input(value.name, shape, elements)
     outputs = tuple(value.name for value in graph.output)
     for proto, node, wanted in zip(graph.node, names, needed_outputs(graph.node, outputs), strict=True):
         if any(wanted):
             _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
     for output in outputs:
         network.keep_output(output)
-    return _finished(title, network, tuple(value.name for value in inputs), outputs)
+    fed = tuple(value.name for value in inputs if 0 not in shapes[value.name])
+    return _finished(title, network, fed, outputs)
 
 
 def _read_node(

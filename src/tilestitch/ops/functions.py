@@ -7,7 +7,9 @@ from functools import cache
 
 import numpy as np
 
+from tilestitch.dtypes import DType
 from tilestitch.ir.graph import Operator
+from tilestitch.ops.conversion import convert, reinterpreted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,8 @@ def _div(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _cast(op: Operator, x: np.ndarray) -> np.ndarray:
-    if op.attribute("to") == "bool":
-        return x != 0
-    return np.trunc(x) if str(op.attribute("to")).startswith(("int", "uint")) and x.dtype.kind == "f" else x
+    saturate, round_mode = op.attribute("saturate", 1) != 0, str(op.attribute("round_mode", "up"))
+    return convert(x, DType(str(op.attribute("to"))), saturate=saturate, round_mode=round_mode)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -100,6 +101,7 @@ FUNCTIONS: dict[str, Function] = {
     "add": Function(1, lambda op, x, y: x + y),
     "and": Function(1, lambda op, x, y: np.logical_and(x, y)),
     "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
+    "bit_cast": Function(1, lambda op, x: reinterpreted(x, str(op.attribute("from")), str(op.attribute("to")))),
     "cast": Function(1, _cast),
     "ceil": Function(1, lambda op, x: np.ceil(x)),
     "celu": Function(4, _celu),
