@@ -476,8 +476,7 @@ def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_every_operator_has_a_test():
     """No handler is listed without a case above, or the ONNX project's own."""
-    tested = {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS)
-    assert tested - ALWAYS_KNOWN.keys() == set(HANDLERS)
+    assert {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS) == set(HANDLERS)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -967,6 +966,7 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "rank of Gemm": lambda: node_model("Gemm", [floats(2, 3, 4), floats(4, 3)]),
     "bias of Gemm": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4), floats(2, 2)]),
     "alpha of computed operands": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4)], alpha=0.5),
+    "mean of integers": lambda: node_model("ReduceMean", [ints(2, 3)]),
     "axes": lambda: node_model("ReduceSum", [floats(2, 3)], opset=11, axes=[2]),
     "axes that are computed": lambda: computed("ReduceSum", [floats(2, 3), i64(0)]),
     "softmax axis": lambda: node_model("Softmax", [floats(2, 3)], axis=2),
@@ -1091,7 +1091,9 @@ def test_a_file_of_an_unknown_format_is_refused(version):
 def test_weights_that_were_cut_off_are_refused(tmp_path):
     (tmp_path / "net.onnx").write_bytes(changed(external("w.data")).SerializeToString())
     (tmp_path / "w.data").write_bytes(b"1234")
-    assert "tensor 'w' is kept in 'w.data', which cannot be read" in refusal(tmp_path / "net.onnx")
+    assert "tensor 'w' is kept in 'w.data', from byte 0 on 12 bytes, and the file has 4" in refusal(
+        tmp_path / "net.onnx"
+    )
 
 
 def test_every_damaged_file_is_refused_in_one_line(tmp_path):

@@ -11,6 +11,7 @@ A model is the name of a network in the zoo (`resnet50`, `bert-base-128`; `resne
 same structure), the path of an ONNX file, or a `ModelProto`.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -19,9 +20,9 @@ import onnx
 
 from tilestitch import zoo
 from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
-from tilestitch.frontend.loading import load_model
+from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
@@ -39,16 +40,22 @@ _SMALL = ":small"
 def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
     """A network and what to call it; names of the zoo come before files, and a `Path` is always a file."""
     if isinstance(name_or_path, onnx.ModelProto):
-        return name_or_path, name_or_path.graph.name or "network"
-    path = Path(name_or_path)
+        return with_own_outputs(name_or_path), printable(name_or_path.graph.name or "network")
+    if not isinstance(name_or_path, str | Path):
+        found = type(name_or_path).__name__
+        raise InputError(f"model: expected the name of a network, the path of a file or a ModelProto, found a {found}")
     if isinstance(name_or_path, Path):
-        return load_model(path), path.name
+        return _from_file(name_or_path)
     try:
-        return zoo_model(name_or_path), name_or_path
+        return zoo_model(printable(name_or_path)), name_or_path
     except InputError as error:
-        if path.exists():
-            return load_model(path), path.name
-        raise InputError(f"model '{name_or_path}': there is no such file, and {error}") from None
+        if name_or_path and "\0" not in name_or_path and os.path.lexists(name_or_path):
+            return _from_file(Path(name_or_path))
+        raise InputError(f"model '{printable(name_or_path)}': there is no such file, and {error}") from None
+
+
+def _from_file(path: Path) -> tuple[onnx.ModelProto, str]:
+    return with_own_outputs(load_model(path)), printable(path.name)
 
 
 def zoo_model(name: str) -> onnx.ModelProto:

@@ -1,6 +1,15 @@
 """Whose fault it is decides the class; every message says where, what was found, what would be right, the way out."""
 
 
+def printable(text: str, most: int = 300) -> str:
+    """Text from outside as a message or a report shows it: on one line, nothing that moves the cursor.
+
+    Of more than `most` characters the middle is left out.
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return shown if len(shown) <= most else f"{shown[: most // 2]}...{shown[-most // 4 :]}"
+
+
 class TilestitchError(Exception):
     """Base of every error that a user may see as one line instead of a traceback."""
 

@@ -22,6 +22,7 @@ from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.passes import simplify
 from tilestitch.passes.layouts import assign_layouts
+from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
 from tilestitch.schedule.batch import rule_batch
@@ -148,7 +149,8 @@ def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
 def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, list[tuple[str, ...]]]:
     """The graph with views composed away and layouts chosen, and the groups' operators in it, in running order."""
     resolved, now = resolve_views(graph)
-    resolved = assign_layouts(resolved)
+    grouped = {op.name for op in resolved.operators}
+    resolved = assign_layouts(write_outputs(resolved))
     verify_graph(resolved)
     position = {op.name: number for number, op in enumerate(resolved.operators)}
     parts = []
@@ -156,6 +158,7 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
         for kernel in kernels_of(resolved, [resolved.by_name[name] for name in members]):
             parts.append(tuple(op.name for op in kernel))
+    parts += [(op.name,) for op in resolved.operators if op.name not in grouped]
     parts.sort(key=lambda members: position[members[-1]])
     return resolved, parts
 

@@ -2,13 +2,15 @@
 
 
 def format_bytes(count: int) -> str:
-    """`1536` -> `1.5 KiB`; binary prefixes, at most three digits before the point."""
+    """`1536` -> `1.50 KiB`; binary prefixes, and a power of ten where those end."""
+    if abs(count) >= 1024**7:
+        return f"1e{len(str(abs(count))) - 1} B"
     value = float(count)
-    for prefix in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024 or prefix == "GiB":
+    for prefix in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(value) < 1024:
             return f"{value:,.0f} {prefix}" if prefix == "B" else f"{value:,.2f} {prefix}"
         value /= 1024
-    raise AssertionError("unreachable")
+    return f"{value:,.2f} EiB"
 
 
 def format_seconds(seconds: float) -> str:

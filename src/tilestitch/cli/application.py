@@ -12,9 +12,11 @@ from typing import Any, NoReturn
 
 import click
 
-from tilestitch.errors import InvalidIR, TilestitchError
+from tilestitch.errors import InvalidIR, TilestitchError, printable
 
 SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
+
+SHOWN_CHARACTERS = 2000  # of one line of an error
 
 _BUG = "this is a bug of Tilestitch; please report it with the command and its input (--debug shows where it happened)"
 
@@ -87,9 +89,10 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 
 
 def complain(message: str) -> None:
-    """An error, on stderr."""
+    """An error, on stderr; what it quotes neither moves the cursor nor fills the screen."""
+    lines = [printable(line, SHOWN_CHARACTERS) for line in message.split("\n")]
     with suppress(OSError):  # there may be nobody left to read it
-        click.echo(f"error: {message}", err=True)
+        click.echo("error: " + "\n".join(lines), err=True)
 
 
 def _exit_code(error: BaseException, *, debug: bool) -> int:

@@ -47,13 +47,12 @@ def bind_shapes(
 def exported_batch(inputs: Sequence[onnx.ValueInfoProto]) -> int | None:
     """The batch that a network was exported with: axis 0 of its first input that has one, else 1.
 
-    None where an axis 0 is symbolic, so that any batch will do, and where there are no inputs. Inputs without elements
-    do not count.
+    None where an axis 0 is symbolic, so that any batch will do. Inputs without elements do not count.
     """
     shapes = [value.type.tensor_type.shape.dim for value in inputs]
     found = [dims for dims in shapes if not any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims)]
     first = [dims[0] for dims in found if dims]
-    if not inputs or any(not dim.HasField("dim_value") for dim in first):
+    if any(not dim.HasField("dim_value") for dim in first):
         return None
     return first[0].dim_value if first else 1
 

@@ -1,37 +1,39 @@
 """An ONNX file as a model, with the weights that it keeps in other files."""
 
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import TensorProto
-from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
+from onnx import TensorProto, helper
+from onnx.external_data_helper import uses_external_data
 
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
+from tilestitch.frontend.weights import expect_bytes
 
 _PROTOBUF_LIMIT_BYTES = 2**31
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def load_model(path: Path) -> onnx.ModelProto:
     """Parse a file, and read external weights from its folder."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; expected an ONNX file.")
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    where = printable(str(path))
+    content = _content(path, where)
     if not content:
-        raise InputError(f"{path}: the file is empty; expected an ONNX model.")
-    if len(content) >= _PROTOBUF_LIMIT_BYTES:
-        raise InputError(f"{path}: is larger than 2 GiB, which protobuf does not allow; save its weights externally.")
+        raise InputError(f"{where}: the file is empty; expected an ONNX model.")
     try:
         model = onnx.load_model_from_string(content)
     except DecodeError:
         raise InputError(
-            f"{path}: is not an ONNX model, or was cut off ({len(content):,} bytes); export or download it again."
+            f"{where}: is not an ONNX model, or was cut off ({len(content):,} bytes); export or download it again."
         ) from None
     for tensor in tensors_of(model.graph):
         if uses_external_data(tensor):
@@ -48,17 +50,89 @@ def tensors_of(graph: onnx.GraphProto) -> Iterator[TensorProto]:
                 yield attribute.t
 
 
+def with_own_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same network, in which an output that is an input itself is a copy of it, named `<input>.output`."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = {value.name for value in model.graph.input} - weights
+    if inputs.isdisjoint(value.name for value in model.graph.output):
+        return model
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    graph = copied.graph
+    taken = {name for node in graph.node for name in (*node.output, node.name)} | inputs | weights
+    for value in graph.output:
+        if value.name in inputs:
+            name = f"{value.name}.output"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            graph.node.append(helper.make_node("Identity", [value.name], [name], name))
+            value.name = name
+    return copied
+
+
+def _content(path: Path, where: str) -> bytes:
+    """The bytes of a regular file that is not too large; anything else may have no end."""
+    try:
+        found = path.stat()
+        for holds, kind in _KINDS:
+            if holds(found.st_mode):
+                raise InputError(f"{where}: is {kind}; expected an ONNX file.")
+        if found.st_size >= _PROTOBUF_LIMIT_BYTES:
+            raise InputError(
+                f"{where}: is larger than 2 GiB, which protobuf does not allow; save its weights externally."
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{where}: there is no such file.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{where}: cannot be read ({reason}).") from error
+
+
 def _load_external(path: Path, tensor: TensorProto) -> None:
     """Read one tensor from a file in the model's folder, and from nowhere else."""
-    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-    where = f"{path}: tensor '{tensor.name}' is kept in '{location}'"
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    name = printable(tensor.name)
+    where = f"{printable(str(path))}: tensor '{name}' is kept in '{printable(location)}'"
     absolute = PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute()
-    if not location or absolute or ".." in PureWindowsPath(location).parts:
+    if not location or "\0" in location or absolute or ".." in PureWindowsPath(location).parts:
         raise InputError(f"{where}; expected a file in the model's own folder.")
-    if not (path.parent / location).is_file():
+    file = path.parent / location
+    if not os.path.lexists(file):
         raise InputError(f"{where}, which is missing; put the file beside the model.")
     try:
-        load_external_data_for_tensor(tensor, str(path.parent))
-    except (onnx.checker.ValidationError, OSError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0]
+        if not file.resolve().is_relative_to(path.parent.resolve()):
+            raise InputError(f"{where}, a link that leaves the model's folder; put the file itself there.")
+        if not file.is_file():
+            raise InputError(f"{where}, which is no file; put the file beside the model.")
+        start, length = _extent(where, tensor, entries, file.stat().st_size)
+        with open(file, "rb") as opened:
+            opened.seek(start)
+            tensor.raw_data = opened.read(length)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a loop
+        reason = error.strerror if isinstance(error, OSError) else "links in a loop"
         raise InputError(f"{where}, which cannot be read ({reason}).") from error
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def _extent(where: str, tensor: TensorProto, entries: Mapping[str, str], size_bytes: int) -> tuple[int, int]:
+    """Offset and length in bytes of a tensor in its file, which holds them."""
+    start = _number(where, entries, "offset", 0)
+    length = _number(where, entries, "length", max(0, size_bytes - start))
+    if start + length > size_bytes:
+        raise InputError(
+            f"{where}, from byte {start:,} on {length:,} bytes, and the file has {size_bytes:,}; "
+            "it was cut off, or belongs to another model."
+        )
+    expect_bytes(f"{where}, where it has", tensor, length)
+    return start, length
+
+
+def _number(where: str, entries: Mapping[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise InputError(f"{where}, with {key} '{printable(text)}'; expected a whole number of bytes.")
+    return int(text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ from onnx import helper, numpy_helper
 from tilestitch.dtypes import STORAGE, DType
 from tilestitch.errors import InputError
 from tilestitch.frontend.accesses import Shape
+from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.constant_steps import step_value
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
@@ -95,6 +97,8 @@ class Node:
 
     def real(self, name: str, default: float) -> float:
         found = self.attributes.pop(name, None)
+        if found is not None and isnan(found.f):
+            raise self.fault(f"attribute {name}=nan: expected a number; the file is damaged: export it again.")
         return default if found is None else _shortest(found.f)
 
     def text(self, name: str, default: str) -> str:
@@ -125,8 +129,9 @@ class Network:
     is first needed as one.
     """
 
-    def __init__(self, where: str, names: set[str], exported_shapes: Mapping[str, Shape] = {}) -> None:
+    def __init__(self, where: str, names: set[str], budget: Budget, exported_shapes: Mapping[str, Shape] = {}) -> None:
         self._where = where  # the file, for messages
+        self.budget = budget
         self.exported_shapes = exported_shapes  # of tensors at the batch of the file, where another one is read
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
@@ -287,7 +292,7 @@ class Network:
         name, element_type = target.tensor, element_type or self.element_type(reads[0].tensor)
         if 0 in shape:
             self.add_constant(name, np.zeros(shape, element_type))
-        elif kind not in ("expand", "gather", "tile") and all(self.is_known(access.tensor) for access in reads):
+        elif kind not in ("expand", "gather") and all(self.is_known(access.tensor) for access in reads):
             op = Operator(target.operator, kind, dims, reads, (write,), attributes)
             self.add_constant(name, step_value(op, [self.known_value(a.tensor) for a in reads], shape, element_type))
         else:

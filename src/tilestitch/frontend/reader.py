@@ -8,9 +8,10 @@ import onnx
 from onnx import defs
 
 from tilestitch.dtypes import STORAGE
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
 from tilestitch.frontend.accesses import Shape
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch
+from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.element_types import known_types, schema_type, type_text
 from tilestitch.frontend.folding import RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
@@ -47,15 +48,15 @@ def read_onnx(
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
     else:
-        model, where = load_model(source), str(source)
+        model, where = load_model(source), printable(str(source))
     where = name or where
     if not model.HasField("graph"):
         raise InputError(f"{where}: is not an ONNX model; it holds no graph.")
     opsets = opsets_of(where, model)
     graph = model.graph
-    check_structure(where, graph)
     if isinstance(source, onnx.ModelProto):
         _refuse_external_data(where, graph)
+    check_structure(where, graph)
 
     weights = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in weights]
@@ -89,7 +90,7 @@ def _read_graph(
     names = node_names(graph)
     weights = {tensor.name for tensor in graph.initializer}
     taken = {value.name for value in graph.input} | weights | {name for node in graph.node for name in node.output}
-    network = Network(where, taken.union(names), exported_shapes)
+    network = Network(where, taken.union(names), Budget.of(graph.initializer), exported_shapes)
     for tensor in graph.initializer:
         network.add_weight(tensor.name, tensor)
     for value in inputs:
@@ -136,7 +137,7 @@ def _read_node(
         raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
     elif all(network.is_known(operand) for operand in proto.input if operand):
         values = [network.value(operand) if operand else None for operand in proto.input]
-        for output, value in zip(outputs, evaluate(node, proto, values), strict=True):
+        for output, value in zip(outputs, evaluate(node, proto, values, network.budget), strict=True):
             if output:
                 network.add_constant(output, value)
     else:

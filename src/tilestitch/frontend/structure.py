@@ -1,15 +1,19 @@
 """What must hold of an ONNX graph before its nodes are read, and which of them matter."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx
 from onnx import checker, defs
 
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
+from tilestitch.frontend.weights import check_weight
 
 OLDEST_OPSET = 7  # numpy's broadcasting came with it
 STANDARD = ("", "ai.onnx")  # two names of one domain
+# What moves the cursor of a terminal or the direction of its text.
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069]")
 EXTENSIONS = ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")  # the standard's other domains
 
 
@@ -23,7 +27,12 @@ def opsets_of(where: str, model: onnx.ModelProto) -> dict[str, int]:
             f"{where}: the file's format has version {model.ir_version}; expected 1 to {onnx.IR_VERSION}: "
             "export the network again."
         )
-    found = {"" if opset.domain in STANDARD else opset.domain: opset.version for opset in model.opset_import}
+    found: dict[str, int] = {}
+    for opset in model.opset_import:
+        domain = "" if opset.domain in STANDARD else opset.domain
+        if found.setdefault(domain, opset.version) != opset.version:
+            versions = f"{found[domain]} and {opset.version}"
+            raise InputError(f"{where}: the model imports versions {versions} of domain '{domain}'; keep one.")
     known = f"expected {OLDEST_OPSET} to {defs.onnx_opset_version()}"
     if "" not in found and not any(domain in EXTENSIONS for domain in found):
         raise InputError(f"{where}: the model imports no version of the standard operators; {known}.")
@@ -43,13 +52,19 @@ def _unchanged(node: onnx.NodeProto, first: int, second: int) -> bool:
 
 
 def check_structure(where: str, graph: onnx.GraphProto) -> None:
-    """Refuse a graph in which a tensor is written twice, or read before it is written."""
+    """Refuse a graph in which a tensor is written twice, or read before it is written, or damaged."""
     _refuse_damaged_names(where, graph)
     if graph.sparse_initializer:
         name = graph.sparse_initializer[0].values.name
         raise InputError(f"{where}: weight '{name}' is sparse; expected dense weights.")
     if not graph.output:
         raise InputError(f"{where}: the network has no outputs, so there is nothing to compute.")
+    for what, values in (("input", graph.input), ("weight", graph.initializer), ("output", graph.output)):
+        nameless = [number for number, value in enumerate(values) if not value.name]
+        if nameless:
+            raise InputError(f"{where}: {what} {nameless[0]} has no name; every tensor needs a name of its own.")
+    for tensor in graph.initializer:
+        check_weight(where, tensor)
     weights = [tensor.name for tensor in graph.initializer]
     inputs = [value.name for value in graph.input]
     outputs = [value.name for value in graph.output]
@@ -126,6 +141,11 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
     for attribute in node.attribute:
         if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
             raise InputError(f"{where}: control flow is not supported; export the network without sub-graphs.")
+        if attribute.ref_attr_name:
+            raise InputError(
+                f"{where}: attribute {attribute.name} refers to '{attribute.ref_attr_name}' of a function around the "
+                "node, and there is none; the file is damaged: export it again."
+            )
     context = checker.C.CheckerContext()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = dict(opsets)
@@ -138,7 +158,7 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
 
 
 def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:
-    """Protobuf gives a name that is not UTF-8 as bytes."""
+    """Protobuf gives a name that is not UTF-8 as bytes; and a name is printed, so that it must not move the cursor."""
     names: list[object] = [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
     for node in graph.node:
         names += [node.name, node.op_type, node.domain, *node.input, *node.output]
@@ -146,6 +166,8 @@ def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:
     for name in names:
         if not isinstance(name, str):
             raise InputError(f"{where}: the name {name!r} is not UTF-8; the file is damaged: export it again.")
+        if _CONTROL.search(name) is not None:
+            raise InputError(f"{where}: the name '{printable(name)}' holds control characters; name it otherwise.")
 
 
 def _refuse_twice(where: str, names: Sequence[str], what: str) -> None:

@@ -1,0 +1,17 @@
+"""Inputs that cannot be right, in groups: each ends in one clear error, soon, and leaves nothing behind."""
+
+from collections.abc import Mapping
+
+from tests.hostile_inputs.files import EXTERNAL, FILES, WEIGHTS
+from tests.hostile_inputs.making import Hostile
+from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
+
+GROUPS: Mapping[str, tuple[Hostile, ...]] = {
+    "files": FILES,
+    "external": EXTERNAL,
+    "weights": WEIGHTS,
+    "structure": STRUCTURE,
+    "shapes": SHAPES,
+    "attributes": ATTRIBUTES,
+    "bombs": BOMBS,
+}
