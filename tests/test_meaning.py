@@ -58,16 +58,7 @@ def test_program_means_the_network(name: str, machine: str, strategy: str) -> No
 
 
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="ConvTranspose has no rule yet"))
-        if name == "unet"
-        else name
-        for name in ZOO
-        if name not in SMALL
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in SMALL])
 def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None:
     assert_sound(compiled(name, "toy", strategy, 2))
 
