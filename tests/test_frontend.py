@@ -189,6 +189,62 @@ TRANSPOSED = [
     ),
 ]
 
+PICTURE = floats(1, 2, 7, 10)
+
+
+def resized(label: str, *settings: Array | None, opset: int = 19, **attributes: object) -> Case:
+    return Case("Resize", (PICTURE,), settings, attributes, opset=opset, label=label)
+
+
+def scales(*values: float) -> tuple[None, Array]:
+    return None, np.array([1, 1, *values], np.float32)
+
+
+def sizes(*values: int) -> tuple[None, None, Array]:
+    return None, None, i64(1, 2, *values)
+
+
+RESIZES = [
+    *(
+        resized(f"{mode}-{where}-{values}", *sizes(*values), mode=mode, coordinate_transformation_mode=where)
+        for mode in ("nearest", "linear", "cubic")
+        for where in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric")
+        for values in ((14, 20), (10, 4), (1, 13))
+    ),
+    *(
+        resized(f"{rounding}-{where}", *scales(2.0, 1.7), coordinate_transformation_mode=where, nearest_mode=rounding)
+        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+        for where in ("half_pixel", "asymmetric", "half_pixel_symmetric")
+    ),
+    *(
+        resized(f"antialias-{mode}-{excluded}", *scales(0.4, 1.3), mode=mode, antialias=1, exclude_outside=excluded)
+        for mode in ("linear", "cubic")
+        for excluded in (0, 1)
+    ),
+    resized("cubic-excluded", *scales(1.5, 0.7), mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5),
+    resized("axes", None, np.array([1.5, 2], np.float32), mode="linear", axes=[3, 2]),
+    resized("not-larger", None, None, i64(20, 21), axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
+    resized("same", *sizes(7, 10), mode="linear"),
+    *(
+        resized(
+            f"crop-{mode}",
+            np.array([0, 0, 0.2, -0.3, 1, 1, 0.8, 1.1], np.float32),
+            None,
+            i64(1, 2, 5, 8),
+            mode=mode,
+            coordinate_transformation_mode="tf_crop_and_resize",
+            extrapolation_value=3.5,
+        )
+        for mode in ("nearest", "linear")
+    ),
+    Case("Resize", (PICTURE,), (np.array([1, 1, 2, 1.5], np.float32),), opset=10),
+    Case("Resize", (PICTURE,), (np.array([1, 1, 2, 1.5], np.float32),), {"mode": "linear"}, opset=10),
+    Case("Resize", (ints(1, 2, 3, 4, dtype=np.int32),), (None, np.array([1, 1, 2, 2], np.float32)), label="integers"),
+    Case("Upsample", (PICTURE,), (np.array([1, 1, 2, 1.5], np.float32),), opset=9),
+    Case("Upsample", (PICTURE,), (np.array([1, 1, 2, 1.5], np.float32),), {"mode": "linear"}, opset=9),
+    Case("Upsample", (PICTURE,), (), {"scales": [1.0, 1.0, 2.0, 3.0]}, opset=7),
+]
+
 PRODUCTS = [
     Case("MatMul", (floats(5, 7), floats(7, 3))),
     Case("MatMul", (floats(2, 5, 7),), (floats(7, 3),)),
@@ -447,6 +503,7 @@ ATTENTIONS = [
 CASES = [
     *CONVOLUTIONS,
     *TRANSPOSED,
+    *RESIZES,
     *PRODUCTS,
     *POOLS,
     *REDUCTIONS,
@@ -957,6 +1014,18 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     ),
     "columns of an image": lambda: Case("Col2Im", (floats(1, 8, 9),), (i64(4, 4), i64(2, 3))).model()[0],
     "crop": lambda: Case("CenterCropPad", (floats(4, 5),), (i64(4),), opset=18).model()[0],
+    "mode of a resize": lambda: Case("Resize", (IMAGE,), (np.ones(4, np.float32),), {"mode": "area"}, opset=10).model()[
+        0
+    ],
+    "scales of a resize": lambda: Case("Resize", (IMAGE,), (np.ones(3, np.float32),), opset=10).model()[0],
+    "sizes of a resize": lambda: Case("Resize", (IMAGE,), (None, None, i64(1, 2))).model()[0],
+    "roi of a resize": lambda: Case(
+        "Resize",
+        (IMAGE,),
+        (np.zeros(3, np.float32), np.ones(4, np.float32)),
+        {"coordinate_transformation_mode": "tf_crop_and_resize"},
+    ).model()[0],
+    "scales that are computed": lambda: node_model("Resize", [IMAGE, np.ones(4, np.float32)], opset=10),
     "pool of padding": lambda: node_model("MaxPool", [IMAGE], kernel_shape=[2, 2], pads=[2, 0, 0, 0]),
     "rank of a pool": lambda: node_model("AveragePool", [IMAGE], kernel_shape=[2]),
     "rank of a global pool": lambda: node_model("GlobalAveragePool", [floats(2, 3)]),

@@ -26,12 +26,14 @@ CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {
     "CenterCropPad": (1,),
     "Col2Im": (1, 2),
     "Pad": (1, 3),
+    "Resize": (1, 2, 3),
+    "Upsample": (1,),
 }
 
 OPERATORS = (
     *("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization"),
     *("LpNormalization", "MeanVarianceNormalization", "RMSNormalization"),
-    *("CenterCropPad", "Col2Im", "ConvTranspose", "Pad"),
+    *("CenterCropPad", "Col2Im", "ConvTranspose", "Pad", "Resize", "Upsample"),
     *("Celu", "Hardmax", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu"),
 )
 
@@ -116,6 +118,19 @@ def mirror_pad(net: Net) -> str:
     return net.op("Relu", net.op("Pad", x, [0, 0, 2, 1, 0, 0, 3, 2], mode="reflect"))
 
 
+def resized_nearest(net: Net) -> str:
+    x = net.op("Relu", net.input(1, 32, 20, 20))
+    return net.op("Relu", net.op("Resize", x, "", [1.0, 1.0, 2.0, 2.0], mode="nearest"))
+
+
+def resized_nearest_unevenly(net: Net) -> str:
+    return net.op("Resize", net.op("Relu", net.input(1, 32, 20, 20)), "", [1.0, 1.0, 1.7, 1.3], mode="nearest")
+
+
+def resized_linear(net: Net) -> str:
+    return net.op("Resize", net.op("Relu", net.input(1, 32, 20, 20)), "", [1.0, 1.0, 2.0, 2.0], mode="linear")
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -129,6 +144,9 @@ def mirror_pad(net: Net) -> str:
         columns,
         constant_pad,
         mirror_pad,
+        resized_nearest,
+        resized_nearest_unevenly,
+        resized_linear,
     ],
     ids=lambda f: f.__name__,
 )

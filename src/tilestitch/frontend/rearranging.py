@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from tilestitch.frontend.accesses import Nest, Shape, axis, straight
 from tilestitch.frontend.network import Network, Node, Target
 from tilestitch.ir.graph import Access, Axis
 
-MOST_PIECES = 81  # of a view: 3 on each of four axes
+MOST_PIECES = 3  # of one axis of a view: a middle, and what is repeated or mirrored on both sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +77,17 @@ def _blocks(indices: Sequence[int], at: int, inner: int) -> Piece:
 def pick(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
     """`result[i, j, ...] = x[indices[0][i], indices[1][j], ...]`.
 
-    One view, or where the pieces are too many, rows fetched by their indices axis by axis.
+    One view; but rows along an axis that falls into many pieces are fetched by their numbers.
     """
-    pieces = [affine_pieces(along) for along in indices]
-    if prod(map(len, pieces)) <= MOST_PIECES:
-        return _view(node, network, x, indices, pieces, target)
-    short = [list(along) if len(cut) <= 3 else list(range(size)) for along, cut, size in zip(
-        indices, pieces, network.shape(x), strict=True)]  # fmt: skip
-    long = [number for number, cut in enumerate(pieces) if len(cut) > 3]
-    if any(along != list(range(size)) for along, size in zip(short, network.shape(x), strict=True)):
-        x = pick(node, network, x, short, network.step(node, "picked"))
-    for number in long:
-        last = number == long[-1]
-        x = fetch(node, network, x, number, indices[number], target if last else network.step(node, f"axis{number}"))
+    same = [list(range(size)) for size in network.shape(x)]
+    pieces = [affine_pieces(list(along)) for along in indices]
+    fetched = [at for at, cut in enumerate(pieces) if len(cut) > MOST_PIECES]
+    viewed = [same[at] if at in fetched else list(along) for at, along in enumerate(indices)]
+    if viewed != same or not fetched:
+        x = _view(node, network, x, viewed, network.step(node, "picked") if fetched else target)
+    for at in fetched:
+        last = at == fetched[-1]
+        x = fetch(node, network, x, at, indices[at], target if last else network.step(node, f"axis{at}"))
     return x
 
 
@@ -106,15 +103,9 @@ def fetch(node: Node, network: Network, x: str, at: int, rows: Sequence[int], ta
     return network.emit(node, target, "gather", nest.dims, reads, straight(target.tensor, len(shape)), result)
 
 
-def _view(
-    node: Node,
-    network: Network,
-    x: str,
-    indices: Sequence[Sequence[int]],
-    pieces: Sequence[Sequence[Piece]],
-    target: Target,
-) -> str:
+def _view(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
     """A view with one pair of accesses for every combination of pieces."""
+    pieces = [affine_pieces(along) for along in indices]
     nest = Nest()
     moves: list[list[tuple[Axis, Axis]]] = []  # per axis and piece: where it is read, and where it is written
     for number, cut in enumerate(pieces):
