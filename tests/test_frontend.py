@@ -533,7 +533,8 @@ def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_every_operator_has_a_test():
     """No handler is listed without a case above, or the ONNX project's own."""
-    assert {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS) == set(HANDLERS)
+    tested = {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS)
+    assert tested - ALWAYS_KNOWN.keys() == set(HANDLERS)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -1035,7 +1036,6 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "rank of Gemm": lambda: node_model("Gemm", [floats(2, 3, 4), floats(4, 3)]),
     "bias of Gemm": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4), floats(2, 2)]),
     "alpha of computed operands": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4)], alpha=0.5),
-    "mean of integers": lambda: node_model("ReduceMean", [ints(2, 3)]),
     "axes": lambda: node_model("ReduceSum", [floats(2, 3)], opset=11, axes=[2]),
     "axes that are computed": lambda: computed("ReduceSum", [floats(2, 3), i64(0)]),
     "softmax axis": lambda: node_model("Softmax", [floats(2, 3)], axis=2),

@@ -26,14 +26,49 @@ Array = np.ndarray
 
 # Operator -> how many of its data sets must be understood by rules of our own.
 NODE_TESTS = {
-    "Attention": 88,
+    "Acos": 2,
+    "Acosh": 2,
+    "ArgMax": 16,
+    "ArgMin": 16,
+    "Asin": 2,
+    "Asinh": 2,
+    "Atan": 2,
+    "Atanh": 2,
+    "Attention": 93,
+    "BitShift": 28,
+    "BitwiseAnd": 4,
+    "BitwiseNot": 3,
+    "BitwiseOr": 4,
+    "BitwiseXor": 4,
+    "Compress": 4,
+    "Cosh": 2,
+    "CumProd": 9,
+    "CumSum": 9,
+    "EyeLike": 3,
     "GatherElements": 3,
     "GatherND": 3,
+    "IsInf": 4,
+    "Mean": 3,
+    "Mod": 19,
+    "OneHot": 5,
+    "ReduceL1": 16,
+    "ReduceL2": 16,
+    "ReduceLogSum": 8,
+    "ReduceLogSumExp": 16,
+    "ReduceProd": 8,
+    "ReduceSumSquare": 16,
+    "ReverseSequence": 3,
     "RotaryEmbedding": 16,
     "Scatter": 2,
     "ScatterElements": 7,
     "ScatterND": 5,
+    "Sinh": 2,
+    "Tan": 2,
     "TensorScatter": 3,
+    "Tile": 2,
+    "TopK": 7,
+    "Trilu": 16,
+    "Xor": 8,
 }
 
 
@@ -62,8 +97,13 @@ def node_tests(operator: str) -> list[NodeTest]:
 
 
 def read(test: NodeTest) -> Graph | None:
-    """By rules of our own, or None; settings (axes, shapes: short lists of integers) are constants where they must."""
-    for settings in ((), [name for name, x in test.inputs.items() if x.dtype.kind in "iu" and x.ndim <= 1]):
+    """By rules of our own, or None.
+
+    Where the inputs alone do not suffice, short lists of integers (axes, shapes) are constants, or all but the first.
+    """
+    names = list(test.inputs)
+    short = [name for name, x in test.inputs.items() if x.dtype.kind in "iu" and x.ndim <= 1]
+    for settings in ([], short, names[1:]):
         known = onnx.ModelProto()
         known.CopyFrom(test.model)
         known.graph.initializer.extend(numpy_helper.from_array(test.inputs[name], name) for name in settings)
@@ -81,12 +121,11 @@ def assert_means(graph: Graph, test: NodeTest) -> None:
     found = interpret(graph, {name: test.inputs[name] for name in graph.inputs}, wide=True)
     for name, expected in test.expected.items():
         assert found[name].shape == expected.shape, test.name
-        if expected.dtype.kind == "f":
-            narrow = expected.dtype == np.float16
-            rtol, atol = (1e-2, 1e-2) if narrow else (1e-4, 1e-6)
-            np.testing.assert_allclose(found[name], expected, rtol, atol, err_msg=test.name)
-        else:
+        if expected.dtype.kind in "iub":
             np.testing.assert_array_equal(found[name], expected, err_msg=test.name)
+        else:
+            rtol, atol = (1e-2, 1e-2) if expected.dtype.itemsize == 2 else (1e-4, 1e-6)  # float16 and bfloat16
+            np.testing.assert_allclose(found[name], expected.astype(np.float64), rtol, atol, err_msg=test.name)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
@@ -174,6 +213,44 @@ def test_a_scatter_of_constant_places_moves_data_only():
     model = network(nodes, inputs, ["a", "b"], {"box": box, "rows": np.array([[5], [0]])})
     assert {op.kind for op in resolve_views(read_onnx(model))[0].operators} == {"copy", "gather"}
     assert_program_means(model, inputs, tiles=1)
+
+
+def test_whole_axes_are_executed():
+    """Places of extremes, the greatest elements in order, running sums and norms, on tiles of the other axes."""
+    inputs = {"x": floats(16, 40, 24)}
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["most"], axis=1),
+        helper.make_node("ArgMin", ["x"], ["least"], axis=2, keepdims=0),
+        helper.make_node("TopK", ["x", "k"], ["values", "places"], axis=1),
+        helper.make_node("CumSum", ["x", "axis"], ["sums"], reverse=1, exclusive=1),
+        helper.make_node("ReduceLogSumExp", ["x", "axis"], ["total"], keepdims=0),
+        helper.make_node("ReduceL2", ["x", "axis"], ["norm"]),
+        helper.make_node("ReverseSequence", ["x", "lengths"], ["turned"], batch_axis=0, time_axis=1),
+    ]
+    weights = {"k": np.array([5]), "axis": np.array([2]), "lengths": np.arange(16) + 3}
+    outputs = ["most", "least", "values", "places", "sums", "total", "norm", "turned"]
+    assert_program_means(network(nodes, inputs, outputs, weights), inputs)
+
+
+def test_masks_and_codes_are_executed():
+    """A triangle, one-hot codes of classes and a repetition, then the bits of integers."""
+    random = np.random.default_rng(0)
+    inputs = {
+        "x": floats(6, 24, 20),
+        "class": random.integers(-9, 10, (8, 12)),
+        "bits": random.integers(-99, 99, (40, 30)),
+    }
+    nodes = [
+        helper.make_node("Trilu", ["x", "k"], ["lower"], upper=0),
+        helper.make_node("Tile", ["lower", "twice"], ["tiled"]),
+        helper.make_node("OneHot", ["class", "depth", "off_on"], ["codes"], axis=1),
+        helper.make_node("Mod", ["bits", "seven"], ["rest"]),
+        helper.make_node("BitwiseNot", ["bits"], ["inverse"]),
+        helper.make_node("BitwiseXor", ["rest", "inverse"], ["mixed"]),
+    ]
+    weights = {"k": np.array(-2), "twice": np.array([1, 2, 3]), "depth": np.array(10), "seven": np.array(-7)}
+    weights["off_on"] = np.array([-0.5, 2], np.float32)
+    assert_program_means(network(nodes, inputs, ["tiled", "codes", "mixed"], weights), inputs)
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])

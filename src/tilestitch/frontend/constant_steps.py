@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilestitch.dtypes import STORAGE, DType
 from tilestitch.ir.graph import Operator
-from tilestitch.ops import RULES
+from tilestitch.ops import RULES, is_view
 from tilestitch.ops.views import by_dims
-
-_ARITHMETIC = {"f": np.float32, "i": np.int64, "u": np.int64, "b": np.bool_}
 
 
 def step_value(
@@ -16,10 +15,18 @@ def step_value(
 ) -> np.ndarray:
     """What an operator with one result computes from arrays, in the arithmetic of the machine; nothing is padded."""
     operands = [
-        by_dims(value.astype(_ARITHMETIC[value.dtype.kind]), read, op.whole, (0,) * value.ndim)
+        by_dims(value if is_view(op) else _arithmetic(value), read, op.whole, (0,) * value.ndim)
         for read, value in zip(op.reads, values, strict=True)
     ]
     found = np.empty(shape, element_type)
     target = by_dims(found, op.writes[0], op.whole, (0,) * found.ndim)
     target[...] = RULES[op.kind].evaluate(op, operands)[0]
     return found
+
+
+def _arithmetic(value: np.ndarray) -> np.ndarray:
+    """Floats as float32, integers as int64."""
+    dtype = STORAGE[value.dtype]
+    if dtype is DType.BOOL:
+        return value
+    return value.astype(np.float32 if dtype.is_float else np.int64)

@@ -69,17 +69,31 @@ def variadic(kind: str) -> Handler:
     def handle(node: Node, network: Network) -> None:
         if len(node.inputs) == 1:
             identity(node, network)
-            return
-        if len(node.inputs) == 2:
+        elif len(node.inputs) == 2:
             apply(node, network, kind, node.inputs, node.target)
-            return
-        x = node.inputs[0]
-        for number, operand in enumerate(node.inputs[1:], start=1):
-            last = number == len(node.inputs) - 1
-            target = network.last_step(node, str(number)) if last else network.step(node, str(number))
-            x = apply(node, network, kind, (x, operand), target)
+        else:
+            x = _chain(node, network, kind, node.inputs[:-1])
+            apply(node, network, kind, (x, node.inputs[-1]), network.last_step(node, str(len(node.inputs) - 1)))
 
     return handle
+
+
+def _chain(node: Node, network: Network, kind: str, operands: tuple[str, ...]) -> str:
+    """A function of two applied to the first two operands, then to the result and the third, and so on."""
+    x = operands[0]
+    for number, operand in enumerate(operands[1:], start=1):
+        x = apply(node, network, kind, (x, operand), network.step(node, str(number)))
+    return x
+
+
+def mean(node: Node, network: Network) -> None:
+    """The sum of any number of operands times one over their number."""
+    if len(node.inputs) == 1:
+        identity(node, network)
+        return
+    x = _chain(node, network, "add", node.inputs)
+    share = network.new_constant(node, "share", np.asarray(1 / len(node.inputs), network.element_type(x)))
+    apply(node, network, "mul", (x, share), network.last_step(node, "share"))
 
 
 def power(node: Node, network: Network) -> None:
@@ -95,6 +109,12 @@ def where(node: Node, network: Network) -> None:
 
 def is_nan(node: Node, network: Network) -> None:
     apply(node, network, "is_nan", node.inputs, node.target, element_type=_BOOL)
+
+
+def is_inf(node: Node, network: Network) -> None:
+    """Infinities of either sign, or of one."""
+    attributes = tuple((name, node.integer(name, 1)) for name in ("detect_negative", "detect_positive"))
+    apply(node, network, "is_inf", node.inputs, node.target, element_type=_BOOL, attributes=attributes)
 
 
 def gelu(node: Node, network: Network) -> None:

@@ -116,30 +116,23 @@ def _flat_indices(node: Node, network: Network, indices: str, extents: tuple[int
     if len(extents) == 1:
         return regroup(node, network, "reshape", indices, places, network.step(node, "places"))
 
-    def constant(name: str, *values: int) -> str:
-        return network.new_constant(node, name, np.asarray(values, element_type))
-
-    sizes = constant("extents", *extents)
-    strides = constant("strides", *(prod(extents[number + 1 :]) for number in range(len(extents))))
-    negative = apply(
-        node,
-        network,
-        "less",
-        (indices, constant("zero", 0)),
-        network.step(node, "negative"),
-        element_type=np.dtype(np.bool_),
-    )
-    shifted = apply(node, network, "add", (indices, sizes), network.step(node, "from_the_end"))
-    x = apply(
-        node,
-        network,
-        "where",
-        (negative, shifted, indices),
-        network.step(node, "indices"),
-        element_type=element_type,
-    )
+    strides = np.asarray([prod(extents[number + 1 :]) for number in range(len(extents))], element_type)
+    x = wrapped(node, network, indices, extents)
+    strides = network.new_constant(node, "strides", strides)
     x = apply(node, network, "mul", (x, strides), network.step(node, "scaled"))
     return reduce_axes(node, network, "reduce_sum", x, (last,), network.step(node, "places"), keep=False)
+
+
+def wrapped(node: Node, network: Network, indices: str, extents: tuple[int, ...]) -> str:
+    """Indices of which negative ones count from the end of `extents`, which broadcast to them, as positive ones."""
+    element_type = network.element_type(indices)
+    sizes = network.new_constant(node, "extents", np.asarray(extents, element_type))
+    zero = network.new_constant(node, "zero", np.zeros((), element_type))
+    boolean = np.dtype(np.bool_)
+    negative = apply(node, network, "less", (indices, zero), network.step(node, "negative"), element_type=boolean)
+    shifted = apply(node, network, "add", (indices, sizes), network.step(node, "from_the_end"))
+    target = network.step(node, "indices")
+    return apply(node, network, "where", (negative, shifted, indices), target, element_type=element_type)
 
 
 def _check_range(node: Node, indices: np.ndarray, size: int) -> None:

@@ -292,7 +292,7 @@ class Network:
         name, element_type = target.tensor, element_type or self.element_type(reads[0].tensor)
         if 0 in shape:
             self.add_constant(name, np.zeros(shape, element_type))
-        elif kind not in ("expand", "gather") and all(self.is_known(access.tensor) for access in reads):
+        elif kind not in ("expand", "gather", "tile") and all(self.is_known(access.tensor) for access in reads):
             op = Operator(target.operator, kind, dims, reads, (write,), attributes)
             self.add_constant(name, step_value(op, [self.known_value(a.tensor) for a in reads], shape, element_type))
         else:

@@ -83,6 +83,7 @@ VIEWS: dict[str, Pattern] = {
     "slice": Pattern.ELEMENTWISE,
     "split": Pattern.INJECTIVE,
     "squeeze": Pattern.BROADCAST,
+    "tile": Pattern.BROADCAST,
     "transpose": Pattern.INJECTIVE,
     "unsqueeze": Pattern.BROADCAST,
 }
@@ -93,6 +94,7 @@ RULES: dict[str, Rule] = {
     "max_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.max)),
     "average_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _average),
     "reduce_mean": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.mean)),
+    "reduce_prod": Rule(Pattern.REDUCE, 1, _reduce(np.prod)),
     "reduce_sum": Rule(Pattern.REDUCE, 1, _reduce(np.sum)),
     "reduce_max": Rule(Pattern.REDUCE, 1, _reduce(np.max)),
     "reduce_min": Rule(Pattern.REDUCE, 1, _reduce(np.min)),
@@ -106,6 +108,11 @@ RULES: dict[str, Rule] = {
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),
+    "arg_max": Rule(Pattern.REDUCE, 2, selection.arg),  # compare, select
+    "arg_min": Rule(Pattern.REDUCE, 2, selection.arg),
+    "cum_prod": Rule(Pattern.OPAQUE, 1, selection.cumulative),
+    "cum_sum": Rule(Pattern.OPAQUE, 1, selection.cumulative),
+    "top_k": Rule(Pattern.OPAQUE, 1, selection.top_k),  # an iteration compares one element with one of those kept
     "scatter": Rule(Pattern.OPAQUE, 2, selection.scatter),  # compare, select
     "pad": Rule(Pattern.INJECTIVE, 1, _moved),  # padding is in the access
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},

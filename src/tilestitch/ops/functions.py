@@ -96,18 +96,62 @@ def _cast(op: Operator, x: np.ndarray) -> np.ndarray:
     return convert(x, DType(str(op.attribute("to"))), saturate=saturate, round_mode=round_mode)
 
 
+def _quiet(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A function of one operand that is NaN or infinite outside its domain, as it is on the machine."""
+
+    def apply(op: Operator, x: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return function(x)
+
+    return apply
+
+
+def _is_inf(op: Operator, x: np.ndarray) -> np.ndarray:
+    negative, positive = bool(op.attribute("detect_negative")), bool(op.attribute("detect_positive"))
+    return (np.isneginf(x) & negative) | (np.isposinf(x) & positive)
+
+
+def _mod(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The remainder, with the sign of the divisor, or with `fmod` that of the dividend."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.fmod(x, y) if op.attribute("fmod") else np.mod(x, y)
+
+
+def _bits(op: Operator, x: np.ndarray) -> np.ndarray:
+    """Integers as the type of the result holds them: the lowest `bits` of an unsigned type, all of a signed one."""
+    bits = op.attribute("bits")
+    assert isinstance(bits, int)
+    return x & ((1 << bits) - 1) if bits < 63 else x
+
+
+def _shift(op: Operator, x: np.ndarray, by: np.ndarray) -> np.ndarray:
+    return np.right_shift(x, by) if op.attribute("direction") == "RIGHT" else _bits(op, np.left_shift(x, by))
+
+
 FUNCTIONS: dict[str, Function] = {
     "abs": Function(1, lambda op, x: np.abs(x)),
+    "acos": Function(1, _quiet(np.arccos)),
+    "acosh": Function(5, _quiet(np.arccosh)),  # log(x + sqrt(x * x - 1))
     "add": Function(1, lambda op, x, y: x + y),
     "and": Function(1, lambda op, x, y: np.logical_and(x, y)),
+    "asin": Function(1, _quiet(np.arcsin)),
+    "asinh": Function(5, _quiet(np.arcsinh)),  # log(x + sqrt(x * x + 1))
+    "atan": Function(1, _quiet(np.arctan)),
+    "atanh": Function(5, _quiet(np.arctanh)),  # log((1 + x) / (1 - x)) / 2
     "batch_norm": Function(2, _batch_norm),  # scale and shift: the statistics are constants
     "bit_cast": Function(1, lambda op, x: reinterpreted(x, str(op.attribute("from")), str(op.attribute("to")))),
+    "bit_and": Function(1, lambda op, x, y: x & y),
+    "bit_not": Function(1, lambda op, x: _bits(op, ~x)),
+    "bit_or": Function(1, lambda op, x, y: x | y),
+    "bit_shift": Function(1, _shift),
+    "bit_xor": Function(1, lambda op, x, y: x ^ y),
     "cast": Function(1, _cast),
     "ceil": Function(1, lambda op, x: np.ceil(x)),
     "celu": Function(4, _celu),
     "clip": Function(2, lambda op, x: np.clip(x, real(op, "min"), real(op, "max"))),
     "copy": Function(1, lambda op, x: x),
     "cos": Function(1, lambda op, x: np.cos(x)),
+    "cosh": Function(4, _quiet(np.cosh)),  # (exp x + 1 / exp x) / 2
     "div": Function(1, _div),
     "elu": Function(3, lambda op, x: np.where(x > 0, x, real(op, "alpha") * np.expm1(np.minimum(x, 0)))),
     "equal": Function(1, lambda op, x, y: x == y),
@@ -119,6 +163,7 @@ FUNCTIONS: dict[str, Function] = {
     "greater_or_equal": Function(1, lambda op, x, y: x >= y),
     "hard_sigmoid": Function(3, _hard_sigmoid),
     "hard_swish": Function(4, lambda op, x: x * np.clip(x * np.float32(1 / 6) + np.float32(0.5), 0, 1)),
+    "is_inf": Function(1, _is_inf),
     "is_nan": Function(1, lambda op, x: np.isnan(x)),
     "leaky_relu": Function(2, lambda op, x: np.where(x < 0, real(op, "alpha") * x, x)),
     "less": Function(1, lambda op, x, y: x < y),
@@ -127,6 +172,7 @@ FUNCTIONS: dict[str, Function] = {
     "max": Function(1, lambda op, x, y: np.maximum(x, y)),
     "min": Function(1, lambda op, x, y: np.minimum(x, y)),
     "mish": Function(5, lambda op, x: x * np.tanh(np.logaddexp(x, 0))),  # a softplus is 3, then tanh and product
+    "mod": Function(1, _mod),
     "mul": Function(1, lambda op, x, y: x * y),
     "neg": Function(1, lambda op, x: -x),
     "not": Function(1, lambda op, x: np.logical_not(x)),
@@ -141,12 +187,15 @@ FUNCTIONS: dict[str, Function] = {
     "sigmoid": Function(4, lambda op, x: _sigmoid(x)),
     "sign": Function(1, lambda op, x: np.sign(x)),
     "sin": Function(1, lambda op, x: np.sin(x)),
+    "sinh": Function(4, _quiet(np.sinh)),  # (exp x - 1 / exp x) / 2
     "softplus": Function(3, lambda op, x: np.logaddexp(x, 0)),
     "softsign": Function(3, lambda op, x: x / (1 + np.abs(x))),
     "sqrt": Function(1, lambda op, x: np.sqrt(x)),
     "sub": Function(1, lambda op, x, y: x - y),
     "swish": Function(5, lambda op, x: x * _sigmoid(real(op, "alpha", 1.0) * x)),
+    "tan": Function(3, _quiet(np.tan)),  # sine, cosine, quotient
     "tanh": Function(1, lambda op, x: np.tanh(x)),
     "thresholded_relu": Function(2, lambda op, x: np.where(x > real(op, "alpha"), x, np.zeros_like(x))),
     "where": Function(1, lambda op, condition, x, y: np.where(condition, x, y)),
+    "xor": Function(1, lambda op, x, y: np.logical_xor(x, y)),
 }

@@ -92,6 +92,8 @@ class Reference:
         with threadpool_limits(1):
             narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.narrow_error = {name: _error(name, narrow, self.expected) for name in graph.outputs}
+        exact = [name for name in graph.outputs if not graph.tensors[name].dtype.is_float]
+        self.narrow = [{name: one[name] for name in exact} for one in narrow]
 
 
 def check(
@@ -100,7 +102,11 @@ def check(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[CheckRow, ...]:
-    """Execute the program at both widths and compare every output; rows that did not pass are rows too."""
+    """Execute the program at both widths and compare every output; rows that did not pass are rows too.
+
+    An integer (the place of a maximum) may follow from rounded values: at float16 that of the untiled network is right
+    as well.
+    """
     graph = trace.program.graph
     rows = []
     # One thread a matrix product: sums then do not depend on the number of cores, and the two processes do not fight.
@@ -113,7 +119,10 @@ def check(
                 allowed = FLOAT32_TOLERANCE if wide else FLOAT16_FACTOR * reference.narrow_error[name]
             else:
                 allowed = 0.0
-            row = CheckRow("float32" if wide else "float16", _error(name, outputs, reference.expected), allowed, name)
+            error = _error(name, outputs, reference.expected)
+            if error > allowed and not wide and name in reference.narrow[0]:
+                error = _error(name, outputs, reference.narrow)
+            row = CheckRow("float32" if wide else "float16", error, allowed, name)
             if worst is None or _badness(row) > _badness(worst):
                 worst = row
         assert worst is not None
