@@ -262,6 +262,7 @@ PRODUCTS = [
     Case("Gemm", (floats(4, 6),), (floats(6, 5), floats(1)), {"beta": 0.0}),
     Case("Gemm", (floats(4, 6),), (floats(6, 5), np.float32(3.0)), label="scalar"),
     Case("Gemm", (floats(6, 5),), (floats(4, 6),), {"alpha": 3.0}, first=True, label="alpha-left"),
+    Case("Gemm", (floats(4, 6), floats(6, 5), floats(5)), (), {"alpha": 3.0, "beta": 0.5}, label="computed"),
     Case("Gemm", (floats(4, 6), floats(6, 5), floats(1, 5)), opset=7),
 ]
 
@@ -1035,7 +1036,6 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "inner sizes of Gemm": lambda: node_model("Gemm", [floats(2, 3), floats(2, 3)], transA=0),
     "rank of Gemm": lambda: node_model("Gemm", [floats(2, 3, 4), floats(4, 3)]),
     "bias of Gemm": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4), floats(2, 2)]),
-    "alpha of computed operands": lambda: node_model("Gemm", [floats(2, 3), floats(3, 4)], alpha=0.5),
     "axes": lambda: node_model("ReduceSum", [floats(2, 3)], opset=11, axes=[2]),
     "axes that are computed": lambda: computed("ReduceSum", [floats(2, 3), i64(0)]),
     "softmax axis": lambda: node_model("Softmax", [floats(2, 3)], axis=2),

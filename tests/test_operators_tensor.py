@@ -44,13 +44,17 @@ NODE_TESTS = {
     "Cosh": 2,
     "CumProd": 9,
     "CumSum": 9,
+    "Einsum": 9,
     "EyeLike": 3,
+    "GRU": 6,
     "GatherElements": 3,
     "GatherND": 3,
     "IsInf": 4,
+    "LSTM": 6,
     "Mean": 3,
     "Mod": 19,
     "OneHot": 5,
+    "RNN": 6,
     "ReduceL1": 16,
     "ReduceL2": 16,
     "ReduceLogSum": 8,
@@ -251,6 +255,65 @@ def test_masks_and_codes_are_executed():
     weights = {"k": np.array(-2), "twice": np.array([1, 2, 3]), "depth": np.array(10), "seven": np.array(-7)}
     weights["off_on"] = np.array([-0.5, 2], np.float32)
     assert_program_means(network(nodes, inputs, ["tiled", "codes", "mixed"], weights), inputs)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "kinds"),
+    [
+        ("bhid,bhjd->bhij", [(2, 3, 20, 8), (2, 3, 24, 8)], ["matmul"]),
+        ("bij, kj", [(2, 20, 16), (24, 16)], ["matmul"]),
+        ("...ij,...jk->k...i", [(3, 1, 20, 8), (1, 2, 8, 16)], ["matmul"]),
+        ("ij,kj->jik", [(20, 16), (12, 16)], ["mul"]),
+        ("ijk->kj", [(20, 16, 12)], ["reduce_sum"]),
+        ("ijkl,jm->im", [(20, 16, 3, 5), (16, 12)], ["reduce_sum", "matmul"]),
+        ("iij,jk->ki", [(16, 16, 12), (12, 20)], ["slice", "matmul"]),
+        ("ab,bc,cd->ad", [(20, 16), (16, 12), (12, 24)], ["matmul", "matmul"]),
+        ("ij->", [(20, 16)], ["reduce_sum"]),
+        ("i...->...i", [(20, 16, 3)], ["transpose"]),
+    ],
+)
+def test_a_sum_of_products_is_one_nest(equation, shapes, kinds):
+    inputs = {f"x{i}": floats(*shape, seed=i) for i, shape in enumerate(shapes)}
+    model = network([helper.make_node("Einsum", list(inputs), ["y"], equation=equation)], inputs, ["y"])
+    assert [op.kind for op in read_onnx(model).operators] == kinds
+    assert_program_means(model, inputs, tiles=1)
+
+
+@pytest.mark.parametrize(
+    ("op", "gates", "attributes"),
+    [
+        ("LSTM", 4, {"direction": "bidirectional"}),
+        ("LSTM", 4, {"layout": 0, "activations": ["Sigmoid", "Softsign", "Relu"]}),
+        ("GRU", 3, {"direction": "reverse"}),
+        ("GRU", 3, {"direction": "bidirectional", "linear_before_reset": 1}),
+        ("RNN", 1, {"activations": ["Relu"]}),
+    ],
+)
+def test_a_recurrent_layer_is_its_steps(op, gates, attributes):
+    """With states before and after, peepholes where there are any, and the input's product once for all steps."""
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    inputs = {"x": floats(3, 4, 12), "h": floats(directions, 4, 16), "c": floats(directions, 4, 16, seed=1)}
+    weights = {
+        "w": floats(directions, gates * 16, 12) / 3,
+        "r": floats(directions, gates * 16, 16) / 3,
+        "b": floats(directions, 2 * gates * 16),
+        "p": floats(directions, 3 * 16),
+    }
+    operands = ["x", "w", "r", "b", "", "h", *(["c", "p"] if op == "LSTM" else [])]
+    outputs = ["y", "y_h", *(["y_c"] if op == "LSTM" else [])]
+    given = {name: x for name, x in inputs.items() if name in operands}
+    node = helper.make_node(op, operands, outputs, hidden_size=16, **attributes)
+    model = network([node], given, outputs, {name: x for name, x in weights.items() if name in operands})
+    products = [op for op in read_onnx(model).operators if op.kind == "matmul"]
+    assert len(products) == directions * (1 + 3 * (2 if op == "GRU" else 1))
+    assert_program_means(model, given, tiles=1)
+
+
+def test_a_long_recurrence_is_one_generic_operator():
+    inputs = {"x": floats(300, 2, 4)}
+    node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4)
+    model = network([node], inputs, ["y"], {"w": floats(1, 4, 4), "r": floats(1, 4, 4)})
+    assert [op.kind for op in read_onnx(model).operators] == [generic.KIND]
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])

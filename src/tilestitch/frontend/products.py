@@ -1,8 +1,11 @@
 """MatMul and Gemm: sums of products over one dim."""
 
+from math import prod
+
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, along, axis, broadcast
+from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.ir.graph import Access
 
@@ -42,7 +45,7 @@ def multiply(node: Node, network: Network, a: str, b: str, target: Target) -> st
 
 
 def general_product(node: Node, network: Network) -> None:
-    """Gemm: alpha * A' B' + beta * C, A' and B' transposed on demand; the factors go into constant operands."""
+    """Gemm: alpha * A' B' + beta * C, A' and B' transposed on demand; the factors go into an operand each."""
     a, b = node.inputs[:2]
     c = node.operand(2)
     transposed_a, transposed_b = node.flag("transA"), node.flag("transB")
@@ -56,7 +59,8 @@ def general_product(node: Node, network: Network) -> None:
     if b_shape[1 if transposed_b else 0] != inner:
         raise node.fault(f"{found}, transA={int(transposed_a)}, transB={int(transposed_b)}; the inner sizes differ.")
     if alpha != 1.0:
-        if network.is_known(b) or not network.is_known(a):
+        smaller = prod(b_shape) <= prod(a_shape)
+        if network.is_known(b) or (smaller and not network.is_known(a)):
             b = _scaled(node, network, b, "alpha", alpha)
         else:
             a = _scaled(node, network, a, "alpha", alpha)
@@ -83,11 +87,8 @@ def general_product(node: Node, network: Network) -> None:
 
 
 def _scaled(node: Node, network: Network, name: str, factor_name: str, factor: float) -> str:
-    """A constant operand multiplied by a factor of the node."""
-    value = network.value(name)
-    if value is None or not network.is_float(name):
-        raise node.fault(
-            f"attribute {factor_name}={factor} is supported where it multiplies a floating constant, but '{name}' is "
-            f"not one; write the factor as a Mul, or export with {factor_name}=1."
-        )
-    return network.new_constant(node, factor_name, value * np.asarray(factor, value.dtype))
+    """An operand multiplied by a factor of the node."""
+    if not network.is_float(name):
+        raise node.not_covered(f"attribute {factor_name}={factor} for integers; export with {factor_name}=1.")
+    constant = network.new_constant(node, factor_name, np.asarray(factor, network.element_type(name)))
+    return apply(node, network, "mul", (name, constant), network.step(node, f"{factor_name}.scaled"))
