@@ -593,7 +593,7 @@ def test_an_unknown_operator_keeps_its_operands():
     net = Net()
     x = net.op("Relu", net.op("Transpose", net.input(2, 3), name="before"), name="unknown")
     graph = net.graph(net.op("Transpose", x, name="after"))
-    operators = tuple(replace(op, kind="generic") if op.name == "unknown" else op for op in graph.operators)
+    operators = tuple(replace(op, kind="mystery") if op.name == "unknown" else op for op in graph.operators)
     found, names = resolve_views(replace(graph, operators=operators))
     assert found.by_name["unknown"] == operators[1]
     assert names == {"before": ("before",), "unknown": ("unknown",), "after": ("after",)}
