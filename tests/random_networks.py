@@ -137,7 +137,10 @@ def random_model(seed: int) -> onnx.ModelProto:
 
 
 def random_machine(seed: int) -> Accelerator:
-    """A small machine: 1 to 4 cores, memories from a few KiB, odd arrays, with or without GB and weight area."""
+    """A small machine: 1 to 4 cores, alike or not, memories from a few KiB, odd arrays, any of its memories missing.
+
+    A core has LB or works in GB.
+    """
     random = Random(seed)
     toy = load_machine("toy")
     matrix = MatrixUnit(
@@ -153,12 +156,13 @@ def random_machine(seed: int) -> Accelerator:
     )
     vector = VectorUnit("vme", ((DType.FLOAT16, random.choice([3, 8, 16])),), 1.0)
     core = Core(matrix if random.random() < 0.9 else None, vector)
+    cores = (core,) * random.choice([1, 2, 3, 4])
     memories = []
     for memory in toy.memories:
         size = {Level.GB: 1 << 18, Level.LB: 1 << 14, Level.WEIGHTS: 1 << 12, Level.ACCUMULATORS: 1 << 12}
         if memory.level in size:
             memory = replace(memory, size_bytes=size[memory.level] << random.randint(0, 3))
-        if memory.level in (Level.GB, Level.WEIGHTS) and random.random() < 0.25:
+        if memory.level in (Level.GB, Level.WEIGHTS, Level.ACCUMULATORS) and random.random() < 0.25:
             continue
         rate = Fraction(random.choice([4, 8, 17, 64]))
         memories.append(replace(memory, bandwidth_bytes_per_cycle=rate, burst_bytes=random.choice([1, 32, 64])))
@@ -170,10 +174,30 @@ def random_machine(seed: int) -> Accelerator:
         toy,
         name=f"random{seed}",
         clusters=random.choice([1, 2]),
-        cores=(core,) * random.choice([1, 2, 3, 4]),
+        cores=cores if random.random() < 0.5 else _unlike(random, cores, gb=any(m.level is Level.GB for m in memories)),
         memories=tuple(memories),
         granule_bytes=random.choice([256, 4096]),
     )
+
+
+def _unlike(random: Random, cores: tuple[Core, ...], *, gb: bool) -> tuple[Core, ...]:
+    """Cores that may lack a unit or a memory, or be narrower; where there is a GB, some of them work in it.
+
+    One of them always has a vector unit.
+    """
+    found = []
+    for number, core in enumerate(cores):
+        if core.vector is not None and random.random() < 0.4:
+            core = replace(core, vector=replace(core.vector, lanes=((DType.FLOAT16, random.choice([1, 5, 12])),)))
+        if core.matrix is not None and random.random() < 0.4:
+            core = replace(core, matrix=replace(core.matrix, k=random.choice([2, 8]), n=random.choice([2, 8])))
+        lacks = random.choice(["nothing", "nothing", "matrix", "vector"])
+        if lacks == "matrix" or (lacks == "vector" and core.matrix is not None and number > 0):
+            core = replace(core, **{lacks: None})
+        levels = tuple(level for level in core.levels if random.random() < 0.75 or (level is Level.LB and not gb))
+        found.append(replace(core, levels=levels) if random.random() < 0.5 else core)
+    random.shuffle(found)
+    return tuple(found)
 
 
 def machine_memory(machine: Accelerator, level: Level) -> Memory:

@@ -25,15 +25,20 @@ def chip_wide_gb(machine: Accelerator) -> Accelerator:
 
 
 TOY = load_machine("toy")
+WITHOUT_LB = replace(TOY.cores[0], levels=(Level.ACCUMULATORS,))
 
 
 @pytest.mark.parametrize(
     ("machine", "reasons"),
     [
-        (without(TOY, Level.ACCUMULATORS), ["matrix units have no accumulators"]),
-        (without(TOY, Level.LB, Level.WEIGHTS, Level.ACCUMULATORS), ["no local buffer", "no accumulators"]),
-        (replace(TOY, cores=(TOY.cores[0], replace(TOY.cores[0], matrix=None))), ["cores differ"]),
+        (without(TOY, Level.GB, Level.LB), ["cores with neither a local buffer"]),
+        (replace(without(TOY, Level.GB), cores=(TOY.cores[0], WITHOUT_LB)), ["cores with neither a local buffer"]),
+        (replace(TOY, cores=(replace(TOY.cores[0], vector=None),) * 2), ["none of its cores has a vector unit"]),
         (chip_wide_gb(TOY), ["clusters share one global buffer"]),
+        (
+            replace(chip_wide_gb(TOY), cores=(replace(TOY.cores[0], vector=None),) * 2),
+            ["none of its cores has a vector unit", "clusters share one global buffer"],
+        ),
     ],
 )
 def test_what_cannot_be_compiled_for_yet_is_refused_with_every_reason(machine: Accelerator, reasons: list[str]) -> None:

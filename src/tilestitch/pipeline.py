@@ -26,7 +26,7 @@ from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
 from tilestitch.schedule.batch import rule_batch
-from tilestitch.schedule.plan import plan
+from tilestitch.schedule.plan import by_units, expect_compilable, plan
 from tilestitch.sim.chip.check import Reference, check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.timing import simulate
@@ -116,7 +116,7 @@ def _compile_batch(
         progress("partition", 0, 1)
         done = replace(done, groups=strategy.partition(done.simplified))
     if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None:
-        graph, parts = _without_views(done.simplified, done.groups)
+        graph, parts = _without_views(done.simplified, done.groups, machine)
         schedule = plan(
             graph,
             parts,
@@ -146,8 +146,11 @@ def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
     return slowest_cluster(simulate(share_ddr(program, clusters)), program)
 
 
-def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, list[tuple[str, ...]]]:
-    """The graph with views composed away and layouts chosen, and the groups' operators in it, in running order."""
+def _without_views(
+    graph: Graph, groups: tuple[SubGraph, ...], machine: Accelerator
+) -> tuple[Graph, list[tuple[str, ...]]]:
+    """The graph with views composed away and layouts chosen, and the kernels of the groups in it, in running order."""
+    expect_compilable(machine)
     resolved, now = resolve_views(graph)
     grouped = {op.name for op in resolved.operators}
     resolved = assign_layouts(write_outputs(resolved))
@@ -157,7 +160,7 @@ def _without_views(graph: Graph, groups: tuple[SubGraph, ...]) -> tuple[Graph, l
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
         for kernel in kernels_of(resolved, [resolved.by_name[name] for name in members]):
-            parts.append(tuple(op.name for op in kernel))
+            parts += [tuple(op.name for op in piece) for piece in by_units(resolved, kernel, machine)]
     parts += [(op.name,) for op in resolved.operators if op.name not in grouped]
     parts.sort(key=lambda members: position[members[-1]])
     return resolved, parts
@@ -189,7 +192,7 @@ def _iteration_batches(
     if len(divisors) == 1:
         return divisors
     graph = simplify(read_onnx(model, name=name, batch=smallest, dims=options.dims), fold_bn=options.fold_bn)
-    limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph)), machine)
+    limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph), machine), machine)
     return [max(n for n in divisors if n <= limit)]
 
 

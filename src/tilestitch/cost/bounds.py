@@ -43,44 +43,50 @@ class Bounds:
 
 
 def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int = 1) -> Bounds:
-    """Bounds for `iterations` runs of `graph` on one cluster, each operator on the class of unit that runs it.
+    """Bounds for `iterations` runs of `graph` on one cluster, each operator on the class of units that runs it.
+
+    Where units of a class differ, an operator counts as if its work were shared by all of them in proportion to their
+    peaks, at the price of the unit that it suits best.
 
     Latency starts with everything in DDR. Compulsory traffic is every input and output of every iteration, and every
     constant once however often the outer loop runs; of a table that is only gathered from, one row. `sharers` clusters
     share one DDR, which then carries the inputs and outputs of all and the constants once.
     """
-    core = machine.cores[0]
     macs = operations = 0
     matrix = folds = vector = Fraction(0)
+    multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
+    lanes = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None]
+    macs_per_cycle = sum(map(_peak, multipliers))
+    all_lanes = sum(count[DType.FLOAT16] for count in lanes)
     for op in graph.operators:
         if op.kind in ("gather", "copy"):
             continue  # moved, not computed
         dtype = operand_dtype(op, graph)
         work = vector_operations(op, op.whole)
         macs += work if is_contraction(op) else 0
-        if on_matrix_unit(op, dtype, core):
-            assert core.matrix is not None
-            rate = matrix_rate(core.matrix, dtype)
-            assert rate is not None
-            matrix += work / rate
-            folds += least_folds(op, core.matrix) / rate
+        if on_matrix_unit(op, dtype, machine):
+            rates = {unit: matrix_rate(unit, dtype) for unit in multipliers}
+            able = [(unit, rate) for unit, rate in rates.items() if rate is not None]
+            matrix += min(work / rate for _, rate in able) / macs_per_cycle
+            folds += min(_peak(unit) * least_folds(op, unit) / rate for unit, rate in able) / macs_per_cycle
         else:
             operations += work
-            lanes = dict(core.vector.lanes)
-            vector += Fraction(work, lanes.get(dtype, lanes[DType.FLOAT16]))
-    cores = len(machine.cores)
-    vector_cycles = vector / cores
-    peak = core.matrix.m * core.matrix.k * core.matrix.n if core.matrix is not None else 1
+            slowdown = min(Fraction(count[DType.FLOAT16], count.get(dtype, count[DType.FLOAT16])) for count in lanes)
+            vector += work * slowdown / all_lanes
     constants, borders = _compulsory(graph)
     carried = constants + borders * iterations * sharers
     return Bounds(
-        compute_cycles=_ceil(max(matrix / peak / cores, vector_cycles) * iterations),
-        attainable_cycles=_ceil(max(folds / cores, vector_cycles) * iterations),
+        compute_cycles=_ceil(max(matrix, vector) * iterations),
+        attainable_cycles=_ceil(max(folds, vector) * iterations),
         compulsory_bytes=constants + borders * iterations,
         traffic_cycles=_ceil(carried / machine.ddr.bandwidth_bytes_per_cycle),
         macs=macs * iterations,
         vector_operations=operations * iterations,
     )
+
+
+def _peak(unit: MatrixUnit) -> int:
+    return unit.m * unit.k * unit.n
 
 
 def least_folds(op: Operator, unit: MatrixUnit) -> Fraction:

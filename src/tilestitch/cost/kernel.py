@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region, part_box
-from tilestitch.hardware.accelerator import Accelerator, Core, Level
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import operator_boxes
@@ -22,6 +22,7 @@ class OperandFigures:
     whole_bytes: int  # of the tensor
     moving: frozenset[int]  # dims of the sink that change what a tile needs
     in_parts: bool
+    in_gb: bool  # the units read it there, so nothing brings it to a core
     slots: int  # 2 where the next tile's can load while this one's is in use
     distinct: int  # different regions that the cores need at one time
     ddr_factor: float  # bytes that DDR moves for each byte, runs rounded up to bursts
@@ -34,6 +35,7 @@ class ResultFigures:
     """What one tile makes of a tensor that leaves the kernel."""
 
     size_bytes: int
+    in_gb: bool  # where the units write it already
     slots: int
     ddr_factor: float
     gb_factor: float
@@ -52,6 +54,7 @@ class TileFigures:
     gathered_bytes: int
     matrix_cycles: int  # of one tile, all parts
     vector_cycles: int
+    made_in_gb_bytes: int  # of one core, which has no LB for what its tiles make
     misfit: str | None  # in the memories of a core
 
     @property
@@ -62,14 +65,13 @@ class TileFigures:
 def measure(
     shape: KernelShape,
     machine: Accelerator,
-    core: Core,
     splits: tuple[int, ...],
     tile: tuple[int, ...],
     steps: tuple[int, ...],
     reduction: tuple[int, ...],
 ) -> TileFigures:
     """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller."""
-    graph, sink, anchor = shape.graph, shape.sink, shape.anchor
+    graph, sink, anchor, core = shape.graph, shape.sink, shape.anchor, shape.core
     extents = tuple(dim.extent for dim in sink.dims)
     piece = tuple(
         min(e, step * ceil_div(ceil_div(e, step), s)) for e, s, step in zip(extents, splits, steps, strict=True)
@@ -93,39 +95,51 @@ def measure(
     operands = tuple(
         _operand_figures(shape, operand, boxes, part, parts, counts, splits, bursts) for operand in shape.operands
     )
-    tiles = prod(counts)
-    results, local = [], sum(o.slots * aligned(o.size_bytes) for o, which in zip(operands, shape.operands, strict=True)
-                             if which.level is Level.LB)  # fmt: skip
+    tiles, in_gb = prod(counts), shape.home is Level.GB
+    results, made = [], 0
     reused = set(shape.in_place.values())
     for name, region in made_regions(shape, boxes).items():
         tensor = graph.tensors[name]
         slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
-        local += 0 if name in reused else slots * aligned(size)
+        made += 0 if name in reused else slots * aligned(size)
         if name in shape.results:
             factors, descriptors = _strides(tensor, region, bursts)
-            results.append(ResultFigures(size, slots, *factors, descriptors))
+            results.append(ResultFigures(size, in_gb, slots, *factors, descriptors))
     needs = {
-        Level.LB: local,
-        Level.WEIGHTS: sum(
+        level: sum(
             o.slots * aligned(o.size_bytes)
             for o, which in zip(operands, shape.operands, strict=True)
-            if which.level is Level.WEIGHTS
-        ),
+            if which.level is level
+        )
+        for level in (Level.LB, Level.WEIGHTS)
     }
-    if anchor is not None:
+    needs[Level.LB] += 0 if in_gb else made
+    accumulators = machine.local(core, Level.ACCUMULATORS)
+    if anchor is not None and accumulators is not None:
         needs[Level.ACCUMULATORS] = max(
             4 * op.writes[0].hull(boxes[op.name]).size for op in shape.operators if op.name in shape.matrix
         )
-    matrix, vector = _compute_cycles(shape, machine, core, boxes, part, parts)
+    matrix, vector = _compute_cycles(shape, machine, boxes, part, parts)
     gathered = sum(
         graph.tensors[op.writes[0].tensor].bytes_of(op.writes[0].hull(boxes[op.name]))
         for op in shape.operators
         if op.kind == "gather"
     )
     misfit = _misfit(machine, needs)
-    if parts > 1 and machine.memory(Level.ACCUMULATORS) is None:
-        misfit = "a reduction in parts, and the machine has no accumulators to keep partial sums in"
-    return TileFigures(counts, prod(splits), parts, operands, tuple(results), gathered, matrix, vector, misfit)
+    if parts > 1 and accumulators is None:
+        misfit = "a reduction in parts, and the core has no accumulators to keep partial sums in"
+    return TileFigures(
+        counts,
+        prod(splits),
+        parts,
+        operands,
+        tuple(results),
+        gathered,
+        matrix,
+        vector,
+        made if in_gb else 0,
+        misfit,
+    )
 
 
 def _operand_figures(
@@ -149,6 +163,7 @@ def _operand_figures(
         whole_bytes=tensor.size_bytes,
         moving=moving,
         in_parts=operand.in_parts,
+        in_gb=operand.level is Level.GB,
         slots=1 if once else 2,
         distinct=prod(s for d, s in enumerate(splits) if d in moving),
         ddr_factor=factors[0],
@@ -165,10 +180,10 @@ def _strides(tensor: Tensor, region: Region, bursts: tuple[int, int]) -> tuple[t
 
 
 def _compute_cycles(
-    shape: KernelShape, machine: Accelerator, core: Core, boxes: dict[str, Region], part: Region | None, parts: int
+    shape: KernelShape, machine: Accelerator, boxes: dict[str, Region], part: Region | None, parts: int
 ) -> tuple[int, int]:
     """Cycles of one tile on the matrix and on the vector unit."""
-    matrix = vector = 0
+    matrix, vector, core = 0, 0, shape.core
     setup = machine.setup.compute_cycles
     for op in shape.operators:
         if op.kind == "gather":
@@ -221,9 +236,17 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
             staged += aligned(operand.whole_bytes)
             ddr += operand.whole_bytes
             dma_copies += min(16, loads)
-            gb += operand.whole_bytes + total * operand.gb_factor
+            gb += operand.whole_bytes
+            if operand.in_gb:
+                continue
+            gb += total * operand.gb_factor
             link += loads * operand.size_bytes
             mover_copies += ceil_div(copies * operand.descriptors, cores)
+        elif operand.in_gb:
+            staged += operand.slots * cores * aligned(operand.size_bytes)
+            ddr += total * operand.ddr_factor
+            dma_copies += copies * operand.descriptors
+            gb += loads * cores * operand.size_bytes
         else:
             staged += operand.slots * operand.distinct * aligned(operand.size_bytes)
             ddr += total * operand.ddr_factor
@@ -231,10 +254,15 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
             gb += total * (1 + operand.gb_factor)
             link += loads * operand.size_bytes
             mover_copies += ceil_div(copies, cores)
+    staged += cores * figures.made_in_gb_bytes
     last_store = 0
     for result in figures.results:
         last_store += result.size_bytes
         ddr += tiles * cores * result.size_bytes * result.ddr_factor
+        if result.in_gb:
+            gb += tiles * cores * result.size_bytes * result.gb_factor
+            dma_copies += tiles * cores * result.descriptors
+            continue
         link += tiles * result.size_bytes
         if gb_memory is None:
             mover_copies += tiles * result.descriptors
@@ -245,7 +273,10 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
         mover_copies += tiles
     if figures.gathered_bytes:
         ddr += tiles * cores * figures.gathered_bytes
-        link += tiles * figures.gathered_bytes
+        if figures.made_in_gb_bytes:
+            gb += tiles * cores * figures.gathered_bytes
+        else:
+            link += tiles * figures.gathered_bytes
     if gb_memory is not None and staged > gb_memory.size_bytes:
         return Estimate(0, 0, _misfit(machine, {Level.GB: staged}))
 
@@ -259,7 +290,7 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
         int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2,
         int(gb / gb_memory.bandwidth_bytes_per_cycle) if gb_memory is not None else 0,
     )
-    rim = int((first_load + last_store * cores) / ddr_rate) + int((first_load + last_store) / link_rate)
+    rim = int((first_load + last_store * cores) / ddr_rate) + int((first_load + last_store) / link_rate if link else 0)
     rim += figures.matrix_cycles + figures.vector_cycles
     return Estimate(busy + rim + setup.launch_cycles, int(ddr))
 

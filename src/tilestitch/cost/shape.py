@@ -17,16 +17,18 @@ class Operand:
     """A tensor that a kernel reads from outside, and into which area of a core it goes."""
 
     tensor: str
-    level: Level  # LB or WEIGHTS
+    level: Level  # where the core has its operands (LB, else GB), or WEIGHTS
     in_parts: bool  # multiplied by the anchor and read by nobody else, so that a part of a reduction needs a part of it
     from_the_start: bool  # multiplied by the anchor, so that the first part needs it
 
 
 @dataclass(frozen=True)
 class KernelShape:
-    """What follows from a kernel's operators alone: its anchor, operands and results."""
+    """What follows from a kernel's operators and its core: its anchor, operands and results."""
 
     graph: Graph
+    core: Core
+    home: Level  # where a tile's operands and results lie: LB, or GB for a core without
     operators: tuple[Operator, ...]
     anchor: Operator | None
     operands: tuple[Operand, ...]
@@ -53,15 +55,16 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     """Sort the tensors of a kernel into operands, inner tensors and results."""
     produced = {name for op in operators for name in op.outputs}
     members = {op.name for op in operators}
-    matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), core)}
+    matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), machine)}
+    home = Level.LB if machine.local(core, Level.LB) is not None else Level.GB
     anchor = next((op for op in operators if op.name in matrix), None)
     operands: dict[tuple[str, Level], list[bool]] = {}  # whether each of its readers is a product of the anchor
     for op in operators:
         for number, read in enumerate(op.reads):
             if read.tensor in produced or read.indirect_axis is not None:
                 continue
-            second = number == 1 and op.name in matrix and machine.memory(Level.WEIGHTS) is not None
-            key = (read.tensor, Level.WEIGHTS if second else Level.LB)
+            second = number == 1 and op.name in matrix and machine.local(core, Level.WEIGHTS) is not None
+            key = (read.tensor, Level.WEIGHTS if second else home)
             operands.setdefault(key, []).append(op is anchor and number < 2)
     results = tuple(
         name
@@ -71,6 +74,8 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     )
     return KernelShape(
         graph,
+        core,
+        home,
         tuple(operators),
         anchor,
         tuple(Operand(tensor, level, all(by), any(by)) for (tensor, level), by in operands.items()),

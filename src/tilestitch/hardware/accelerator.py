@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from tilestitch.dtypes import DType
 
@@ -15,6 +16,9 @@ class Level(StrEnum):
     LB = "lb"
     WEIGHTS = "weights"  # the part of the local buffer that feeds the matrix unit's second operand
     ACCUMULATORS = "accumulators"  # float32 partial sums of the matrix unit
+
+
+CORE_LEVELS = (Level.LB, Level.WEIGHTS, Level.ACCUMULATORS)  # one of each per core
 
 
 class Sharing(StrEnum):
@@ -44,6 +48,7 @@ class Memory:
     read_pj_per_byte: float
     write_pj_per_byte: float
     channels: int = 1  # of DDR: a kernel on one core draws from one of them, any other from all
+    banks: int = 1  # of LB, each of which holds data of one operand of a PE array
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +76,46 @@ class VectorUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class PEArray:
+    """Processing elements in rows and columns; each multiplies and adds, with a register file of its own.
+
+    One network for each operand brings its values to the elements that need them, in one cycle to however many, one
+    collects results, and one carries partial sums between elements.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    register_bytes: int  # of one element
+    rates: tuple[tuple[DType, Fraction], ...]  # multiply-accumulates of one element a cycle
+    first_bytes_per_cycle: Fraction  # of the network of the first operand
+    second_bytes_per_cycle: Fraction
+    result_bytes_per_cycle: Fraction
+    reduction_bytes_per_cycle: Fraction
+    mac_pj: float
+    register_pj_per_byte: float
+    network_pj_per_byte: float
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
-    """The units of one core; cores of a cluster may differ."""
+    """The units of one core, and the memories of its own; cores of a cluster may differ.
+
+    A core without LB works in the GB of its cluster: its units read and write there.
+    """
 
     matrix: MatrixUnit | None
-    vector: VectorUnit
+    vector: VectorUnit | None
+    array: PEArray | None = None
+    levels: tuple[Level, ...] = CORE_LEVELS  # of those memories per core that the machine has
+
+
+@dataclass(frozen=True, slots=True)
+class CoreGroup:
+    """Cores of a cluster that are alike, by number."""
+
+    core: Core
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +136,7 @@ class Setup:
     launch_cycles: int  # per kernel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Accelerator:
     """d clusters of c cores; identical clusters. `memories` holds one entry per level that exists."""
 
@@ -113,6 +153,18 @@ class Accelerator:
     def memory(self, level: Level) -> Memory | None:
         """The memory of that level, None where the machine has none."""
         return next((memory for memory in self.memories if memory.level is level), None)
+
+    def local(self, core: Core, level: Level) -> Memory | None:
+        """The memory of that level which this core has for itself."""
+        return self.memory(level) if level in core.levels else None
+
+    @cached_property
+    def groups(self) -> tuple[CoreGroup, ...]:
+        """The cores of a cluster, those that are alike together, in the order of the first of each."""
+        found: dict[Core, list[int]] = {}
+        for number, core in enumerate(self.cores):
+            found.setdefault(core, []).append(number)
+        return tuple(CoreGroup(core, tuple(numbers)) for core, numbers in found.items())
 
     @property
     def ddr(self) -> Memory:

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic_core import PydanticCustomError
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Level, Sharing
+from tilestitch.hardware.accelerator import CORE_LEVELS, Level, Sharing
 from tilestitch.hardware.fields import WholeField, closest, shown
 from tilestitch.hardware.schema import (
     BANDWIDTH,
@@ -52,6 +52,9 @@ def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if not isinstance(group, dict):
             continue
+        if not any(kind in group for kind in UnitKind):
+            yield Mistake(("cores", index), f"expected a unit ({', '.join(UnitKind)}), found none")
+        yield from _level_mistakes(index, group, _part(tree, "memories"))
         cores += _number(group, "count", CORE_COUNT) or 0
         for kind in UnitKind:
             name = group.get(kind)
@@ -72,15 +75,28 @@ def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
         yield Mistake(("clusters",), f"expected at most {MAX_CORES} cores in all, found {product}")
 
 
+def _level_mistakes(index: int, group: Mapping[str, Tree], memories: Mapping[str, Tree]) -> Iterator[Mistake]:
+    """Memories that a group of cores claims and the machine does not have."""
+    named = group.get("memories")
+    for item in named if isinstance(named, list) else []:
+        if isinstance(item, Scalar) and item.text in CORE_LEVELS and item.text not in memories:
+            yield Mistake(
+                ("cores", index, "memories"),
+                f"expected memories per core that the machine has, found {item.text}; "
+                f"describe memories.{item.text}, or leave it out here",
+            )
+
+
 def _unit_mistakes(tree: Tree) -> Iterator[Mistake]:
     for name, fields in _part(tree, "units").items():
         match unit_kind(fields):
-            case UnitKind.MATRIX:
+            case UnitKind.MATRIX | UnitKind.ARRAY as kind:
                 speeds = "rates"
-                m, k, n = (_number(_part(fields), key, EXTENT) or 0 for key in ("m", "k", "n"))
-                if m * k * n > MAX_MACS_PER_CYCLE:
+                keys = ("m", "k", "n") if kind == UnitKind.MATRIX else ("rows", "columns")
+                extents = [_number(_part(fields), key, EXTENT) or 0 for key in keys]
+                if math.prod(extents) > MAX_MACS_PER_CYCLE:
                     limit = f"at most {MAX_MACS_PER_CYCLE} multiply-accumulates a cycle"
-                    product = f"m x k x n = {m} x {k} x {n} = {m * k * n}"
+                    product = f"{' x '.join(keys)} = {' x '.join(map(str, extents))} = {math.prod(extents)}"
                     yield Mistake(("units", name), f"expected {limit}, found {product}")
             case UnitKind.VECTOR:
                 speeds = "lanes"

@@ -1,10 +1,11 @@
 """A machine as a page of text for people."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Accelerator, Core, MatrixUnit, Sharing, VectorUnit
+from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
 from tilestitch.units import format_bytes
 
 
@@ -24,14 +25,25 @@ def describe(machine: Accelerator) -> str:
 
 def _matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all matrix units together, per element type; a multiply-accumulate counts as two."""
+    return _products(machine, [core.matrix for core in machine.cores if core.matrix is not None])
+
+
+def _array_flops(machine: Accelerator) -> dict[DType, Fraction]:
+    """Likewise of all arrays of processing elements."""
+    return _products(machine, [core.array for core in machine.cores if core.array is not None])
+
+
+def _products(machine: Accelerator, units: Sequence[MatrixUnit | PEArray]) -> dict[DType, Fraction]:
     peaks: dict[DType, Fraction] = {}
-    for core in machine.cores:
-        if core.matrix is not None:
-            macs_per_cycle = core.matrix.m * core.matrix.k * core.matrix.n
-            for dtype, rate in core.matrix.rates:
-                flops = 2 * macs_per_cycle * rate * machine.clock_hz * machine.clusters
-                peaks[dtype] = peaks.get(dtype, Fraction(0)) + flops
+    for unit in units:
+        for dtype, rate in unit.rates:
+            flops = 2 * _macs_per_cycle(unit) * rate * machine.clock_hz * machine.clusters
+            peaks[dtype] = peaks.get(dtype, Fraction(0)) + flops
     return peaks
+
+
+def _macs_per_cycle(unit: MatrixUnit | PEArray) -> int:
+    return unit.m * unit.k * unit.n if isinstance(unit, MatrixUnit) else unit.rows * unit.columns
 
 
 def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
@@ -39,7 +51,7 @@ def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
 
     A vector unit without lanes for a type runs it as float16, so it counts with its float16 lanes.
     """
-    units = [dict(core.vector.lanes) for core in machine.cores]
+    units = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None]
     return {
         dtype: Fraction(
             sum(lanes.get(dtype, lanes[DType.FLOAT16]) for lanes in units) * machine.clock_hz * machine.clusters
@@ -57,23 +69,45 @@ def _shape(machine: Accelerator) -> str:
 
 def _unit_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for core, group in groupby(machine.cores, key=_units):
+    for core, group in groupby(machine.cores):
         count = f"{_count(len(list(group)), 'core')} per cluster"
-        for unit in core:
-            for line in _unit_lines(unit):
-                rows.append((count, line))
-                count = ""
+        lines = [
+            line for unit in (core.array, core.matrix, core.vector) if unit is not None for line in _unit_lines(unit)
+        ]
+        for line in [*lines, *_memory_lines(machine, core)]:
+            rows.append((count, line))
+            count = ""
     return rows
 
 
-def _units(core: Core) -> tuple[MatrixUnit | VectorUnit, ...]:
-    return (core.vector,) if core.matrix is None else (core.matrix, core.vector)
+def _memory_lines(machine: Accelerator, core: Core) -> list[str]:
+    """Which memories the core has for itself, where other cores have others."""
+    if all(other.levels == core.levels for other in machine.cores):
+        return []
+    own = ", ".join(core.levels) or "none"
+    return [f"memories of its own: {own}{'' if Level.LB in core.levels else '; works in gb'}"]
 
 
-def _unit_lines(unit: MatrixUnit | VectorUnit) -> list[str]:
+def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
     match unit:
+        case PEArray():
+            speeds = ", ".join(f"{dtype} {_plain(rate)}" for dtype, rate in unit.rates)
+            networks = (
+                ("first operand", unit.first_bytes_per_cycle),
+                ("second", unit.second_bytes_per_cycle),
+                ("results", unit.result_bytes_per_cycle),
+                ("partial sums", unit.reduction_bytes_per_cycle),
+            )
+            return [
+                f"{unit.name}: {unit.rows:,} x {unit.columns:,} = "
+                f"{_count(unit.rows * unit.columns, 'processing element')}, "
+                f"registers of {_count(unit.register_bytes, 'byte')} each",
+                f"multiply-accumulates of one a cycle: {speeds}; {unit.mac_pj:g} pJ each",
+                f"networks, B/cycle: {', '.join(f'{name} {_plain(rate)}' for name, rate in networks)}",
+                f"{unit.register_pj_per_byte:g} pJ/B of registers, {unit.network_pj_per_byte:g} pJ/B of networks",
+            ]
         case MatrixUnit():
-            macs = f"{unit.m * unit.k * unit.n:,} multiply-accumulates per cycle"
+            macs = f"{_macs_per_cycle(unit):,} multiply-accumulates per cycle"
             extents = f"{_count(unit.m, 'row')} x {unit.k} deep x {_count(unit.n, 'column')}"
             speeds = ", ".join(f"{dtype} {_plain(rate)} x that" for dtype, rate in unit.rates)
             return [
@@ -87,11 +121,19 @@ def _unit_lines(unit: MatrixUnit | VectorUnit) -> list[str]:
             return [f"{unit.name}: one operation per lane and cycle; {lanes}; {unit.operation_pj:g} pJ per operation"]
 
 
+def _classes(machine: Accelerator) -> tuple[tuple[str, dict[DType, Fraction]], ...]:
+    """The classes of units, each with its operations per second by element type."""
+    return (
+        ("arrays", _array_flops(machine)),
+        ("matrix units", _matrix_flops(machine)),
+        ("vector units", _vector_flops(machine)),
+    )
+
+
 def _peak_rows(machine: Accelerator) -> list[tuple[str, ...]]:
-    classes = (("matrix units", _matrix_flops(machine)), ("vector units", _vector_flops(machine)))
     return [
         (label, str(dtype), _scaled(flops, "FLOPS" if dtype.is_float else "OPS"))
-        for label, peaks in classes
+        for label, peaks in _classes(machine)
         for dtype, flops in peaks.items()
     ]
 
@@ -103,7 +145,7 @@ def _memory_rows(machine: Accelerator) -> list[tuple[str, ...]]:
             f"1 per {memory.sharing}",
             format_bytes(memory.size_bytes),
             _bandwidth(memory.bandwidth_bytes_per_cycle, machine.clock_hz),
-            f"bursts of {memory.burst_bytes} B",
+            f"bursts of {memory.burst_bytes} B{f', {memory.banks} banks' if memory.banks > 1 else ''}",
             f"{memory.read_pj_per_byte:g} pJ/B read, {memory.write_pj_per_byte:g} pJ/B written",
         )
         for memory in machine.memories
@@ -135,10 +177,9 @@ def _ridge_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     channels = machine.clusters if machine.ddr.sharing is Sharing.CLUSTER else 1
     bandwidth = machine.ddr.bandwidth_bytes_per_cycle * channels
     per_second = bandwidth * machine.clock_hz
-    classes = (("matrix units", _matrix_flops(machine)), ("vector units", _vector_flops(machine)))
     return [
         (label, str(DType.FLOAT16), f"{_plain(peaks[DType.FLOAT16] / per_second)} FLOP/byte of DDR traffic")
-        for label, peaks in classes
+        for label, peaks in _classes(machine)
         if DType.FLOAT16 in peaks
     ] + [("DDR of the chip", "", _bandwidth(bandwidth, machine.clock_hz))]
 

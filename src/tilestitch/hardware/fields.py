@@ -171,7 +171,29 @@ class LineField:
         return text
 
 
-FieldReader: TypeAlias = WholeField | RatioField | EnergyField | ChoiceField | SwitchField | NameField | LineField
+@dataclass(frozen=True, slots=True)
+class ListField:
+    """A list of words, each once."""
+
+    item: ChoiceField
+
+    @property
+    def expected(self) -> str:
+        return f"a list of {self.item.expected}, such as [{self.item.options[0]}]"
+
+    def __call__(self, found: object) -> tuple[StrEnum, ...]:
+        if not isinstance(found, list):
+            raise wrong(self.expected, found)
+        items = [self.item(entry) for entry in found]
+        for entry in items:
+            if items.count(entry) > 1:
+                raise wrong(f"{entry} at most once", found)
+        return tuple(option for option in self.item.options if option in items)
+
+
+FieldReader: TypeAlias = (
+    WholeField | RatioField | EnergyField | ChoiceField | SwitchField | NameField | LineField | ListField
+)
 
 
 def wrong(expected: str, found: object, instead: str = "") -> PydanticCustomError:

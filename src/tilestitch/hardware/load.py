@@ -21,14 +21,17 @@ from tilestitch.hardware.accelerator import (
     Link,
     MatrixUnit,
     Memory,
+    PEArray,
     Setup,
     VectorUnit,
 )
 from tilestitch.hardware.contradictions import contradictions
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.schema import (
+    ArrayModel,
     CoreMemoryModel,
     DDRModel,
+    LocalModel,
     MachineModel,
     MatrixModel,
     OuterMemoryModel,
@@ -115,10 +118,13 @@ def _accelerator(machine: MachineModel) -> Accelerator:
     cores: list[Core] = []
     for group in machine.cores:
         matrix = units[group.matrix] if group.matrix is not None else None
-        vector = units[group.vector]
-        assert isinstance(vector, VectorUnit), "checked with the file"
-        assert not isinstance(matrix, VectorUnit), "checked with the file"
-        cores += [Core(matrix, vector)] * group.count
+        vector = units[group.vector] if group.vector is not None else None
+        array = units[group.array] if group.array is not None else None
+        assert matrix is None or isinstance(matrix, MatrixUnit), "checked with the file"
+        assert vector is None or isinstance(vector, VectorUnit), "checked with the file"
+        assert array is None or isinstance(array, PEArray), "checked with the file"
+        own = tuple(level for level in group.memories if getattr(machine.memories, level) is not None)
+        cores += [Core(matrix, vector, array, own)] * group.count
     levels = [(level, getattr(machine.memories, level)) for level in Level]
     return Accelerator(
         name=machine.name,
@@ -138,7 +144,7 @@ def _accelerator(machine: MachineModel) -> Accelerator:
     )
 
 
-def _unit(name: str, unit: MatrixModel | VectorModel) -> MatrixUnit | VectorUnit:
+def _unit(name: str, unit: MatrixModel | VectorModel | ArrayModel) -> MatrixUnit | VectorUnit | PEArray:
     match unit:
         case MatrixModel():
             return MatrixUnit(
@@ -154,6 +160,21 @@ def _unit(name: str, unit: MatrixModel | VectorModel) -> MatrixUnit | VectorUnit
             )
         case VectorModel():
             return VectorUnit(name, _by_type(unit.lanes), unit.operation_pj)
+        case ArrayModel():
+            return PEArray(
+                name=name,
+                rows=unit.rows,
+                columns=unit.columns,
+                register_bytes=unit.register_bytes,
+                rates=_by_type(unit.rates),
+                first_bytes_per_cycle=unit.first_bytes_per_cycle,
+                second_bytes_per_cycle=unit.second_bytes_per_cycle,
+                result_bytes_per_cycle=unit.result_bytes_per_cycle,
+                reduction_bytes_per_cycle=unit.reduction_bytes_per_cycle,
+                mac_pj=unit.mac_pj,
+                register_pj_per_byte=unit.register_pj_per_byte,
+                network_pj_per_byte=unit.network_pj_per_byte,
+            )
 
 
 def _by_type(numbers: Mapping[DType, _Number]) -> tuple[tuple[DType, _Number], ...]:
@@ -170,4 +191,5 @@ def _memory(level: Level, memory: OuterMemoryModel | CoreMemoryModel) -> Memory:
         read_pj_per_byte=memory.read_pj_per_byte,
         write_pj_per_byte=memory.write_pj_per_byte,
         channels=memory.channels if isinstance(memory, DDRModel) else 1,
+        banks=memory.banks if isinstance(memory, LocalModel) else 1,
     )

@@ -9,12 +9,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator
 from pydantic_core import ErrorDetails
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Dataflow, Sharing
+from tilestitch.hardware.accelerator import CORE_LEVELS, Dataflow, Level, Sharing
 from tilestitch.hardware.fields import (
     ChoiceField,
     EnergyField,
     FieldReader,
     LineField,
+    ListField,
     NameField,
     RatioField,
     SwitchField,
@@ -32,6 +33,7 @@ class UnitKind(StrEnum):
 
     MATRIX = "matrix"
     VECTOR = "vector"
+    ARRAY = "array"
 
 
 _CLOCK_HZ = WholeField("hertz", 1, 10**12)
@@ -41,7 +43,8 @@ EXTENT = WholeField("", 1, MAX_MACS_PER_CYCLE)
 _LANES = WholeField("lanes", 1, 65536)
 _SIZE_BYTES = WholeField("bytes", 1, 2**50)
 _CHUNK_BYTES = WholeField("bytes", 1, 2**30)
-CHANNELS = WholeField("channels", 1, 1024)
+_CHANNELS = WholeField("channels", 1, 1024)
+_BANKS = WholeField("banks", 1, 2**20)
 _SETUP_CYCLES = WholeField("cycles", 0, 10**9)
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
 _RATE = RatioField("", 1024, '1, 0.5 or "1/3"')
@@ -63,8 +66,10 @@ class _Model(BaseModel):
 
 class CoreGroupModel(_Model):
     count: Annotated[int, PlainValidator(CORE_COUNT)]
-    vector: Annotated[str, PlainValidator(NameField("the name of a vector unit"))]
+    vector: Annotated[str, PlainValidator(NameField("the name of a vector unit"))] | None = None
     matrix: Annotated[str, PlainValidator(NameField("the name of a matrix unit"))] | None = None
+    array: Annotated[str, PlainValidator(NameField("the name of an array"))] | None = None
+    memories: Annotated[tuple[Level, ...], PlainValidator(ListField(ChoiceField(CORE_LEVELS)))] = CORE_LEVELS
 
 
 class MatrixModel(_Model):
@@ -85,6 +90,21 @@ class VectorModel(_Model):
     operation_pj: _Energy
 
 
+class ArrayModel(_Model):
+    kind: Annotated[UnitKind, PlainValidator(KIND)]
+    rows: _Extent
+    columns: _Extent
+    register_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)]
+    rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]]
+    first_bytes_per_cycle: _Bandwidth
+    second_bytes_per_cycle: _Bandwidth
+    result_bytes_per_cycle: _Bandwidth
+    reduction_bytes_per_cycle: _Bandwidth
+    mac_pj: _Energy
+    register_pj_per_byte: _Energy
+    network_pj_per_byte: _Energy
+
+
 class MemoryModel(_Model):
     per: Sharing
     size_bytes: Annotated[int, PlainValidator(_SIZE_BYTES)]
@@ -99,17 +119,21 @@ class OuterMemoryModel(MemoryModel):
 
 
 class DDRModel(OuterMemoryModel):
-    channels: Annotated[int, PlainValidator(CHANNELS)] = 1
+    channels: Annotated[int, PlainValidator(_CHANNELS)] = 1
 
 
 class CoreMemoryModel(MemoryModel):
     per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CORE,)))]
 
 
+class LocalModel(CoreMemoryModel):
+    banks: Annotated[int, PlainValidator(_BANKS)] = 1
+
+
 class MemoriesModel(_Model):
     ddr: DDRModel
     gb: OuterMemoryModel | None = None
-    lb: CoreMemoryModel | None = None
+    lb: LocalModel | None = None
     weights: CoreMemoryModel | None = None
     accumulators: CoreMemoryModel | None = None
 
@@ -133,7 +157,9 @@ def unit_kind(tree: object) -> str | None:
 
 
 UnitModel: TypeAlias = Annotated[
-    Annotated[MatrixModel, Tag(UnitKind.MATRIX.value)] | Annotated[VectorModel, Tag(UnitKind.VECTOR.value)],
+    Annotated[MatrixModel, Tag(UnitKind.MATRIX.value)]
+    | Annotated[VectorModel, Tag(UnitKind.VECTOR.value)]
+    | Annotated[ArrayModel, Tag(UnitKind.ARRAY.value)],
     Discriminator(unit_kind),
 ]
 
@@ -156,10 +182,11 @@ _MODELS: dict[tuple[str, ...], type[_Model]] = {  # by the keys that lead there;
     ("cores", "*"): CoreGroupModel,
     ("units", "*", "matrix"): MatrixModel,
     ("units", "*", "vector"): VectorModel,
+    ("units", "*", "array"): ArrayModel,
     ("memories",): MemoriesModel,
     ("memories", "ddr"): DDRModel,
     ("memories", "gb"): OuterMemoryModel,
-    ("memories", "lb"): CoreMemoryModel,
+    ("memories", "lb"): LocalModel,
     ("memories", "weights"): CoreMemoryModel,
     ("memories", "accumulators"): CoreMemoryModel,
     ("link",): LinkModel,

@@ -16,7 +16,7 @@ class KernelRow:
     vector_operations: int
     ddr_read_bytes: int
     ddr_written_bytes: int
-    matrix_busy_cycles: float  # mean over the cores
+    matrix_busy_cycles: float  # mean over the matrix units of a cluster
     vector_busy_cycles: float
     cores: int
 

@@ -29,6 +29,7 @@ class Kernel:
     operators: tuple[str, ...]
     anchor: str | None  # the operator on the matrix unit
     tiling: Tiling
+    cores: tuple[int, ...]  # those that it may use, all alike
     estimated_cycles: int
 
     @property
@@ -52,6 +53,7 @@ class Schedule:
             f"schedule {self.strategy} of {self.graph.name}: {self.clusters} clusters x {self.iterations} iterations "
             f"x batch {self.batch}, {len(self.kernels)} kernels"
         ]
+        unlike = len({kernel.cores for kernel in self.kernels}) > 1
         for number, kernel in enumerate(self.kernels):
             sink = self.graph.by_name[kernel.sink]
             tiling = kernel.tiling
@@ -70,8 +72,20 @@ class Schedule:
                 ]
                 parts = f"; reduction {', '.join(cuts)}" if cuts else ""
             order = " ".join(sink.dims[d].name for d in tiling.order)
+            cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
             resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
             lines.append(
-                f"       loops {cut}; order {order}{parts}{resident}; about {kernel.estimated_cycles:,} cycles"
+                f"       loops {cut}; order {order}{parts}{cores}{resident}; about {kernel.estimated_cycles:,} cycles"
             )
         return "\n".join(lines)
+
+
+def _runs(numbers: tuple[int, ...]) -> str:
+    """`(0, 1, 2, 5)` as `0-2, 5`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

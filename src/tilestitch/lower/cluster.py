@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from tilestitch.hardware.accelerator import Accelerator, Level, Memory
+from tilestitch.hardware.accelerator import CORE_LEVELS, Accelerator, Level, Memory
 from tilestitch.ir.program import Engine, EngineKind, Resource, Space
-
-CORE_LEVELS = (Level.LB, Level.WEIGHTS, Level.ACCUMULATORS)
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,9 @@ class Cluster:
         gb = self.machine.memory(Level.GB)
         if gb is not None:
             found.append(Space("gb", Level.GB, None, gb.size_bytes))
-        for core in range(self.cores):
+        for core, parts in enumerate(self.machine.cores):
             for level in CORE_LEVELS:
-                memory = self.machine.memory(level)
+                memory = self.machine.local(parts, level)
                 if memory is not None:
                     found.append(Space(f"{level}{core}", level, core, memory.size_bytes))
         return tuple(found)
@@ -39,10 +37,11 @@ class Cluster:
         return {(space.level, space.core): number for number, space in enumerate(self.spaces)}
 
     def space(self, level: Level, core: int | None = None) -> int:
-        return self._space_numbers[level, core]
+        """The memory of that level: that of `core`, where each core has one of its own."""
+        return self._space_numbers[level, core if level in CORE_LEVELS else None]
 
-    def has(self, level: Level) -> bool:
-        return self.machine.memory(level) is not None
+    def has(self, level: Level, core: int | None = None) -> bool:
+        return (level, core) in self._space_numbers
 
     @cached_property
     def engines(self) -> tuple[Engine, ...]:
@@ -51,9 +50,11 @@ class Cluster:
             Engine("dma_in", EngineKind.DMA_IN, None),
             Engine("dma_out", EngineKind.DMA_OUT, None),
         ]
-        for core in range(self.cores):
-            found.append(Engine(f"matrix{core}", EngineKind.MATRIX, core))
-            found.append(Engine(f"vector{core}", EngineKind.VECTOR, core))
+        for core, parts in enumerate(self.machine.cores):
+            if parts.matrix is not None:
+                found.append(Engine(f"matrix{core}", EngineKind.MATRIX, core))
+            if parts.vector is not None:
+                found.append(Engine(f"vector{core}", EngineKind.VECTOR, core))
             found.append(Engine(f"mover{core}", EngineKind.MOVER, core))
         return tuple(found)
 
@@ -83,21 +84,23 @@ class Cluster:
         return tuple(found)
 
     def path(self, source: int, targets: tuple[int, ...], *, alone: bool) -> tuple[int, ...]:
-        """Resources that a transfer occupies, each once: ports of source and targets, and the links it crosses.
+        """Resources that a transfer occupies: ports of source and targets, and once each link that it crosses.
+
+        A memory with several of the targets is occupied for each of them.
 
         `alone`: of a kernel on a single core, which reaches DDR by one of its channels.
         """
         places = (source, *targets)
         ends = {self.spaces[space].core for space in places}
-        found = dict.fromkeys(places)
+        links = {}
         if len(ends) > 1:
             for space in places:
                 core = self.spaces[space].core
                 if core is not None:
-                    found[len(self.spaces) + core] = None
+                    links[len(self.spaces) + core] = None
         if alone and self.machine.ddr.channels > 1 and self.space(Level.DDR) in places:
-            found[len(self.spaces) + self.cores] = None
-        return tuple(found)
+            links[len(self.spaces) + self.cores] = None
+        return (*places, *links)
 
 
 def _port(name: str, memory: Memory) -> Resource:

@@ -33,10 +33,10 @@ class _KernelLowering:
         self.cluster: Cluster = builder.cluster
         self.machine: Accelerator = self.cluster.machine
         operators = [graph.by_name[name] for name in kernel.operators]
-        self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[0])
+        self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[kernel.cores[0]])
         self.steps = steps_of_cores(graph, kernel, self.shape)
-        self.needs = [[needs_of(self.shape, step) for step in core] for core in self.steps]
-        self.waves = max(len(steps) for steps in self.steps)
+        self.needs = {core: [needs_of(self.shape, step) for step in steps] for core, steps in self.steps.items()}
+        self.waves = max(len(steps) for steps in self.steps.values())
         self.places = Places(builder, graph, kernel, self.shape, self.steps, self.needs)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
@@ -54,7 +54,7 @@ class _KernelLowering:
     def _load(self, wave: int) -> None:
         for operand in self.shape.operands:
             wanted: dict[Region, list[int]] = {}
-            for core, needs in enumerate(self.needs):
+            for core, needs in self.needs.items():
                 if wave >= len(needs):
                     continue
                 for which, region in needs[wave]:
@@ -74,6 +74,9 @@ class _KernelLowering:
                 missing.remove(slab)
                 self._copy(tensor, slab, source, (buffer,), EngineKind.DMA_IN, None)
             source = buffer
+            if operand.level is Level.GB:  # where the units read it
+                self.held.update({(core, operand): (region, buffer) for core in cores})
+                return
         elif operand in self.places.staging:
             slots = self.places.staging[operand]
             staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
@@ -85,7 +88,10 @@ class _KernelLowering:
             target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
             self.held[core, operand] = region, target
             targets.append(target)
-        self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)
+        if operand.level is Level.GB:
+            self._copy(tensor, region, source, tuple(targets), EngineKind.DMA_IN, None)
+        else:
+            self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)
 
     def _copy(
         self,
@@ -131,7 +137,7 @@ class _KernelLowering:
 
     def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
         """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
-        for core, steps in enumerate(self.steps):
+        for core, steps in self.steps.items():
             if wave >= len(steps):
                 continue
             step = steps[wave]
@@ -167,11 +173,12 @@ class _KernelLowering:
                 continue
             buffer = inner.get(read.tensor)
             if buffer is None:
-                level = Level.WEIGHTS if matrix and number == 1 and self.cluster.has(Level.WEIGHTS) else Level.LB
+                second = matrix and number == 1 and self.cluster.has(Level.WEIGHTS, core)
+                level = Level.WEIGHTS if second else self.shape.home
                 operand = next(o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
                 buffer = held[core, operand][1]
             operands.append((buffer, self.graph.read_region(read, box), Mode.READ))
-        if matrix:
+        if matrix and self.cluster.has(Level.ACCUMULATORS, core):
             operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
         if finishes:
             for write in op.writes:
@@ -241,5 +248,7 @@ class _KernelLowering:
             staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), name, region)
             self._copy(tensor, region, buffer, (staged,), EngineKind.MOVER, core)
             self._copy(tensor, region, staged, (self.ddr[name],), EngineKind.DMA_OUT, None)
+        elif self.shape.home is Level.GB:
+            self._copy(tensor, region, buffer, (self.ddr[name],), EngineKind.DMA_OUT, None)
         else:
             self._copy(tensor, region, buffer, (self.ddr[name],), EngineKind.MOVER, core)

@@ -1,6 +1,6 @@
 """Where everything lies while a kernel runs: slots for operands and results, and tensors kept whole in GB."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,8 +54,8 @@ class Places:
         graph: Graph,
         kernel: Kernel,
         shape: KernelShape,
-        steps: Sequence[Sequence[Step]],
-        needs: Sequence[Sequence[Needs]],
+        steps: Mapping[int, Sequence[Step]],
+        needs: Mapping[int, Sequence[Needs]],
     ) -> None:
         self.builder, self.graph, self.kernel, self.shape = builder, graph, kernel, shape
         self.cluster = builder.cluster
@@ -68,45 +68,46 @@ class Places:
         self._place_operands(needs)
         self._place_results(steps)
 
-    def _place_operands(self, needs: Sequence[Sequence[Needs]]) -> None:
+    def _place_operands(self, needs: Mapping[int, Sequence[Needs]]) -> None:
         gb = self.cluster.has(Level.GB)
-        waves = max(len(core) for core in needs)
+        waves = max(len(core_needs) for core_needs in needs.values())
         for operand in self.shape.operands:
             tensor = self.graph.tensors[operand.tensor]
             changes, biggest, groups = 0, 0, 0
-            for core_needs in needs:
+            for core_needs in needs.values():
                 loads = [region for wave in core_needs for which, region in wave if which == operand]
                 changes = max(changes, 1 + sum(a != b for a, b in pairwise(loads)))
                 biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
             for wave in range(waves):
                 groups = max(groups, len(_wave_regions(needs, wave, operand)))
             count = 1 if changes == 1 else 2
-            for core in range(len(needs)):
+            resident, in_gb = operand.tensor in self.kernel.tiling.resident, operand.level is Level.GB
+            for core in () if resident and in_gb else needs:
                 space = self.cluster.space(operand.level, core)
                 self.operands[core, operand] = self._take(space, biggest, count)
-            if gb and operand.tensor in self.kernel.tiling.resident:
+            if gb and resident:
                 if operand.tensor not in self.resident:
                     self.resident[operand.tensor] = self._keep_in_gb(tensor)
-            elif gb:
+            elif gb and not in_gb:
                 self.staging[operand] = self._take(self.cluster.space(Level.GB), biggest, count * groups)
 
-    def _place_results(self, steps: Sequence[Sequence[Step]]) -> None:
-        gb = self.cluster.has(Level.GB)
-        tiles = max(core[-1].tile for core in steps) + 1
+    def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
+        staged = self.cluster.has(Level.GB) and self.shape.home is not Level.GB
+        tiles = max(core_steps[-1].tile for core_steps in steps.values()) + 1
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
         largest: dict[str, int] = {}
-        for core_steps in steps:
+        for core_steps in steps.values():
             for step in core_steps:
                 for name, region in made_regions(self.shape, step.boxes).items():
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
         count = 2 if tiles > 1 else 1
         for name, size in largest.items():
-            for core in range(len(steps)):
+            for core in steps:
                 if name in places:
                     self.inner[core, name] = self.inner[core, places[name]]
                 else:
-                    self.inner[core, name] = self._take(self.cluster.space(Level.LB, core), size, count)
-                if gb and name in self.shape.results:
+                    self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)
+                if staged and name in self.shape.results:
                     self.results[core, name] = self._take(self.cluster.space(Level.GB), size, count)
 
     def _reused(self, op: Operator) -> tuple[str, ...]:
@@ -130,9 +131,9 @@ class Places:
         return self.builder.buffer(space, address, tensor.size_bytes, tensor.name, whole), _slabs(tensor)
 
 
-def _wave_regions(needs: Sequence[Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:
+def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:
     """The different regions of an operand that the cores need in one wave."""
-    return {region for core in needs if wave < len(core) for which, region in core[wave] if which == operand}
+    return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which == operand}
 
 
 def _slabs(tensor: Tensor) -> list[Region]:

@@ -22,10 +22,10 @@ class Step:
     last: bool
 
 
-def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> list[list[Step]]:
-    """Per core, its tiles, or the parts of their reductions, in execution order."""
-    found = []
-    for piece in core_pieces(shape.sink, kernel.tiling):
+def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int, list[Step]]:
+    """Per core at work, its tiles, or the parts of their reductions, in execution order."""
+    found = {}
+    for core, piece in zip(kernel.cores, core_pieces(shape.sink, kernel.tiling), strict=False):
         steps = []
         for tile, box in enumerate(tiles_of(piece, kernel.tiling)):
             boxes = operator_boxes(graph, shape.operators, box)
@@ -35,7 +35,7 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> list[lis
             parts = reduction_parts(shape.anchor, boxes[shape.anchor.name], kernel.tiling.reduction)
             for at, part in enumerate(parts):
                 steps.append(Step(tile, boxes, part, at == 0, at == len(parts) - 1))
-        found.append(steps)
+        found[core] = steps
     return found
 
 

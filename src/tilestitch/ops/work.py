@@ -1,7 +1,10 @@
 """Which unit runs an operator, and the time and the work of one tile there."""
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Core
+from tilestitch.hardware.accelerator import Accelerator, Core
 from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles, vector_tile_cycles
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
@@ -16,17 +19,37 @@ def vector_operations(op: Operator, box: Region) -> int:
     return box.size * max(1, RULES[op.kind].operations)
 
 
-def on_matrix_unit(op: Operator, dtype: DType, core: Core) -> bool:
-    """Whether the matrix unit of `core` runs `op`: it can, and the vector unit would take longer for the whole.
+def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:
+    """Whether matrix units run `op` on this machine: they can, and vector units would take longer for the whole.
 
-    A depthwise convolution is a product of 9 x 1 per channel: it fills a fold of the matrix unit with 9 weights, so
-    on most machines the vector unit is faster.
+    Units of one class are compared by the group of alike cores that is fastest, one unit's time over its cores. A
+    depthwise convolution is a product of 9 x 1 per channel: it fills a fold of the matrix unit with 9 weights, so on
+    most machines the vector units are faster.
     """
-    if core.matrix is None or not is_contraction(op) or matrix_rate(core.matrix, dtype) is None:
+    if not is_contraction(op):
         return False
-    shape = product_shape(op, op.whole)
-    on_matrix = matrix_tile_cycles(core.matrix, dtype, m=shape.m, k=shape.k, n=shape.n, groups=shape.groups)
-    return on_matrix <= vector_tile_cycles(core.vector, dtype, operations=vector_operations(op, op.whole))
+    shape, operations = product_shape(op, op.whole), vector_operations(op, op.whole)
+    matrix, vector = [], []
+    for group in machine.groups:
+        units, core = len(group.numbers), group.core
+        if core.matrix is not None and matrix_rate(core.matrix, dtype) is not None:
+            cycles = matrix_tile_cycles(core.matrix, dtype, m=shape.m, k=shape.k, n=shape.n, groups=shape.groups)
+            matrix.append(Fraction(cycles, units))
+        if core.vector is not None:
+            vector.append(Fraction(vector_tile_cycles(core.vector, dtype, operations=operations), units))
+    return bool(matrix) and (not vector or min(matrix) <= min(vector))
+
+
+def can_run(core: Core, operators: Sequence[Operator], graph: Graph, machine: Accelerator) -> bool:
+    """Whether a core has every unit that a kernel of these operators needs."""
+    for op in operators:
+        dtype = operand_dtype(op, graph)
+        if not on_matrix_unit(op, dtype, machine):
+            if core.vector is None:
+                return False
+        elif core.matrix is None or matrix_rate(core.matrix, dtype) is None:
+            return False
+    return True
 
 
 def operand_dtype(op: Operator, graph: Graph) -> DType:
@@ -37,6 +60,7 @@ def operand_dtype(op: Operator, graph: Graph) -> DType:
 def tile_cycles(op: Operator, box: Region, dtype: DType, core: Core, *, matrix: bool) -> int:
     """Cycles of the iterations in `box` on the unit chosen by `on_matrix_unit`."""
     if not matrix:
+        assert core.vector is not None
         return vector_tile_cycles(core.vector, dtype, operations=vector_operations(op, box))
     assert core.matrix is not None
     shape = product_shape(op, box)

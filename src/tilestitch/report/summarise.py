@@ -44,7 +44,7 @@ def summarise(
         )
     iterations = program.iterations // batches
     first = np.flatnonzero(program.iteration < iterations)
-    kernels = _kernel_rows(schedule, trace, machine, first, iterations)
+    kernels = _kernel_rows(schedule, trace, first, iterations)
     return Report(
         network=schedule.graph.name,
         machine=machine.name,
@@ -98,11 +98,10 @@ def _notes(graph: Graph) -> tuple[str, ...]:
     return (f"Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: {shown}.",)
 
 
-def _kernel_rows(
-    schedule: Schedule, trace: Trace, machine: Accelerator, first: np.ndarray, iterations: int
-) -> tuple[KernelRow, ...]:
+def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations: int) -> tuple[KernelRow, ...]:
     """One row per kernel of the schedule, over the instructions of the first batch, whose numbers are in `first`."""
-    program, cores = trace.program, len(machine.cores)
+    program = trace.program
+    kinds = [engine.kind for engine in program.engines]
     cycles = _cycles(trace, first, iterations)
     read, written = _ddr_bytes(program, first)
     busy = _busy_cycles(trace, first)
@@ -120,8 +119,8 @@ def _kernel_rows(
             vector_operations=operations[number],
             ddr_read_bytes=int(read[number]),
             ddr_written_bytes=int(written[number]),
-            matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / cores,
-            vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / cores,
+            matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / max(1, kinds.count(EngineKind.MATRIX)),
+            vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / kinds.count(EngineKind.VECTOR),
             cores=int(at_work[number]),
         )
 

@@ -20,10 +20,10 @@ def rule_batch(graph: Graph, kernels: Sequence[tuple[str, ...]], machine: Accele
 
 
 def _capacity(machine: Accelerator) -> int:
-    shared, local = machine.memory(Level.GB), machine.memory(Level.LB)
+    shared = machine.memory(Level.GB)
     if shared is not None:
         return shared.size_bytes
-    return len(machine.cores) * local.size_bytes if local is not None else 0
+    return sum(memory.size_bytes for core in machine.cores if (memory := machine.local(core, Level.LB)) is not None)
 
 
 def _borders(graph: Graph, members: tuple[str, ...]) -> set[str]:

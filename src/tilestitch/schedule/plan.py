@@ -5,28 +5,56 @@ from dataclasses import replace
 
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
-from tilestitch.ir.graph import Graph
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Kernel, Schedule
+from tilestitch.ir.tiles import kernels_of
+from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.tiling import kernel_signature, local_names, tile_kernel
 
 
 def expect_compilable(machine: Accelerator) -> None:
     """Refuse a machine that can be described but not yet scheduled for, with every reason at once."""
+    arrays = {group.core.array.name: None for group in machine.groups if group.core.array is not None}
+    if arrays:
+        raise InputError(
+            f"{machine.name}: cannot be compiled for yet, because the mapper for its arrays of processing elements "
+            f"({', '.join(arrays)}) does not exist; name a machine of matrix and vector units, such as stcp920"
+        )
     reasons = []
-    if machine.memory(Level.LB) is None:
-        reasons.append("its cores have no local buffer (memories.lb)")
-    if machine.memory(Level.ACCUMULATORS) is None and any(core.matrix is not None for core in machine.cores):
-        reasons.append("its matrix units have no accumulators (memories.accumulators)")
-    if any(core != machine.cores[0] for core in machine.cores):
-        reasons.append("its cores differ")
-    shared = machine.memory(Level.GB)
-    if shared is not None and shared.sharing is Sharing.CHIP and machine.clusters > 1:
+    if all(group.core.vector is None for group in machine.groups):
+        reasons.append("none of its cores has a vector unit")
+    gb = machine.memory(Level.GB)
+    if gb is None and any(machine.local(group.core, Level.LB) is None for group in machine.groups):
+        reasons.append("it has cores with neither a local buffer (memories.lb) nor a global one (memories.gb)")
+    if gb is not None and gb.sharing is Sharing.CHIP and machine.clusters > 1:
         reasons.append("its clusters share one global buffer (memories.gb per chip)")
     if reasons:
         raise InputError(
             f"{machine.name}: cannot be compiled for yet: {'; '.join(reasons)}; "
-            "describe alike cores with a local buffer and accumulators, and a global buffer per cluster or none"
+            "describe a vector unit, a buffer that each core works in, and a global buffer per cluster or none"
         )
+
+
+def by_units(graph: Graph, kernel: tuple[Operator, ...], machine: Accelerator) -> list[tuple[Operator, ...]]:
+    """Cut a kernel that no core can run whole where work passes from matrix to vector units or back.
+
+    The pieces are in running order. Each runs on one class of units, so that some core can run it.
+    """
+    if any(can_run(group.core, kernel, graph, machine) for group in machine.groups):
+        return [kernel]
+    stages: dict[tuple[int, bool], list[Operator]] = {}  # by how often the class changed on the way there
+    stage_of: dict[str, tuple[int, bool]] = {}  # of a tensor
+    for op in kernel:
+        matrix = on_matrix_unit(op, operand_dtype(op, graph), machine)
+        before = [stage_of[name] for name in op.inputs if name in stage_of]
+        stage = max((number + (other != matrix) for number, other in before), default=0), matrix
+        for name in op.outputs:
+            stage_of[name] = max(stage_of.get(name, stage), stage)
+        stages.setdefault(stage, []).append(op)
+    pieces = [piece for stage in sorted(stages) for piece in kernels_of(graph, stages[stage])]
+    if pieces == [kernel]:  # products of types that no single core can multiply
+        return [(op,) for op in kernel]
+    return [part for piece in pieces for part in by_units(graph, piece, machine)]
 
 
 def plan(
@@ -56,7 +84,7 @@ def plan(
             renamed = dict(zip(like_names, names, strict=True))
             tiling = replace(like.tiling, resident=tuple(renamed[t] for t in like.tiling.resident))
             anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
-            kernel = Kernel(f"k{number}", group, anchor, tiling, like.estimated_cycles)
+            kernel = Kernel(f"k{number}", group, anchor, tiling, like.cores, like.estimated_cycles)
         else:
             kernel = tile_kernel(graph, operators, f"k{number}", machine)
             known[signature] = kernel, names

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from tilestitch.cost.kernel import Estimate, TileFigures, estimate, measure
 from tilestitch.cost.shape import KernelShape, kernel_shape, operand_region, part_box
 from tilestitch.errors import DoesNotFit
-from tilestitch.hardware.accelerator import Accelerator, Core, Level
+from tilestitch.hardware.accelerator import Accelerator, CoreGroup, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tiles import operator_boxes, steps_of
-from tilestitch.ops.work import operand_dtype, tile_cycles
+from tilestitch.ops.work import can_run, operand_dtype, tile_cycles
 from tilestitch.units import ceil_div
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
@@ -23,6 +23,8 @@ TOLERANCE = 1.02  # of the least estimate: within this, fewer tiles win
 class _Candidate:
     """One tiling with its estimate; `tiles` is the number of tiles of a core, parts included."""
 
+    group: CoreGroup
+    anchor: str | None
     tiling: Tiling
     estimate: Estimate
     tiles: int
@@ -31,20 +33,23 @@ class _Candidate:
 def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machine: Accelerator) -> Kernel:
     """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
-    Among the candidates within `TOLERANCE` of the least, the one with the fewest tiles: the estimate is no finer than
-    that, and fewer tiles are fewer instructions. Ties go to the candidate found first. Raises `DoesNotFit` with the
-    inequality of the smallest tile where nothing fits.
+    The kernel runs on one group of alike cores, of those whose units can run it. Among the candidates within
+    `TOLERANCE` of the least, the one with the fewest tiles: the estimate is no finer than that, and fewer tiles are
+    fewer instructions. Ties go to the candidate found first. Raises `DoesNotFit` with the inequality of the smallest
+    tile where nothing fits.
     """
-    core = machine.cores[0]
-    shape = kernel_shape(graph, operators, machine, core)
     found: list[_Candidate] = []
     misfit = ""
-    for splits in _splits(shape, machine, core):
-        for candidate in _candidates(shape, machine, core, splits):
-            if candidate.estimate.misfit is not None:
-                misfit = candidate.estimate.misfit
-            else:
-                found.append(candidate)
+    for group in machine.groups:
+        if not can_run(group.core, operators, graph, machine):
+            continue
+        shape = kernel_shape(graph, operators, machine, group.core)
+        for splits in _splits(shape, len(group.numbers)):
+            for candidate in _candidates(shape, machine, group, splits):
+                if candidate.estimate.misfit is not None:
+                    misfit = candidate.estimate.misfit
+                else:
+                    found.append(candidate)
     if not found:
         raise DoesNotFit(
             f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}. "
@@ -52,13 +57,14 @@ def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machin
         )
     limit = TOLERANCE * min(candidate.estimate.cycles for candidate in found)
     best = min((c for c in found if c.estimate.cycles <= limit), key=lambda c: (c.tiles, c.estimate.cycles))
-    anchor = shape.anchor.name if shape.anchor is not None else None
-    return Kernel(name, tuple(op.name for op in operators), anchor, best.tiling, best.estimate.cycles)
+    return Kernel(
+        name, tuple(op.name for op in operators), best.anchor, best.tiling, best.group.numbers, best.estimate.cycles
+    )
 
 
-def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[int, ...]]:
+def _splits(shape: KernelShape, cores: int) -> list[tuple[int, ...]]:
     """Core splits worth a search: those of the least compute time, at most `SPLITS_KEPT` of them."""
-    sink, cores = shape.sink, len(machine.cores)
+    sink = shape.sink
     steps = steps_of(shape.graph, shape.operators)
     divisors = [d for d in range(1, cores + 1) if cores % d == 0]
     found: list[tuple[int, ...]] = []
@@ -81,7 +87,7 @@ def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[
         )
         boxes = operator_boxes(shape.graph, shape.operators, Region((0,) * len(piece), piece))
         cycles = sum(
-            tile_cycles(op, boxes[op.name], operand_dtype(op, shape.graph), core, matrix=op.name in shape.matrix)
+            tile_cycles(op, boxes[op.name], operand_dtype(op, shape.graph), shape.core, matrix=op.name in shape.matrix)
             for op in shape.operators
         )
         timed.append((cycles, len(timed), splits))
@@ -89,7 +95,9 @@ def _splits(shape: KernelShape, machine: Accelerator, core: Core) -> list[tuple[
     return [splits for _, _, splits in timed[:SPLITS_KEPT]]
 
 
-def _candidates(shape: KernelShape, machine: Accelerator, core: Core, splits: tuple[int, ...]) -> Iterator[_Candidate]:
+def _candidates(
+    shape: KernelShape, machine: Accelerator, group: CoreGroup, splits: tuple[int, ...]
+) -> Iterator[_Candidate]:
     """Tilings under one core split: for each cut of the second operand's dims, the largest tiles that fit.
 
     Where nothing fits, the last one tried, with its misfit.
@@ -108,18 +116,19 @@ def _candidates(shape: KernelShape, machine: Accelerator, core: Core, splits: tu
     orders = [(*second_dims, *other_dims, *whole)]
     if second_dims and other_dims:
         orders.append((*other_dims, *second_dims, *whole))
+    anchor = shape.anchor.name if shape.anchor is not None else None
     last: _Candidate | None = None
     any_fits = False
     for second_cut in _halvings(piece, second_dims, steps):
         sizes_that_fit = 0
         for tile in _halvings(second_cut, other_dims, steps):
-            reduction = _reduction(shape, machine, core, tile)
-            figures = measure(shape, machine, core, splits, tile, steps, reduction)
+            reduction = _reduction(shape, machine, tile)
+            figures = measure(shape, machine, splits, tile, steps, reduction)
             fits = False
             for order in orders:
                 for resident, found in _residencies(figures, machine, order):
                     tiling = Tiling(splits, tile, steps, order, reduction, resident)
-                    last = _Candidate(tiling, found, figures.tiles * figures.parts)
+                    last = _Candidate(group, anchor, tiling, found, figures.tiles * figures.parts)
                     if found.misfit is None:
                         fits = True
                         yield last
@@ -141,21 +150,24 @@ def _halvings(tile: tuple[int, ...], dims: tuple[int, ...], steps: tuple[int, ..
             yield tuple(current)
 
 
-def _reduction(shape: KernelShape, machine: Accelerator, core: Core, tile: tuple[int, ...]) -> tuple[int, ...]:
-    """The largest parts of the anchor's reduction whose second operand fits half of its area."""
+def _reduction(shape: KernelShape, machine: Accelerator, tile: tuple[int, ...]) -> tuple[int, ...]:
+    """The largest parts of the anchor's reduction whose second operand fits half of its area.
+
+    Without accumulators nothing keeps partial sums, so a reduction is one part.
+    """
     anchor = shape.anchor
     if anchor is None:
         return ()
     extents = [dim.extent for dim in anchor.dims]
-    memory = machine.memory(Level.WEIGHTS)
+    memory = machine.local(shape.core, Level.WEIGHTS)
     operand = next((o for o in shape.operands if o.level is Level.WEIGHTS), None)
-    if memory is None or operand is None:
+    if memory is None or operand is None or machine.local(shape.core, Level.ACCUMULATORS) is None:
         return tuple(extents)
     boxes = operator_boxes(shape.graph, shape.operators, Region((0,) * len(tile), tile))
     tensor = shape.graph.tensors[operand.tensor]
     cut = [d for d, dim in enumerate(anchor.dims) if dim.kind is DimKind.REDUCTION]
-    assert core.matrix is not None
-    depth = core.matrix.k
+    assert shape.core.matrix is not None
+    depth = shape.core.matrix.k
 
     def size() -> int:
         part = part_box(anchor, boxes[anchor.name], extents)

@@ -60,7 +60,10 @@ def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
             raise InvalidIR(f"program: computes on the matrix unit of core {core}, and {machine.name} has none there")
         matrix_pj += count * unit.mac_pj
     for core, count in operations.items():
-        vector_pj += count * machine.cores[core].vector.operation_pj
+        vector = machine.cores[core].vector
+        if vector is None:
+            raise InvalidIR(f"program: computes on the vector unit of core {core}, and {machine.name} has none there")
+        vector_pj += count * vector.operation_pj
     return EnergyBreakdown(tuple(memories), links_pj, matrix_pj, vector_pj)
 
 
