@@ -264,6 +264,8 @@ PRODUCTS = [
     Case("Gemm", (floats(6, 5),), (floats(4, 6),), {"alpha": 3.0}, first=True, label="alpha-left"),
     Case("Gemm", (floats(4, 6), floats(6, 5), floats(5)), (), {"alpha": 3.0, "beta": 0.5}, label="computed"),
     Case("Gemm", (floats(4, 6), floats(6, 5), floats(1, 5)), opset=7),
+    Case("Gemm", (floats(4, 6), floats(6, 5), floats(1, 5)), (), {"alpha": 0.5, "beta": 2.0}, label="computed"),
+    Case("Gemm", (floats(4, 6), floats(6, 2)), (), {"alpha": 0.5}, label="computed"),
 ]
 
 X2D = floats(2, 3, 10, 13)
@@ -295,6 +297,35 @@ POOLS = [
     Case("AveragePool", (floats(1, 2, 9),), (), {"kernel_shape": [3], "dilations": [2], "pads": [1, 1]}),
     Case(
         "AveragePool", (floats(1, 2, 5, 6, 4),), (), {"kernel_shape": [2, 3, 2], "pads": [1, 0, 1, 0, 1, 0]}, opset=11
+    ),
+    *(
+        Case("MaxPool", (X2D,), (), {"kernel_shape": [3, 2], **attributes}, outputs=2, label=f"indices-{label}")
+        for label, attributes in {
+            "plain": {},
+            "columns": {"storage_order": 1},
+            "padded": {"strides": [2, 2], "pads": [1, 1, 0, 1]},
+            "dilated": {"dilations": [2, 3], "ceil_mode": 1, "strides": [2, 2]},
+        }.items()
+    ),
+    Case(
+        "MaxPool", (ints(1, 2, 9, low=-2, high=2, dtype=np.int8),), (), {"kernel_shape": [3]}, outputs=2, label="ties"
+    ),
+    *(
+        Case(
+            "LpPool",
+            (X2D,),
+            (),
+            {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 0, 1], "p": p},
+            label=f"p{p}",
+        )
+        for p in (1, 2, 3)
+    ),
+    Case("GlobalLpPool", (X2D,), (), {"p": 3}),
+    Case(
+        "MaxUnpool",
+        (floats(2, 3, 2, 2),),
+        (ints(1, 1, 2, 2, low=0, high=0) + np.array([[0, 3], [9, 14]]) + 16 * np.arange(6).reshape(2, 3, 1, 1),),
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
     ),
     Case("GlobalAveragePool", (X2D,)),
     Case("GlobalMaxPool", (X2D,)),
@@ -445,6 +476,14 @@ VIEWS = [
     Case("Concat", (floats(2, 3),), (floats(2, 0),), {"axis": 1}, label="empty"),
     Case("Concat", (floats(2, 3),), (), {"axis": 0}, label="one"),
     Case("Identity", (bools(2, 3),)),
+    *(Case("DepthToSpace", (floats(2, 12, 3, 2),), (), {"blocksize": 2, "mode": mode}) for mode in ("DCR", "CRD")),
+    Case("SpaceToDepth", (floats(2, 3, 4, 6),), (), {"blocksize": 2}),
+    *(
+        Case("AffineGrid", (floats(2, r, r + 1),), (i64(2, 3, *sizes),), {"align_corners": corners})
+        for r, sizes in ((2, (4, 1)), (3, (4, 5, 2)))
+        for corners in (0, 1)
+    ),
+    Case("Dropout", (floats(3, 4),), outputs=2, label="mask"),
     *(
         Case("Pad", (floats(3, 4, 5),), (i64(1, 0, 2, 0, 3, 1),), {"mode": mode}, label=mode)
         for mode in ("constant", "edge", "reflect")
@@ -1005,15 +1044,18 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "auto_pad and dilations": lambda: node_model(
         "Conv", [IMAGE, floats(5, 4, 3, 3)], auto_pad="SAME_UPPER", dilations=[2, 2]
     ),
+    "power of a pool": lambda: node_model("GlobalLpPool", [IMAGE], p=0),
+    "blocks of an image": lambda: node_model("SpaceToDepth", [IMAGE], blocksize=3),
+    "grid of another rank": lambda: Case("AffineGrid", (floats(1, 2, 3),), (i64(1, 1, 2, 2, 2),)).model()[0],
+    "shape that is too small": lambda: Case(
+        "MaxUnpool", (floats(1, 1, 2, 2), ints(1, 1, 2, 2, low=0)), (i64(1, 1, 2, 4),), {"kernel_shape": [2, 2]}
+    ).model()[0],
     "mode of a pad": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0] * 8, mode="mirror"),
     "pads": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 1, 1]),
     "pads that leave nothing": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 0, -5, 0, 0, 0, -3, 0]),
     "weights of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(3, 4, 3, 3)]),
     "bias of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(4, 2, 3, 3), floats(4)]),
     "pads of a transposed convolution": lambda: node_model("ConvTranspose", [IMAGE, floats(4, 2, 3, 3)], pads=[9] * 4),
-    "transposed and dilated by computed weights": lambda: node_model(
-        "ConvTranspose", [IMAGE, floats(4, 2, 3, 3)], strides=[2, 2], dilations=[2, 2]
-    ),
     "columns of an image": lambda: Case("Col2Im", (floats(1, 8, 9),), (i64(4, 4), i64(2, 3))).model()[0],
     "crop": lambda: Case("CenterCropPad", (floats(4, 5),), (i64(4),), opset=18).model()[0],
     "mode of a resize": lambda: Case("Resize", (IMAGE,), (np.ones(4, np.float32),), {"mode": "area"}, opset=10).model()[

@@ -155,3 +155,10 @@ def _bound(node: Node, network: Network, number: int, default: float) -> float |
         return default
     value = network.value(name)
     return name if value is None else float(value.reshape(()))
+
+
+def swiglu(node: Node, network: Network) -> None:
+    """A gate through Swish, times the other operand."""
+    attributes = (("alpha", node.real("alpha", 1.0)),)
+    gate = apply(node, network, "swish", node.inputs[:1], network.step(node, "gate"), attributes=attributes)
+    apply(node, network, "mul", (gate, node.inputs[1]), network.last_step(node, "gated"))

@@ -1,24 +1,64 @@
-"""MaxPool, AveragePool and their global forms."""
+"""MaxPool, AveragePool, LpPool and their global forms."""
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from tilestitch.frontend.accesses import Nest, along
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.reductions import reduce_axes
 from tilestitch.frontend.windows import Window, kernel_loops, read_windows, spatial_loops
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Attribute
 
 
 def max_pool(node: Node, network: Network) -> None:
-    """The largest element of each window; padding is smaller than all."""
-    node.ignore("storage_order")  # of the indices
-    node.refuse_outputs(1, "the indices of the largest elements")
+    """The largest element of each window, and its place where somebody asks; padding is smaller than all."""
+    column_major = node.flag("storage_order")
     windows = _windows(node, network)
     x = node.inputs[0]
     lowest = float("-inf") if network.is_float(x) else float(np.iinfo(network.element_type(x)).min)
-    _pool(node, network, "max_pool", windows, pad_value=lowest)
+    if node.needs(0):
+        _pool(node, network, "max_pool", windows, node.target, pad_value=lowest)
+    if node.needs(1):
+        target = Target(network.fresh(f"{node.name}.indices"), node.outputs[1])
+        _places(node, network, windows, target, lowest, column_major=column_major)
+
+
+def _places(
+    node: Node, network: Network, windows: tuple[Window, ...], target: Target, lowest: float, *, column_major: bool
+) -> None:
+    """The number of each window's largest element among all elements, the spatial axes in either order."""
+    batch, channels, *sizes = network.shape(node.inputs[0])
+    numbers = np.arange(prod(sizes), dtype=np.int64)
+    numbers = numbers.reshape(sizes[::-1]).T if column_major else numbers.reshape(sizes)
+    for number, window in enumerate(windows):  # padding is never the largest, so its number does not matter
+        reach = window.stride * (window.count - 1) + window.dilation * (window.kernel - 1) + 1
+        after = max(0, reach - window.pad_begin - window.size)
+        amounts = [(window.pad_begin, after) if at == number else (0, 0) for at in range(len(sizes))]
+        numbers = np.pad(numbers, amounts)
+    first = np.arange(batch * channels).reshape(batch, channels) * prod(sizes)
+    places = network.new_constant(node, "places", numbers), network.new_constant(node, "first", first)
+    _pool(node, network, "place_of_largest", windows, target, pad_value=lowest, places=places)
+
+
+def lp_pool(node: Node, network: Network) -> None:
+    """The root of the sum of powers of each window; padding is 0."""
+    p = _power(node)
+    _pool(node, network, "lp_pool", _windows(node, network), node.target, attributes=(("p", p),))
+
+
+def global_lp_pool(node: Node, network: Network) -> None:
+    """The root of the sum of powers over all spatial axes."""
+    p, axes = _power(node), _spatial(node, network)
+    reduce_axes(node, network, "lp_pool", node.inputs[0], axes, node.target, keep=True, attributes=(("p", p),))
+
+
+def _power(node: Node) -> int:
+    p = node.integer("p", 2)
+    if p < 1:
+        raise node.fault(f"attribute p={p}: expected at least 1.")
+    return p
 
 
 def average_pool(node: Node, network: Network) -> None:
@@ -34,10 +74,10 @@ def average_pool(node: Node, network: Network) -> None:
         along_axis = [window.elements(position, count_padding=count_padding) for position in range(window.count)]
         counts = np.multiply.outer(counts, np.array(along_axis))
     if counts.min() == prod(window.kernel for window in windows):
-        _pool(node, network, "average_pool", windows)
+        _pool(node, network, "average_pool", windows, node.target)
         return
     share = network.new_constant(node, "share", (1 / counts).astype(np.float32))
-    _pool(node, network, "average_pool", windows, share=share)
+    _pool(node, network, "average_pool", windows, node.target, share=share)
 
 
 def global_average_pool(node: Node, network: Network) -> None:
@@ -55,23 +95,33 @@ def _pool(
     network: Network,
     kind: str,
     windows: tuple[Window, ...],
+    target: Target,
     *,
     pad_value: float = 0.0,
     share: str | None = None,
+    places: tuple[str, str] | None = None,
+    attributes: tuple[tuple[str, Attribute], ...] = (),
 ) -> None:
+    """`share` has one number per position; `places` one per element with its padding, and one per channel."""
     x = node.inputs[0]
     x_shape = network.shape(x)
     nest = Nest()
     n, c = nest.parallel("n", x_shape[0]), nest.parallel("c", x_shape[1])
     positions = spatial_loops(nest, windows)
     elements = kernel_loops(nest, windows)
-    touched = (window.axis(o, k) for window, o, k in zip(windows, positions, elements, strict=True))
+    touched = [window.axis(o, k) for window, o, k in zip(windows, positions, elements, strict=True)]
     reads = [Access(x, (*along(n, c), *touched), pad_value)]
     if share is not None:
         reads.append(Access(share, along(*positions)))
-    write = Access(node.outputs[0], along(n, c, *positions))
+    if places is not None:
+        padded = (replace(index, offset=0) for index in touched)
+        reads += [Access(places[0], tuple(padded)), Access(places[1], along(n, c))]
+    write = Access(target.tensor, along(n, c, *positions))
     shape = (*x_shape[:2], *(window.count for window in windows))
-    network.emit(node, node.target, kind, nest.dims, tuple(reads), write, shape)
+    element_type = None if places is None else np.dtype(np.int64)
+    network.emit(
+        node, target, kind, nest.dims, tuple(reads), write, shape, element_type=element_type, attributes=attributes
+    )
 
 
 def _windows(node: Node, network: Network) -> tuple[Window, ...]:
@@ -92,7 +142,12 @@ def _windows(node: Node, network: Network) -> tuple[Window, ...]:
 
 
 def _global_pool(node: Node, network: Network, kind: str) -> None:
+    reduce_axes(node, network, kind, node.inputs[0], _spatial(node, network), node.target, keep=True)
+
+
+def _spatial(node: Node, network: Network) -> tuple[int, ...]:
+    """The axes after batch and channels."""
     shape = network.shape(node.inputs[0])
     if len(shape) < 3:
         raise node.fault(f"input of shape {text_of(shape)}; expected spatial axes after batch and channels.")
-    reduce_axes(node, network, kind, node.inputs[0], tuple(range(2, len(shape))), node.target, keep=True)
+    return tuple(range(2, len(shape)))

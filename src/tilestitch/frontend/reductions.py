@@ -6,7 +6,7 @@ from tilestitch.frontend.accesses import along, dims_of, straight
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Handler, Network, Node, Target
 from tilestitch.frontend.shapes import copy, normalised_axes, regroup
-from tilestitch.ir.graph import Access, Dim, DimKind
+from tilestitch.ir.graph import Access, Attribute, Dim, DimKind
 
 _INT64 = np.dtype(np.int64)
 
@@ -49,7 +49,15 @@ def _axes(node: Node, network: Network, axes_as_input_since: int) -> tuple[tuple
 
 
 def reduce_axes(
-    node: Node, network: Network, kind: str, x: str, axes: tuple[int, ...], target: Target, *, keep: bool
+    node: Node,
+    network: Network,
+    kind: str,
+    x: str,
+    axes: tuple[int, ...],
+    target: Target,
+    *,
+    keep: bool,
+    attributes: tuple[tuple[str, Attribute], ...] = (),
 ) -> str:
     """Combine all elements along `axes`, which stay with extent 1 or go."""
     if not axes:
@@ -59,7 +67,8 @@ def reduce_axes(
     write = Access(target.tensor, along(*(None if number in axes else number for number in kept)))
     result = tuple(1 if number in axes else shape[number] for number in kept)
     dims = dims_of(shape, reduced=axes)
-    return network.emit(node, target, kind, dims, (straight(x, len(shape)),), write, result)
+    reads = (straight(x, len(shape)),)
+    return network.emit(node, target, kind, dims, reads, write, result, attributes=attributes)
 
 
 def log_sum_exp(node: Node, network: Network) -> None:

@@ -23,12 +23,18 @@ def copy(node: Node, network: Network, x: str, target: Target, *, element_type: 
 
 
 def dropout(node: Node, network: Network) -> None:
-    """Nothing: only training drops anything."""
-    node.ignore("ratio", "seed")
-    node.refuse_outputs(1, "the mask of what was dropped")
+    """Nothing, and a mask that keeps everything: only training drops anything, and not where the share is 0."""
+    node.ignore("seed")
+    ratio = node.real("ratio", 0.5)
     if node.operand(2) is not None and network.required_value(node, 2, "training_mode").any():
-        raise node.fault("training_mode is true; export the network for inference.")
-    identity(node, network)
+        if node.operand(1) is not None:
+            ratio = float(network.required_value(node, 1, "ratio").reshape(()))
+        if ratio != 0.0:
+            raise node.fault("training_mode is true, which drops elements; export the network for inference.")
+    if node.needs(0):
+        identity(node, network)
+    if node.needs(1):
+        network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), np.bool_))
 
 
 def flatten(node: Node, network: Network) -> None:

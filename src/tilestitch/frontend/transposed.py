@@ -162,7 +162,9 @@ def _by_phase(node: Node, network: Network, w: str, axes: Sequence[Phases]) -> s
     value = network.value(w)
     if any(phases.spread > 1 for phases in axes):
         if value is None:
-            raise node.fault("stride and dilation are both above 1, and the weights are computed; expected constants.")
+            raise node.not_covered(
+                "stride and dilation are both above 1, and the weights are computed; expected constants."
+            )
         spread = np.zeros((*value.shape[:2], *(phases.kernel for phases in axes)), value.dtype)
         spread[:, :, *(slice(None, None, phases.spread) for phases in axes)] = value
         w, value = network.new_constant(node, "spread", spread), spread
@@ -263,7 +265,7 @@ def columns_to_image(node: Node, network: Network) -> None:
             f"[N, C * {prod(block)}, {prod(counts)}]."
         )
     if any(stride > 1 and dilation > 1 for stride, dilation in zip(strides, dilations, strict=True)):
-        raise node.fault("strides and dilations are both above 1 along an axis, which is not supported.")
+        raise node.not_covered("strides and dilations are both above 1 along an axis, which is not supported.")
     axes = tuple(map(phases_of, counts, block, strides, dilations, pads, image))
     before = (shape[0], shape[1] // prod(block))
     x = regroup(node, network, "reshape", x, (*before, *block, *counts), network.step(node, "blocks"))

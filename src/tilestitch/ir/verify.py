@@ -11,7 +11,9 @@ from tilestitch.ir.program import Mode, Program
 from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
-PADDED_KINDS = frozenset({"average_pool", "conv", "lrn", "max_pool", "pad", "reduce_sum"})
+PADDED_KINDS = frozenset(
+    {"average_pool", "conv", "lp_pool", "lrn", "max_pool", "pad", "place_of_largest", "reduce_sum"}
+)
 
 # Kinds that are computed as a whole, so that a loop need not move each of the results.
 UNCUT_KINDS = frozenset({"generic"})

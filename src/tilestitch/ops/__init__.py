@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, generic, normalise, selection
+from tilestitch.ops import contraction, generic, normalise, selection, windows
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -93,6 +93,8 @@ RULES: dict[str, Rule] = {
     "matmul": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _contract),
     "max_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.max)),
     "average_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _average),
+    "lp_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, windows.lp_pool),  # magnitude, power, sum
+    "place_of_largest": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 2, windows.place_of_largest),  # compare, select
     "reduce_mean": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.mean)),
     "reduce_prod": Rule(Pattern.REDUCE, 1, _reduce(np.prod)),
     "reduce_sum": Rule(Pattern.REDUCE, 1, _reduce(np.sum)),
