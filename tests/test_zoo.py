@@ -98,7 +98,8 @@ def test_activations_keep_a_natural_size(name: str) -> None:
         assert 0.1 < array.std() < 2.0, output.name
         assert array.std(axis=0).mean() > 0.05, output.name
     dead = {tensor: np.mean(array <= 0) for tensor, array in values.items() if "relu" in tensor}
-    assert all(share < 0.8 for share in dead.values())
+    assert all(share < 0.98 for share in dead.values())  # one of few channels may be lost, but not all
+    assert np.mean([0.5, *dead.values()]) < 0.6
 
 
 def test_attention_prefers_some_tokens() -> None:
@@ -218,11 +219,12 @@ def test_decoding_continues_what_prefilling_began() -> None:
         assert np.allclose(found[name], expected[name], atol=1e-5), name
 
 
-def test_centred_weights_sum_to_zero_per_output() -> None:
-    """The mean of a rectified operand adds nothing to a result, and the deviation stays what was asked for."""
-    array = draw(Weight("a", (64, 8, 5, 5), Normal(0.0, 0.5, centred=True)), "net")
-    assert np.abs(array.sum(axis=(1, 2, 3))).max() < 1e-4
-    assert array.std() == pytest.approx(0.5, abs=0.02)
+def test_centred_weights_have_a_part_of_their_mean_left() -> None:
+    """Per output; the deviation stays what was asked for."""
+    plain, centred = (draw(Weight("a", (64, 8, 5, 5), Normal(0.0, 0.5, share)), "net") for share in (0.0, 0.25))
+    axes = (1, 2, 3)
+    assert np.allclose(centred.mean(axis=axes), 0.75 * plain.mean(axis=axes), atol=1e-6)
+    assert centred.std() == pytest.approx(0.5, abs=0.02)
 
 
 def test_names_lists_every_entry() -> None:

@@ -17,11 +17,11 @@ BATCH = "N"  # the symbolic batch dim of every network in the zoo
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Values from the normal distribution; `centred` makes those of each row (index of the first axis) sum to 0."""
+    """Values from the normal distribution, less a share of the mean of their row (index of the first axis)."""
 
     mean: float
     deviation: float
-    centred: bool = False
+    centred: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def draw(weight: Weight, network: str) -> np.ndarray:
     match weight.values:
         case Normal(mean, deviation, centred):
             array = generator.standard_normal(weight.shape, dtype=np.float32)
-            if centred:
-                array -= array.mean(axis=tuple(range(1, array.ndim)), keepdims=True)
+            if centred != 0.0:
+                array -= np.float32(centred) * array.mean(axis=tuple(range(1, array.ndim)), keepdims=True)
             array *= np.float32(deviation)
             array += np.float32(mean)
         case Uniform(low, high):
