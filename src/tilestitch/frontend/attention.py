@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tilestitch.frontend.network import Network, Node, text_of
 from tilestitch.frontend.products import multiply
 from tilestitch.frontend.scores import Scores, attention_weights
-from tilestitch.frontend.shapes import copy, insert, permute, regroup
+from tilestitch.frontend.shapes import copy, insert, permute, regroup, stretch
 from tilestitch.frontend.slicing import join
 
 
@@ -43,26 +43,13 @@ def attention(node: Node, network: Network) -> None:
     sizes = _sizes(node, network, q, k, v)
     head_size = network.shape(q)[-1]
     if sizes.groups > 1:
-        shape = network.shape(q)
-        q = regroup(node, network, "reshape", q, _grouped(shape, sizes), network.step(node, "query.grouped"))
-        k = insert(node, network, k, (2,), network.step(node, "key.grouped"))
-        v = insert(node, network, v, (2,), network.step(node, "value.grouped"))
+        k, v = (_repeated(node, network, x, sizes, role) for x, role in ((k, "key"), (v, "value")))
 
     x = multiply(node, network, q, k, network.step(node, "scores"))
-    if sizes.groups > 1:
-        x = regroup(node, network, "reshape", x, sizes.scores, network.step(node, "scores.heads"))
     x = attention_weights(node, network, x, Scores(*sizes.scores, past, head_size))
-    if sizes.groups > 1:
-        x = regroup(node, network, "reshape", x, _grouped(sizes.scores, sizes), network.step(node, "weights.grouped"))
-
-    steps = ["context"]
-    steps += ["context.heads"] if sizes.groups > 1 else []
-    steps += ["context.transposed", "context.merged"] if merged else []
+    steps = ["context", *(["context.transposed", "context.merged"] if merged else [])]
     targets = [network.step(node, name) for name in steps[:-1]] + [network.last_step(node, steps[-1])]
     x = multiply(node, network, x, v, targets.pop(0))
-    if sizes.groups > 1:
-        shape = (*sizes.scores[:3], network.shape(v)[-1])
-        x = regroup(node, network, "reshape", x, shape, targets.pop(0))
     if merged:
         size = network.shape(x)[1] * network.shape(x)[3]
         x = permute(node, network, x, (0, 2, 1, 3), targets.pop(0))
@@ -147,6 +134,10 @@ def _sizes(node: Node, network: Network, q: str, k: str, v: str) -> Heads:
     return Heads(q_shape[0], k_shape[1], q_shape[1] // k_shape[1], q_shape[2], k_shape[3])
 
 
-def _grouped(shape: tuple[int, ...], sizes: Heads) -> tuple[int, ...]:
-    """[N, heads * groups, ...] as [N, heads, groups, ...]."""
-    return (shape[0], sizes.heads, sizes.groups, *shape[2:])
+def _repeated(node: Node, network: Network, x: str, sizes: Heads, role: str) -> str:
+    """Keys or values [N, heads, ., .] with each head once for each query head that it serves, as exporters write it."""
+    shape = network.shape(x)
+    x = insert(node, network, x, (2,), network.step(node, f"{role}.group"))
+    x = stretch(node, network, x, (*shape[:2], sizes.groups, *shape[2:]), network.step(node, f"{role}.stretched"))
+    repeated = (sizes.batch, sizes.heads * sizes.groups, *shape[2:])
+    return regroup(node, network, "reshape", x, repeated, network.step(node, f"{role}.repeated"))

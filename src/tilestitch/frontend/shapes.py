@@ -211,9 +211,13 @@ def expand(node: Node, network: Network) -> None:
     result = broadcast(shape, wanted)
     if result is None:
         raise node.fault(f"an operand of shape {text_of(shape)} does not broadcast to {text_of(wanted)}.")
-    read = aligned(node.inputs[0], shape, result)
-    write = straight(node.outputs[0], len(result))
-    network.emit(node, node.target, "expand", dims_of(result), (read,), write, result)
+    stretch(node, network, node.inputs[0], result, node.target)
+
+
+def stretch(node: Node, network: Network, x: str, shape: Shape, target: Target) -> str:
+    """`x` with axes of extent 1 repeated, and axes put in front, so that it has `shape`."""
+    read, write = aligned(x, network.shape(x), shape), straight(target.tensor, len(shape))
+    return network.emit(node, target, "expand", dims_of(shape), (read,), write, shape)
 
 
 def normalised_axes(node: Node, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.verify import fills_box, pair_dims
 from tilestitch.ops import RULES, is_view
 from tilestitch.passes.fold import drop_unused, fold_constants, fresh_name, moved
+from tilestitch.passes.repeats import split_repeated
 
 
 def resolve_views(graph: Graph, *, in_place_concat: bool = False) -> tuple[Graph, dict[str, tuple[str, ...]]]:
@@ -90,6 +91,7 @@ def _read_through(work: dict[str, Operator], tensors: Mapping[str, Tensor]) -> N
     for op in work.values():
         if op.kind not in RULES:
             continue  # its arithmetic may depend on where its operands lie
+        op = split_repeated(op, views)
         reads = []
         for read in op.reads:
             past: Access | None = read

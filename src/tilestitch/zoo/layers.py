@@ -22,8 +22,8 @@ PLAIN = Filters(1.0)  # keep the variance of operands with mean 0
 # Keep the mean square of what comes out of a ReLU. Source: He et al., Delving Deep into Rectifiers, ICCV 2015, eq. 10.
 RECTIFIED = Filters(2.0)
 # The same, but a quarter of a row's mean is taken out, and with it 7/16 of what the mean of its operand contributes: of
-# x with variance 1, relu(x) has the mean square 1/2, of which 1/(2 pi) is its mean's. With nothing taken out, all inputs
-# give nearly the same output after twenty layers; with all of it, rounding errors grow by a fifth in each layer.
+# x with variance 1, relu(x) has the mean square 1/2, of which 1/(2 pi) is its mean's. With nothing taken out, all
+# inputs give nearly the same output after twenty layers; with all of it, rounding errors grow by a fifth in each layer.
 CENTRED = Filters(2 * pi / (pi - 7 / 16), centred=0.25)
 
 VARIANCE_KEPT = 1.25  # as the scale of a batch normalisation, whose weights have a mean square of 0.58
