@@ -44,6 +44,7 @@ NODE_TESTS = {
     "Cosh": 2,
     "CumProd": 9,
     "CumSum": 9,
+    "DFT": 10,
     "Einsum": 9,
     "EyeLike": 3,
     "GRU": 6,
@@ -63,6 +64,7 @@ NODE_TESTS = {
     "ReduceSumSquare": 16,
     "ReverseSequence": 3,
     "RotaryEmbedding": 16,
+    "STFT": 2,
     "Scatter": 2,
     "ScatterElements": 7,
     "ScatterND": 5,
@@ -314,6 +316,43 @@ def test_a_long_recurrence_is_one_generic_operator():
     node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4)
     model = network([node], inputs, ["y"], {"w": floats(1, 4, 4), "r": floats(1, 4, 4)})
     assert [op.kind for op in read_onnx(model).operators] == [generic.KIND]
+
+
+def test_a_spectrogram_is_executed():
+    """Frames are read where they lie, under a window that is evaluated while reading."""
+    inputs = {"signal": floats(2, 600, 1)}
+    nodes = [
+        helper.make_node("HannWindow", ["length"], ["window"]),
+        helper.make_node("STFT", ["signal", "step", "window"], ["frames"]),
+        helper.make_node("ReduceSumSquare", ["frames", "last"], ["power"], keepdims=0),
+        helper.make_node("Add", ["power", "floor"], ["above"]),
+        helper.make_node("Log", ["above"], ["y"]),
+    ]
+    weights = {name: np.array(value) for name, value in {"length": 64, "step": 16, "last": [-1]}.items()}
+    model = network(nodes, inputs, ["y"], {**weights, "floor": np.array([0.01], np.float32)})
+    assert [op.kind for op in read_onnx(model).operators] == ["matmul", "mul", "reduce_sum", "add", "log"]
+    assert_program_means(model, inputs)
+
+
+@pytest.mark.parametrize("length", [6, 9, 12])
+@pytest.mark.parametrize("attributes", [{}, {"inverse": 1}, {"onesided": 1}, {"inverse": 1, "onesided": 1}], ids=str)
+def test_a_transform_of_any_length_is_one_product(length, attributes):
+    """Of 9 places, of which some are left out, or to which zeros are added; real and complex."""
+    parts = 2 if "inverse" in attributes else 1
+    inputs = {"x": floats(3, 9, 4, parts)}
+    node = helper.make_node("DFT", ["x", "length", "axis"], ["y"], **attributes)
+    model = network([node], inputs, ["y"], {"length": np.array(length), "axis": np.array(1)})
+    graph = read_onnx(model)
+    assert [op.kind for op in graph.operators] == ["matmul"]
+    found = interpret(graph, inputs, wide=True)["y"]
+    x = inputs["x"][..., 0] if parts == 1 else inputs["x"].view(np.complex64)[..., 0]
+    if attributes == {"inverse": 1, "onesided": 1}:
+        expected = np.fft.irfft(x, length, 1)[..., np.newaxis]
+    else:
+        transform = np.fft.ifft if parts == 2 else np.fft.rfft if "onesided" in attributes else np.fft.fft
+        complete = transform(x, length, 1)
+        expected = np.stack((complete.real, complete.imag), axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])
