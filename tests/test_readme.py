@@ -20,7 +20,6 @@ import pytest
 from click.testing import CliRunner
 
 from tilestitch.cli import main as cli
-from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.ops import RULES, VIEWS
 
 ROOT = Path(__file__).parent.parent
@@ -153,12 +152,6 @@ def test_make_run_is_the_command_that_the_readme_shows():
     """Its output is checked by that command's name."""
     (recipe,) = re.findall(r"^run:.*\n\t\$\(BIN\)/(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert f"<!-- checked slowly -->\n```console\n$ {recipe}\n" in page_text("README.md")
-
-
-def test_the_readme_lists_the_operators_that_are_read():
-    """All of them and no others."""
-    (listed,) = re.findall(r"<!-- operators -->\n(.*?)\n\n", page_text("README.md"), re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", listed)) == {*ALWAYS_KNOWN, *HANDLERS}
 
 
 def test_the_model_lists_the_vector_operations_of_every_kind():

@@ -19,6 +19,8 @@ RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
 
+MAY_BE_RANDOM = frozenset({"Dropout"})  # only its rule knows
+
 _SETTING_ELEMENTS = 1024  # of an operand on whose value a shape may depend
 _INFERENCE_FAILURES = (shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError)
 _NEVER_MORE = ("Compress", "NonMaxSuppression", "NonZero", "Unique")  # results as large as operands at most

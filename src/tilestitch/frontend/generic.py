@@ -17,6 +17,7 @@ from tilestitch.ops.generic import KIND
 from tilestitch.ops.onnx_node import evaluator, first_line, node_model
 
 _INT32 = np.iinfo(np.int32)
+_COMPARES = frozenset({"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"})  # with thresholds
 _SETTING_ELEMENTS = 4096  # shapes do not depend on larger constants, and inference need not copy them
 
 
@@ -26,6 +27,9 @@ def generic(node: Node, proto: onnx.NodeProto, network: Network) -> None:
     A constant operand on whose value a shape depends, or that no memory could hold, is a setting of the node: it costs
     no traffic, as an attribute does not. Every other operand is read.
     """
+    wide = [name for name in node.inputs if name and network.element_type(name) == np.float64]
+    if proto.op_type in _COMPARES and wide:
+        raise node.not_covered(f"it compares '{wide[0]}' in 64 bits, and no memory holds so many of a number.")
     renamed = _renamed(node, proto)
     names = dict(zip(renamed.input, node.inputs, strict=True))
     operands = {local: name for local, name in names.items() if local}

@@ -28,6 +28,14 @@ class NotCovered(InputError):
         self.text, self.depends_on = text, depends_on
 
 
+class EmptyOutput(InputError):
+    """An output of the network without elements: nothing is there to compute or to store."""
+
+    def __init__(self, where: str, name: str, value: np.ndarray) -> None:
+        super().__init__(f"{where}: output '{name}' has shape {text_of(value.shape)}; it must not be empty.")
+        self.name, self.value = name, value
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where one step of a node goes: the name of its operator and the tensor that it writes."""
@@ -302,6 +310,8 @@ class Network:
 
     def keep_output(self, name: str) -> None:
         """Make a constant that is an output of the network a tensor of the graph."""
+        if self.is_known(name) and 0 in self.shape(name):
+            raise EmptyOutput(self._where, name, self.known_value(name))
         if name not in self.tensors:
             self._keep(None, name)
 

@@ -13,7 +13,7 @@ from tilestitch.frontend.accesses import Shape
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.element_types import known_types, schema_type, type_text
-from tilestitch.frontend.folding import RANDOM, evaluate
+from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.generic import generic
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
@@ -135,7 +135,7 @@ def _read_node(
         node.expect_nothing_left()
     elif proto.op_type in RANDOM:
         raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
-    elif all(network.is_known(operand) for operand in proto.input if operand):
+    elif proto.op_type not in MAY_BE_RANDOM and all(network.is_known(x) for x in proto.input if x):
         values = [network.value(operand) if operand else None for operand in proto.input]
         for output, value in zip(outputs, evaluate(node, proto, values, network.budget), strict=True):
             if output:
@@ -166,6 +166,8 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) 
     except NotCovered as error:
         uncovered = error
     network.rollback(mark)
+    if proto.op_type in MAY_BE_RANDOM:
+        raise uncovered
     written_out = definition(node, proto, network)
     if written_out is not None:
         try:

@@ -23,18 +23,19 @@ def copy(node: Node, network: Network, x: str, target: Target, *, element_type: 
 
 
 def dropout(node: Node, network: Network) -> None:
-    """Nothing, and a mask that keeps everything: only training drops anything, and not where the share is 0."""
-    node.ignore("seed")
+    """Nothing: only training drops anything. The mask of what is kept is a constant, and has all elements."""
     ratio = node.real("ratio", 0.5)
+    node.ignore("seed")
     if node.operand(2) is not None and network.required_value(node, 2, "training_mode").any():
         if node.operand(1) is not None:
             ratio = float(network.required_value(node, 1, "ratio").reshape(()))
         if ratio != 0.0:
-            raise node.fault("training_mode is true, which drops elements; export the network for inference.")
+            raise node.fault("training_mode is true, and what is dropped is random; export the network for inference.")
+    if node.needs(1):
+        mask_type = network.element_type(node.inputs[0]) if node.opset < 10 else np.dtype(np.bool_)
+        network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), mask_type))
     if node.needs(0):
         identity(node, network)
-    if node.needs(1):
-        network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), np.bool_))
 
 
 def flatten(node: Node, network: Network) -> None:

@@ -1,0 +1,136 @@
+"""ONNX's own tests of single nodes, as the installed onnx has them: how each of them fares, and the counts."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+
+from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.frontend.handlers import ALWAYS_KNOWN
+from tilestitch.onnx_backend import Executed, execute_model
+
+
+class Outcome(StrEnum):
+    """What became of one test."""
+
+    OWN = "verified by rules of our own"
+    GENERIC = "generic, or evaluated while reading"
+    REFUSED = "refused"
+    DISPUTED = "disputed"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One test, and why: the generic operators, the reason of a refusal, the difference."""
+
+    name: str
+    outcome: Outcome
+    reason: str
+
+
+_NOISE = (
+    "the expected data has the rounding noise of an FFT, 2e-7 where the exact sum is 0, and allows 1e-7; "
+    "onnxruntime is off by 1e-5"
+)
+_RESIZE = "onnxruntime aligns corners to the rounded length of the result, the expected data to the exact one"
+# Tests whose expected data is not what the standard says to the tolerance of the test, each with the reason.
+DISPUTED = {
+    "test_dft_inverse": _NOISE,
+    "test_dft_inverse_opset19": _NOISE,
+    "test_resize_downsample_scales_cubic_align_corners": _RESIZE,
+    "test_resize_downsample_scales_linear_align_corners": _RESIZE,
+}
+
+
+def cases() -> list[TestCase]:
+    """The tests of the installed onnx, sorted by name; takes seconds, as onnx computes what it expects."""
+    from onnx.backend.test.case.node import collect_testcases  # hundreds of modules
+
+    return sorted(collect_testcases(None), key=lambda case: case.name)
+
+
+def results(selected: Sequence[TestCase]) -> Iterator[Result]:
+    """One after another, with warnings of numpy about infinities that tests want left out."""
+    for case in selected:
+        with np.errstate(all="ignore"):
+            yield result(case)
+
+
+def result(case: TestCase) -> Result:
+    """Compile, execute and compare one test, with its own tolerance; a disputed one may pass."""
+    reasons: list[str] = []
+    assert case.data_sets is not None
+    assert case.model is not None
+    for inputs, expected in case.data_sets:
+        try:
+            executed = execute_model(case.model, [_array(value) for value in inputs])
+        except (InputError, DoesNotFit) as error:
+            return Result(case.name, Outcome.REFUSED, str(error))
+        difference = _difference(case, executed.outputs, [_array(value) for value in expected])
+        if difference and case.name in DISPUTED:
+            return Result(case.name, Outcome.DISPUTED, DISPUTED[case.name])
+        if difference:
+            return Result(case.name, Outcome.WRONG, difference)
+        reasons += _not_ours(case.model, executed)
+    if reasons:
+        return Result(case.name, Outcome.GENERIC, ", ".join(dict.fromkeys(reasons)))
+    return Result(case.name, Outcome.OWN, "")
+
+
+def _array(value: object) -> object:
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _difference(case: TestCase, outputs: Sequence[np.ndarray], expected: Sequence[object]) -> str:
+    """What onnx's own comparison says, or nothing."""
+    from onnx.backend.test.runner import Runner
+
+    try:
+        Runner.assert_similar_outputs(expected, outputs, rtol=case.rtol, atol=case.atol)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def _not_ours(model: onnx.ModelProto, executed: Executed) -> list[str]:
+    """Operators whose value comes from elsewhere: the generic ones, or all where nothing was left to compute."""
+    if executed.compilation is None:
+        return []
+    if not executed.compilation.loaded.operators:
+        return [node.op_type for node in model.graph.node if node.op_type not in ALWAYS_KNOWN]
+    report = executed.compilation.report
+    assert report is not None
+    return [row.operator for row in report.generic_operators]
+
+
+def summary(found: Sequence[Result]) -> str:
+    """The counts with their shares, what is generic, and the reasons of what is not verified."""
+    counts = Counter(one.outcome for one in found)
+    lines = [f"{len(found):,} tests of single nodes in onnx {onnx.__version__}"]
+    lines += [f"  {counts[kind]:5,}  {100 * counts[kind] / len(found):5.1f} %  {kind}" for kind in Outcome]
+    for kind, title in (
+        (Outcome.GENERIC, "generic, or evaluated while reading: operators"),
+        (Outcome.REFUSED, "refused"),
+        (Outcome.DISPUTED, "disputed"),
+        (Outcome.WRONG, "wrong"),
+    ):
+        reasons = Counter(_reason(one) for one in found if one.outcome is kind)
+        lines += ["", title] if reasons else []
+        lines += [f"  {count:5,}  {reason}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1])]
+    return "\n".join(lines) + "\n"
+
+
+def _reason(one: Result) -> str:
+    """A reason without the names of network and node, so that alike ones are counted together."""
+    if one.outcome is Outcome.WRONG:
+        return f"{one.name}: {one.reason[:200]}"
+    if one.outcome is Outcome.DISPUTED:
+        return f"{one.name}: {one.reason}"
+    quoted = one.reason.split("'")
+    return "'...'".join(quoted[::2])[:160]
