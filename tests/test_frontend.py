@@ -508,18 +508,6 @@ VIEWS = [
 ]
 
 
-SIGNALS = [
-    Case("DFT", (floats(2, 6, 1),)),
-    Case("DFT", (floats(2, 7, 2),), (None, i64(-2).reshape(())), {"inverse": 1}, label="inverse"),
-    Case("DFT", (floats(2, 5, 3, 2),), (None, np.array(1)), label="axis"),
-    Case("DFT", (floats(2, 6, 1),), (np.array(4),), label="shorter"),
-    Case("DFT", (floats(2, 5, 1),), (np.array(8),), {"onesided": 1}, label="longer"),
-    Case("DFT", (floats(2, 6, 3, 1),), (), {"axis": 2, "onesided": 1}, opset=17),
-    Case("STFT", (floats(2, 20, 1),), (np.array(4), None, np.array(8)), opset=17),
-    Case("STFT", (floats(2, 20, 1),), (np.array(3), positive(8)), {"onesided": 0}, opset=17, label="window"),
-]
-
-
 def attention(*shapes: tuple[int, ...], masks: Sequence[Array | None] = (), **attributes: object) -> Case:
     operands = tuple(floats(*shape, seed=i) for i, shape in enumerate(shapes))
     label = "-".join([f"{k}{v}" for k, v in attributes.items()] + [str(m.dtype) for m in masks if m is not None])
@@ -565,7 +553,6 @@ CASES = [
     *NORMALISATIONS,
     *VIEWS,
     *ATTENTIONS,
-    *SIGNALS,
 ]
 
 
@@ -1120,9 +1107,6 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "concat rank": lambda: node_model("Concat", [floats(2, 3), floats(3)], axis=0),
     "concat axes": lambda: node_model("Concat", [floats(2, 3), floats(3, 4)], axis=0),
     "gather": lambda: Case("Gather", (floats(2, 3),), (i64(0, 2),)).model()[0],
-    "parts of a signal": lambda: node_model("DFT", [floats(1, 4, 3)]),
-    "one side of a complex signal": lambda: node_model("DFT", [floats(1, 4, 2)], onesided=1),
-    "frames outside a signal": lambda: Case("STFT", (floats(1, 8, 1),), (np.array(1), None, np.array(9))).model()[0],
     "half a cache": lambda: node_model("Attention", [*HEADS, floats(3, 3), HEADS[0]], opset=23),
     "cache of other rank": lambda: node_model("Attention", [*HEADS, floats(3, 3), HEADS[0], floats(2)], opset=23),
     "cache and lengths": lambda: node_model("Attention", [*HEADS, floats(3, 3), *HEADS[:2], i64(1)], opset=24),

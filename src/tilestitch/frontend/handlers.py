@@ -25,7 +25,6 @@ from tilestitch.frontend import (
     sampling,
     scattering,
     shapes,
-    signal,
     slicing,
     transposed,
 )
@@ -79,7 +78,6 @@ HANDLERS: Mapping[str, Handler] = {
     "CumSum": reductions.cumulative("cum_sum"),
     "DFT": fourier.fourier,
     "DepthToSpace": depth.depth_to_space,
-    "DFT": signal.fourier_transform,
     "Div": binary("div"),
     "Dropout": shapes.dropout,
     "Einsum": einsum.einsum,
@@ -156,7 +154,6 @@ HANDLERS: Mapping[str, Handler] = {
     "RotaryEmbedding": rotary.rotary_embedding,
     "Round": unary("round"),
     "STFT": fourier.short_time_fourier,
-    "STFT": signal.short_time_fourier_transform,
     "Scatter": scattering.scatter_elements,
     "ScatterElements": scattering.scatter_elements,
     "ScatterND": scattering.scatter_nd,
