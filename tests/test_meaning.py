@@ -1,6 +1,6 @@
 """Executing the program on arrays gives what the network gives, on every machine, by every strategy."""
 
-from functools import cache
+from functools import lru_cache
 
 import onnx
 import pytest
@@ -23,7 +23,7 @@ ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
 REFERENCES: dict[tuple[str, bool], References] = {}
 
 
-@cache
+@lru_cache(maxsize=2)  # some are larger than a gigabyte
 def model(name: str, small: bool) -> onnx.ModelProto:
     return zoo.build(name, small=small)
 
@@ -103,6 +103,14 @@ def test_all_forms_of_a_network_give_one_schedule() -> None:
 def test_program_means_the_network_at_the_reported_size(name: str, batch: int, machine: str, strategy: str) -> None:
     """ResNet-50 at 16 images a cluster, BERT-base-128 at 8 sentences a cluster."""
     assert_sound(compiled(name, machine, strategy, batch, small=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("name", [entry.name_for("384" if "large" in entry.name else "128") for entry in zoo.ENTRIES])
+def test_every_network_of_the_zoo_means_itself_at_its_own_size(name: str, strategy: str) -> None:
+    """A sample on each cluster of a real chip."""
+    assert_sound(compiled(name, "stcp920", strategy, load_machine("stcp920").clusters, small=False))
 
 
 @pytest.mark.slow
