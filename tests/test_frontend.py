@@ -245,6 +245,56 @@ RESIZES = [
     Case("Upsample", (PICTURE,), (), {"scales": [1.0, 1.0, 2.0, 3.0]}, opset=7),
 ]
 
+SAMPLES = [
+    *(
+        Case(
+            "GridSample",
+            (floats(2, 3, 5, 7), 1.4 * np.tanh(floats(2, 4, 3, 2))),
+            (),
+            {"mode": mode, "padding_mode": padding, "align_corners": corners},
+            label=f"{mode}-{padding}-{corners}",
+        )
+        for mode in ("nearest", "linear", "cubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (0, 1)
+    ),
+    Case("GridSample", (floats(1, 2, 4, 3), floats(1, 2, 2, 2)), (), {"mode": "bilinear"}, opset=16),
+    *(
+        Case("GridSample", (floats(1, 2, 4, 3, 5), floats(1, 2, 2, 3, 3)), (), {"mode": mode}, label=f"{mode}-volume")
+        for mode in ("nearest", "linear")
+    ),
+    *(
+        Case(
+            "RoiAlign",
+            (
+                floats(2, 3, 9, 12),
+                np.array([[1, 1, 14, 12], [0.5, -3, 3.2, 8], [2, 3, 2.1, 3.1], [-9, 2, 30, 17]], np.float32),
+                i64(1, 0, 1, 0),
+            ),
+            (),
+            {
+                "output_height": 3,
+                "output_width": 2,
+                "sampling_ratio": 2,
+                "spatial_scale": 0.6,
+                "coordinate_transformation_mode": shifted,
+                "mode": mode,
+            },
+            opset=16,
+            label=f"{mode}-{shifted}",
+        )
+        for mode in ("avg", "max")
+        for shifted in ("half_pixel", "output_half_pixel")
+    ),
+    Case(
+        "DeformConv",
+        (floats(2, 4, 6, 7), floats(6, 2, 3, 2), floats(2, 24, 3, 6), floats(6), positive(2, 12, 3, 6)),
+        (),
+        {"group": 2, "offset_group": 2, "strides": [2, 1], "pads": [1, 0, 1, 1], "dilations": [1, 2]},
+    ),
+    Case("DeformConv", (floats(1, 4, 6, 7), floats(6, 4, 1, 1), floats(1, 2, 6, 7))),
+]
+
 PRODUCTS = [
     Case("MatMul", (floats(5, 7), floats(7, 3))),
     Case("MatMul", (floats(2, 5, 7),), (floats(7, 3),)),
@@ -546,6 +596,7 @@ CASES = [
     *CONVOLUTIONS,
     *TRANSPOSED,
     *RESIZES,
+    *SAMPLES,
     *PRODUCTS,
     *POOLS,
     *REDUCTIONS,
@@ -1052,6 +1103,21 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "shape that is too small": lambda: Case(
         "MaxUnpool", (floats(1, 1, 2, 2), ints(1, 1, 2, 2, low=0)), (i64(1, 1, 2, 4),), {"kernel_shape": [2, 2]}
     ).model()[0],
+    "mode of a grid": lambda: node_model("GridSample", [IMAGE, floats(1, 2, 2, 2)], mode="area"),
+    "rank of a grid": lambda: node_model("GridSample", [IMAGE, floats(1, 2, 2, 3)]),
+    "regions": lambda: node_model("RoiAlign", [IMAGE, floats(2, 5), ints(2, low=0, high=0)], opset=16),
+    "mode of regions": lambda: node_model(
+        "RoiAlign", [IMAGE, floats(2, 4), ints(2, low=0, high=0)], opset=16, mode="sum", sampling_ratio=2
+    ),
+    "groups of a deformed convolution": lambda: node_model(
+        "DeformConv", [IMAGE, floats(4, 2, 1, 1), floats(1, 2, 8, 8)], group=1
+    ),
+    "offsets of a deformed convolution": lambda: node_model(
+        "DeformConv", [IMAGE, floats(4, 4, 1, 1), floats(1, 3, 8, 8)]
+    ),
+    "bias of a deformed convolution": lambda: node_model(
+        "DeformConv", [IMAGE, floats(4, 4, 1, 1), floats(1, 2, 8, 8), floats(3)]
+    ),
     "mode of a pad": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0] * 8, mode="mirror"),
     "pads": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 1, 1]),
     "pads that leave nothing": lambda: node_model("Pad", [IMAGE], opset=10, pads=[0, 0, -5, 0, 0, 0, -3, 0]),

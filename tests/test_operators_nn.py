@@ -38,7 +38,7 @@ OPERATORS = (
     *("LpNormalization", "MeanVarianceNormalization", "RMSNormalization"),
     *("CenterCropPad", "Col2Im", "ConvTranspose", "Pad", "Resize", "Upsample"),
     *("AffineGrid", "AveragePool", "DepthToSpace", "Dropout", "Gemm", "LpPool", "MaxPool", "MaxUnpool"),
-    *("SpaceToDepth", "SwiGLU"),
+    *("DeformConv", "GridSample", "RoiAlign", "SpaceToDepth", "SwiGLU"),
     *("Celu", "Hardmax", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu"),
 )
 
@@ -137,6 +137,17 @@ def resized_nearest_unevenly(net: Net) -> str:
     return net.op("Resize", net.op("Relu", net.input(1, 32, 20, 20)), "", [1.0, 1.0, 1.7, 1.3], mode="nearest")
 
 
+def grid_sample(net: Net) -> str:
+    grid = net.op("Tanh", net.input(1, 24, 24, 2))
+    return net.op("GridSample", net.op("Relu", net.input(1, 16, 20, 20)), grid)
+
+
+def deformed_convolution(net: Net) -> str:
+    x, w = net.input(1, 8, 12, 12), net.random(8, 8, 3, 3)
+    offset = net.op("Conv", x, net.constant(np.full((18, 8, 1, 1), 0.03)))
+    return net.op("DeformConv", x, w, offset, pads=[1] * 4)
+
+
 def depth_to_space(net: Net) -> str:
     x = net.op("Conv", net.input(1, 16, 20, 20), net.random(48, 16, 1, 1))
     return net.op("Relu", net.op("DepthToSpace", x, blocksize=2))
@@ -177,6 +188,8 @@ def resized_linear(net: Net) -> str:
         resized_nearest,
         resized_nearest_unevenly,
         resized_linear,
+        grid_sample,
+        deformed_convolution,
         depth_to_space,
         largest_places,
         unpooled,

@@ -7,6 +7,7 @@ from tilestitch.frontend import (
     casts,
     constants,
     convolution,
+    deformed,
     depth,
     einsum,
     elementwise,
@@ -27,6 +28,7 @@ from tilestitch.frontend import (
     shapes,
     slicing,
     transposed,
+    unpooling,
 )
 from tilestitch.frontend.elementwise import binary, comparison, unary, variadic
 from tilestitch.frontend.network import Handler
@@ -77,6 +79,7 @@ HANDLERS: Mapping[str, Handler] = {
     "CumProd": reductions.cumulative("cum_prod"),
     "CumSum": reductions.cumulative("cum_sum"),
     "DFT": fourier.fourier,
+    "DeformConv": deformed.deformed_convolution,
     "DepthToSpace": depth.depth_to_space,
     "Div": binary("div"),
     "Dropout": shapes.dropout,
@@ -99,6 +102,7 @@ HANDLERS: Mapping[str, Handler] = {
     "GlobalMaxPool": pooling.global_max_pool,
     "Greater": comparison("greater"),
     "GreaterOrEqual": comparison("greater_or_equal"),
+    "GridSample": sampling.grid_sample,
     "GroupNormalization": normalisation.group_norm,
     "HardSigmoid": unary("hard_sigmoid", ("alpha", 0.2), ("beta", 0.5)),
     "HardSwish": unary("hard_swish"),
@@ -120,7 +124,7 @@ HANDLERS: Mapping[str, Handler] = {
     "MatMul": products.matrix_product,
     "Max": variadic("max"),
     "MaxPool": pooling.max_pool,
-    "MaxUnpool": sampling.max_unpool,
+    "MaxUnpool": unpooling.max_unpool,
     "Mean": elementwise.mean,
     "MeanVarianceNormalization": normalisation.mean_variance_norm,
     "Min": variadic("min"),
@@ -151,6 +155,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Reshape": shapes.reshape,
     "Resize": resizing.resize,
     "ReverseSequence": places.reverse_sequence,
+    "RoiAlign": sampling.roi_align,
     "RotaryEmbedding": rotary.rotary_embedding,
     "Round": unary("round"),
     "STFT": fourier.short_time_fourier,

@@ -1,15 +1,26 @@
-"""Elements at computed places of an image: AffineGrid and MaxUnpool."""
+"""Images seen at computed coordinates: AffineGrid, GridSample, RoiAlign and DeformConv.
 
+What is seen is fetched element by element (a gather) and added up by shares; numbers of elements and shares come from
+one operator, because coordinates that are stored between operators would be rounded.
+"""
+
+from collections.abc import Sequence
+from itertools import product
 from math import prod
 
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis
 from tilestitch.frontend.elementwise import apply
-from tilestitch.frontend.network import Network, Node, text_of
-from tilestitch.frontend.padding import surround
-from tilestitch.frontend.shapes import regroup
-from tilestitch.ir.graph import Access
+from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.reductions import reduce_axes
+from tilestitch.frontend.shapes import permute, regroup
+from tilestitch.ir.graph import Access, Attribute, Axis, Dim
+
+_INT64 = np.dtype(np.int64)
+_TAPS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}  # along one axis, from the element below
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}  # before opset 20
+_PADDINGS = ("zeros", "border", "reflection")
 
 
 def affine_grid(node: Node, network: Network) -> None:
@@ -47,64 +58,162 @@ def _own_places(sizes: Shape, *, align_corners: bool) -> np.ndarray:
     return np.stack([*found[::-1], np.ones(sizes)], axis=-1)
 
 
-def max_unpool(node: Node, network: Network) -> None:
-    """Elements at the places that a MaxPool found them, zeros elsewhere; another output_shape adds zeros at the end.
-
-    Source: ONNX operator MaxUnpool: places count the elements of the result that the attributes give.
-    """
-    x, indices = node.inputs[:2]
-    shape, kernel = network.shape(x), node.integers("kernel_shape") or ()
-    rank = len(shape) - 2
-    strides, pads = node.integers("strides") or (1,) * rank, node.integers("pads") or (0,) * (2 * rank)
-    if rank < 1 or not len(kernel) == len(strides) == rank or len(pads) != 2 * rank or network.shape(indices) != shape:
+def grid_sample(node: Node, network: Network) -> None:
+    """X [N, C, ...] at the coordinates in [-1, 1] that a grid [N, ..., r] holds, those of the last axis first."""
+    x, grid = node.inputs
+    shape, places = network.shape(x), network.shape(grid)
+    mode = node.text("mode", "linear" if node.opset >= 20 else "bilinear")
+    mode, padding = _MODES.get(mode, mode), node.text("padding_mode", "zeros")
+    rank, sizes = len(shape) - 2, shape[2:]
+    if mode not in _TAPS or padding not in _PADDINGS:
         raise node.fault(
-            f"operands of shapes {text_of(shape)} and {text_of(network.shape(indices))}, kernel_shape="
-            f"{text_of(kernel)}, strides={text_of(strides)}, pads={text_of(pads)}; expected equal shapes, an extent "
-            "and a stride for each spatial axis."
+            f"mode={mode!r}, padding_mode={padding!r}; known are {', '.join(_TAPS)} and {', '.join(_PADDINGS)}."
         )
-    sizes = tuple((shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i] for i in range(rank))
-    wanted = (*shape[:2], *sizes) if node.operand(2) is None else network.integers(node, 2, "output_shape")
-    if (
-        len(wanted) != len(shape)
-        or wanted[:2] != shape[:2]
-        or any(a < b for a, b in zip(wanted[2:], sizes, strict=True))
-    ):
-        raise node.fault(f"output_shape {text_of(wanted)}: expected at least {text_of((*shape[:2], *sizes))}.")
-
-    batch, channels = shape[:2]
-    inside, count = prod(shape[2:]), prod(sizes)
-    first = np.arange(batch * channels).reshape(batch, channels, 1) * count
-    flat = (batch, channels, inside)
-    x = regroup(node, network, "reshape", x, flat, network.step(node, "elements"))
-    indices = regroup(node, network, "reshape", indices, flat, network.step(node, "indices"))
-    begin = network.new_constant(node, "first", first.astype(network.element_type(indices)))
-    indices = apply(node, network, "sub", (indices, begin), network.step(node, "places"))
-    zero = network.new_constant(node, "zero", np.zeros(1, network.element_type(x)))
-    numbers = network.new_constant(node, "numbers", np.arange(count))
+    if rank < 1 or len(places) != len(shape) or places[0] != shape[0] or places[-1] != rank:
+        raise node.fault(
+            f"input of shape {text_of(shape)}, grid of shape {text_of(places)}; expected a grid [N, ..., {rank}] with "
+            "as many axes as the input, and its batch."
+        )
+    if not network.is_float(x):
+        raise node.not_covered(f"operand '{x}' has elements of type {network.element_type(x)}: sums would be rounded.")
+    shared = mode != "nearest" or padding == "zeros"  # else every share is 1
     nest = Nest()
-    n, c, place = nest.parallel("n", batch), nest.parallel("c", channels), nest.parallel("p", count)
-    element = nest.reduction("e", inside)
-    reads = (
-        Access(zero, (FIXED,)),
-        Access(indices, along(n, c, element)),
-        Access(x, along(n, c, element)),
-        Access(numbers, (axis((place, 1)),)),
+    outer = [nest.parallel(f"d{number}", extent) for number, extent in enumerate(places[:-1])]
+    t, taps = _tap_loop(node, network, nest, rank, _TAPS[mode])
+    coordinates = [Access(grid, (*along(*outer), axis(offset=rank - 1 - number))) for number in range(rank)]
+    attributes: tuple[tuple[str, Attribute], ...] = (
+        ("sizes", sizes),
+        ("mode", mode),
+        ("padding", padding),
+        ("align_corners", node.integer("align_corners", 0)),
+        ("shares", int(shared)),
     )
-    target = network.step(node, "scattered")
-    attributes = (("reduction", "none"), ("size", count))
-    x = network.emit(
-        node,
-        target,
-        "scatter",
-        nest.dims,
-        reads,
-        Access(target.tensor, along(n, c, place)),
-        (batch, channels, count),
-        attributes=attributes,
-    )
-    natural = (batch, channels, *sizes)
-    if wanted == natural:
-        regroup(node, network, "reshape", x, natural, network.last_step(node, "image"))
+    reads = (*coordinates, *(Access(name, along(t)) for name in taps))
+    types = (_INT64, network.element_type(x)) if shared else (_INT64,)
+    found = locate(node, network, "grid_places", nest.dims, reads, types, attributes)
+    data = regroup(node, network, "reshape", x, (*shape[:2], prod(sizes)), network.step(node, "elements"))
+
+    nest = Nest()
+    n, c = nest.parallel("n", shape[0]), nest.parallel("c", shape[1])
+    spatial = [nest.parallel(f"d{number}", extent) for number, extent in enumerate(places[1:-1])]
+    t = nest.parallel("t", len(_TAPS[mode]) ** rank)
+    table = Access(data, (*along(n, c), FIXED), indirect_axis=2)
+    x = fetch_elements(node, network, nest, table, Access(found[0], along(n, *spatial, t)))
+    if not shared:
+        regroup(node, network, "reshape", x, (*shape[:2], *places[1:-1]), network.last_step(node, "image"))
         return
-    x = regroup(node, network, "reshape", x, natural, network.step(node, "image"))
-    surround(node, network, x, (0,) * len(wanted), wanted, 0.0, network.last_step(node, "padded"))
+    reads = (Access(x, along(n, c, *spatial, t)), Access(found[1], along(n, *spatial, t)))
+    add_up(node, network, nest, reads, along(n, c, *spatial), t, network.last_step(node, "sum"))
+
+
+def _tap_loop(node: Node, network: Network, nest: Nest, rank: int, taps: Sequence[int]) -> tuple[int, list[str]]:
+    """A dim that runs over all combinations of taps, and for each axis a constant that says which tap it is."""
+    combinations = np.asarray(list(product(taps, repeat=rank)), np.int64)
+    names = [network.new_constant(node, f"tap{number}", combinations[:, number].copy()) for number in range(rank)]
+    return nest.parallel("t", len(combinations)), names
+
+
+def locate(
+    node: Node,
+    network: Network,
+    kind: str,
+    dims: tuple[Dim, ...],
+    reads: tuple[Access, ...],
+    types: tuple[np.dtype, ...],
+    attributes: tuple[tuple[str, Attribute], ...],
+) -> tuple[str, ...]:
+    """The operator that tells numbers of elements and, as a second result, their shares: one axis per dim each."""
+    shape = tuple(dim.extent for dim in dims)
+    name = network.fresh(f"{node.name}.places")
+    tensors = tuple(network.fresh(f"{node.name}.{role}") for role, _ in zip(("numbers", "shares"), types, strict=False))
+    for tensor, element_type in zip(tensors, types, strict=True):
+        network.define(node, tensor, shape, element_type)
+    writes = tuple(Access(tensor, along(*range(len(dims)))) for tensor in tensors)
+    network.add(node, name, kind, dims, reads, writes, attributes)
+    return tensors
+
+
+def fetch_elements(node: Node, network: Network, nest: Nest, table: Access, numbers: Access) -> str:
+    """The elements that the numbers name, as a tensor with one axis per dim of the nest."""
+    target = network.step(node, "fetched")
+    shape = tuple(dim.extent for dim in nest.dims)
+    write = Access(target.tensor, along(*range(len(shape))))
+    return network.emit(node, target, "gather", nest.dims, (table, numbers), write, shape)
+
+
+def add_up(
+    node: Node,
+    network: Network,
+    nest: Nest,
+    reads: tuple[Access, Access],
+    written: tuple[Axis, ...],
+    t: int,
+    target: Target,
+) -> str:
+    """The sum over the taps of elements times shares."""
+    dims = list(nest.dims)
+    summed = Nest()
+    for number, dim in enumerate(dims):
+        (summed.reduction if number == t else summed.parallel)(dim.name, dim.extent)
+    shape = tuple(prod(dims[d].extent for d, _ in index.terms) for index in written)
+    return network.emit(node, target, "matmul", summed.dims, reads, Access(target.tensor, written), shape)
+
+
+def roi_align(node: Node, network: Network) -> None:
+    """Regions [R, 4] of images, each as bins of the same number; a bin is the mean or largest of samples inside it."""
+    x, regions, image = node.inputs
+    shape, count = network.shape(x), network.shape(regions)[:1]
+    bins = (node.integer("output_height", 1), node.integer("output_width", 1))
+    samples, scale, mode = node.integer("sampling_ratio", 0), node.real("spatial_scale", 1.0), node.text("mode", "avg")
+    shifted = node.text("coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel")
+    if len(shape) != 4 or network.shape(regions) != (*count, 4) or network.shape(image) != count or min(bins) < 1:
+        raise node.fault(
+            f"input of shape {text_of(shape)}, rois of shape {text_of(network.shape(regions))}, batch_indices of shape "
+            f"{text_of(network.shape(image))}; expected [N, C, H, W], [R, 4] and [R]."
+        )
+    if mode not in ("avg", "max") or shifted not in ("half_pixel", "output_half_pixel"):
+        raise node.fault(f"mode={mode!r}, coordinate_transformation_mode={shifted!r} are unknown.")
+    if samples < 1:
+        raise node.not_covered("sampling_ratio=0: the number of samples depends on the sizes of the regions.")
+
+    nest = Nest()
+    r = nest.parallel("r", count[0])
+    bin_dims = [nest.parallel(name, extent) for name, extent in zip(("h", "w"), bins, strict=True)]
+    taps = np.asarray(list(product(range(samples), range(samples), (0, 1), (0, 1))), np.int64)
+    t = nest.parallel("t", len(taps))
+    reads = [Access(regions, (*along(r), axis(offset=number))) for number in range(4)]
+    reads.append(Access(image, along(r)))
+    for number, (dim, extent) in enumerate(zip(bin_dims, bins, strict=True)):
+        reads.append(Access(network.new_constant(node, f"bin{number}", np.arange(extent)), along(dim)))
+        for role, column in (("sample", number), ("tap", 2 + number)):
+            reads.append(Access(network.new_constant(node, f"{role}{number}", taps[:, column].copy()), along(t)))
+    attributes: tuple[tuple[str, Attribute], ...] = (
+        ("sizes", shape[2:]),
+        ("bins", bins),
+        ("samples", samples),
+        ("scale", scale),
+        ("shift", 0.5 if shifted == "half_pixel" else 0.0),
+        ("count", samples**2 if mode == "avg" else 1),
+    )
+    numbers, shares = locate(
+        node, network, "region_places", nest.dims, tuple(reads), (_INT64, network.element_type(x)), attributes
+    )
+    data = permute(node, network, x, (1, 0, 2, 3), network.step(node, "channels"))
+    data = regroup(
+        node, network, "reshape", data, (shape[1], shape[0] * prod(shape[2:])), network.step(node, "elements")
+    )
+
+    nest = Nest()
+    r, c = nest.parallel("r", count[0]), nest.parallel("c", shape[1])
+    bin_dims = [nest.parallel(name, extent) for name, extent in zip(("h", "w"), bins, strict=True)]
+    t = nest.parallel("t", len(taps))
+    table = Access(data, (*along(c), FIXED), indirect_axis=1)
+    seen = fetch_elements(node, network, nest, table, Access(numbers, along(r, *bin_dims, t)))
+    if mode == "avg":
+        reads = (Access(seen, along(r, c, *bin_dims, t)), Access(shares, along(r, *bin_dims, t)))
+        add_up(node, network, nest, reads, along(r, c, *bin_dims), t, network.last_step(node, "mean"))
+        return
+    full = (count[0], 1, *bins, len(taps))
+    shares = regroup(node, network, "reshape", shares, full, network.step(node, "shares.apart"))
+    weighted = apply(node, network, "mul", (seen, shares), network.step(node, "weighted"))
+    reduce_axes(node, network, "reduce_max", weighted, (4,), network.last_step(node, "largest"), keep=False)

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, generic, normalise, selection, windows
+from tilestitch.ops import contraction, generic, normalise, sampling, selection, windows
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -116,6 +116,9 @@ RULES: dict[str, Rule] = {
     "cum_sum": Rule(Pattern.OPAQUE, 1, selection.cumulative),
     "top_k": Rule(Pattern.OPAQUE, 1, selection.top_k),  # an iteration compares one element with one of those kept
     "scatter": Rule(Pattern.OPAQUE, 2, selection.scatter),  # compare, select
+    "grid_places": Rule(Pattern.OPAQUE, 20, sampling.grid_places),  # for two axes: scale, floor, share, number
+    "region_places": Rule(Pattern.OPAQUE, 20, sampling.region_places),
+    "deformed_places": Rule(Pattern.OPAQUE, 20, sampling.deformed_places),
     "pad": Rule(Pattern.INJECTIVE, 1, _moved),  # padding is in the access
     **{name: Rule(pattern, 0, _moved) for name, pattern in VIEWS.items()},
     **{
