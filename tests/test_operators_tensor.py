@@ -391,3 +391,63 @@ def test_attention_reads_as_much_of_a_cache_as_is_filled():
     }
     node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "lengths"], ["y"], is_causal=1)
     assert_program_means(network([node], inputs, ["y"]), inputs)
+
+
+def chain(*nodes: tuple[str, str, str, dict[str, object]]) -> list[onnx.NodeProto]:
+    """Nodes from (operator, operands separated by spaces, results likewise, attributes)."""
+    return [
+        helper.make_node(op, reads.split(), writes.split(), **attributes) for op, reads, writes, attributes in nodes
+    ]
+
+
+def test_the_masks_that_exporters_write_are_executed():
+    """A causal mask and lengths of sequences as booleans, minus infinity where both forbid, and 0 for what is NaN.
+
+    The second sequence has no token, so that its softmax has nothing to divide by.
+    """
+    inputs = {name: floats(2, 3, 20, 16, seed=i) for i, name in enumerate("qkv")} | {"length": np.array([13, 0])}
+    nodes = chain(
+        ("Transpose", "k", "kt", {"perm": [0, 1, 3, 2]}),
+        ("MatMul", "q kt", "scores", {}),
+        ("Mul", "scores scale", "scaled", {}),
+        ("Range", "zero tokens one", "places", {}),
+        ("Unsqueeze", "places last", "column", {}),
+        ("LessOrEqual", "places column", "causal", {}),
+        ("Reshape", "length spread", "lengths", {}),
+        ("Less", "places lengths", "filled", {}),
+        ("And", "causal filled", "both", {}),
+        ("Expand", "both shape", "allowed", {}),
+        ("Where", "allowed scaled never", "masked", {}),
+        ("Softmax", "masked", "weights", {"axis": -1}),
+        ("IsNaN", "weights", "nan", {}),
+        ("Where", "nan nothing weights", "clean", {}),
+        ("MatMul", "clean v", "context", {}),
+        ("Equal", "length nobody", "empty", {}),
+        ("Sum", "context context", "y", {}),
+    )
+    weights = {name: np.array(value) for name, value in {"zero": 0, "tokens": 20, "one": 1, "last": [-1]}.items()}
+    weights |= {"spread": np.array([2, 1, 1, 1]), "shape": np.array([2, 3, 20, 20]), "nobody": np.array(0)}
+    floating = {"scale": 0.25, "never": -np.inf, "nothing": 0.0}
+    weights |= {name: np.array(value, np.float32) for name, value in floating.items()}
+    assert_program_means(network(nodes, inputs, ["y", "empty"], weights), inputs)
+
+
+def test_pieces_of_tensors_are_executed():
+    """Backwards slices, unequal parts joined in another order, rows and elements that are picked, repeated halves."""
+    inputs = {"x": floats(4, 30, 16), "row": np.array([[3, -1], [0, 7]]), "token": np.array([[5, 0, 29, -3]])}
+    nodes = chain(
+        ("Slice", "x starts ends axes steps", "backwards", {}),
+        ("Split", "backwards parts", "a b c", {"axis": 1}),
+        ("Concat", "c a b", "turned", {"axis": 1}),
+        ("GatherND", "turned row", "rows", {}),
+        ("Gather", "table token", "embedded", {}),
+        ("Squeeze", "embedded first", "tokens", {}),
+        ("Unsqueeze", "tokens second", "spread", {}),
+        ("Greater", "turned spread", "greater", {}),
+        ("Where", "greater turned spread", "y", {}),
+        ("ReduceMax", "y second", "best", {"keepdims": 0}),
+    )
+    weights = {"starts": [-1, 15], "ends": [-100, -100], "axes": [1, 2], "steps": [-2, -1], "parts": [4, 9, 2]}
+    weights = {name: np.array(value) for name, value in {**weights, "first": [0], "second": [1]}.items()}
+    model = network(nodes, inputs, ["rows", "y", "best"], {**weights, "table": floats(30, 16, seed=1)})
+    assert_program_means(model, inputs)

@@ -14,8 +14,6 @@ from tilestitch.errors import InputError
 
 FOLDER = Path(__file__).parent / "fixtures" / "pytorch"
 DIMS = {"length": 5}  # symbolic dims other than the batch
-# operators without a rule of their own, at least with some attributes
-GENERIC = {"ArgMax", "CumSum", "DepthToSpace", "Einsum", "ReduceL2", "Resize", "Tile", "TopK", "Trilu"}
 REFUSED = {
     "bag-of-words-old": "control flow is not supported",
     "bag-of-words-new": "SequenceEmpty",
@@ -35,7 +33,7 @@ def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> Non
     report = api.compile(path, "toy", strategy=strategy, dims=dims, verify=True).report
     assert report is not None
     assert report.verified, report.checks
-    assert {row.operator for row in report.generic_operators} <= GENERIC
+    assert not report.generic_operators  # each by a rule of its own
     assert report.latency_cycles >= report.bound_cycles
     assert report.ddr_bytes >= report.compulsory_bytes
 
