@@ -4,6 +4,7 @@ import csv
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import given
@@ -67,6 +68,12 @@ OPERANDS = {
     "Add(same shape)": lambda net: [net.random(1, 4, 6, 6)],
     "Add(bias bcast)": lambda net: [net.random(4, 1, 1)],
     "BatchNormalization": lambda net: [net.random(4) for _ in range(4)],
+    "ConvTranspose": lambda net: [net.random(4, 2, 3, 3)],
+    "CumSum": lambda net: [np.asarray(1, np.int64)],
+    "Pad": lambda net: [[0, 0, 1, 1, 0, 0, 1, 1]],
+    "Resize(nearest)": lambda net: ["", [1.0, 1.0, 2.0, 2.0]],
+    "Tile": lambda net: [[1, 2, 1, 1]],
+    "TopK": lambda net: [[2]],
     "Concat": lambda net: [net.input(1, 2, 6, 6)],
     "Conv": lambda net: [net.random(2, 4, 3, 3)],
     "Conv(depthwise)": lambda net: [net.random(4, 1, 3, 3)],
@@ -113,8 +120,8 @@ def recorded_patterns() -> list[tuple[str, str]]:
     return found
 
 
-# The frontend has no rule for these yet, and the first operand of Where is a boolean.
-LEFT_OUT = {"ArgMax", "ConvTranspose", "CumSum", "Pad", "Resize(nearest)", "Tile", "TopK", "Where"}
+# The first operand of Where is a boolean.
+LEFT_OUT = {"Where"}
 
 
 @pytest.mark.parametrize("op, expected", [case for case in recorded_patterns() if case[0] not in LEFT_OUT])

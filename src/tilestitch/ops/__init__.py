@@ -83,7 +83,7 @@ VIEWS: dict[str, Pattern] = {
     "slice": Pattern.ELEMENTWISE,
     "split": Pattern.INJECTIVE,
     "squeeze": Pattern.BROADCAST,
-    "tile": Pattern.BROADCAST,
+    "tile": Pattern.INJECTIVE,
     "transpose": Pattern.INJECTIVE,
     "unsqueeze": Pattern.BROADCAST,
 }
@@ -110,8 +110,8 @@ RULES: dict[str, Rule] = {
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),
-    "arg_max": Rule(Pattern.REDUCE, 2, selection.arg),  # compare, select
-    "arg_min": Rule(Pattern.REDUCE, 2, selection.arg),
+    "arg_max": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 2, selection.arg),  # compare, select
+    "arg_min": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 2, selection.arg),
     "cum_prod": Rule(Pattern.OPAQUE, 1, selection.cumulative),
     "cum_sum": Rule(Pattern.OPAQUE, 1, selection.cumulative),
     "top_k": Rule(Pattern.OPAQUE, 1, selection.top_k),  # an iteration compares one element with one of those kept
