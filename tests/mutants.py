@@ -408,8 +408,8 @@ MUTANTS = (
     Mutant(
         "padding of a maximum is zero",
         "frontend/pooling.py",
-        'float("-inf") if element_type',
-        'float("0") if element_type',
+        'float("-inf") if network.is_float',
+        'float("0") if network.is_float',
         (OPERATORS,),
     ),
     Mutant(
@@ -653,7 +653,7 @@ MUTANTS = (
         "self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)",
         "self.inner[core, name] = self.inner.get((min(steps), name)) or self._take("
         "self.cluster.space(self.shape.home, core), size, count)",
-        ("test_machine_parts::test_each_core_that_works_in_gb_has_a_place_of_its_own", "test_properties"),
+        ("test_machine_parts::test_each_core_that_works_in_gb_has_a_place_of_its_own",),
     ),
     Mutant(
         "the estimate forgets what is made in GB",
@@ -681,7 +681,7 @@ MUTANTS = (
         "lower/kernel.py",
         "self.machine.cores[kernel.cores[0]]",
         "self.machine.cores[0]",
-        ("test_machine_parts::test_a_kernel_runs_on_the_cores_that_have_its_units", "test_properties"),
+        ("test_machine_parts::test_a_kernel_runs_on_the_cores_that_have_its_units",),
     ),
     Mutant(
         "a kernel of unlike units is not cut where they meet",

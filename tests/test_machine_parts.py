@@ -116,8 +116,13 @@ def test_what_is_kept_in_gb_is_read_there():
 
 
 def test_each_core_that_works_in_gb_has_a_place_of_its_own():
-    """What two cores need is read from DDR once and written to GB twice, which the port of GB pays for."""
+    """What two cores need is read from DDR once and written to GB twice, which the port of GB pays for.
+
+    So the second core need not wait for the first one's results to leave.
+    """
     found = run(product(32, 16, 8), in_gb(toy(2)), splits=(2, 1, 1), tile=(16, 8, 16), resident=())
+    starts = {one.engine: span for one, span in zip(found.program, spans(found), strict=True)}
+    assert starts["matrix1"][0] < starts["matrix0"][1] + 100
     (shared,) = [one for one in found.program if len(one.operands) == 3 and one.kind is Kind.COPY]
     assert found.levels(shared.number) == [Level.DDR, Level.GB, Level.GB]
     names = [resource.name for resource in found.program.resources]
@@ -160,11 +165,14 @@ def test_a_kernel_that_does_not_fit_in_gb_is_told():
 
 
 def test_without_accumulators_a_reduction_is_one_part():
-    """Its results go straight to the local buffer, and no partial sum is written or read anywhere."""
-    machine = toy(1, accumulators=0, weights=1 << 16)
-    found = run(product(64, 512, 64, bias=True), machine)
+    """Its results go straight to the local buffer, and no partial sum is written or read anywhere.
+
+    The weights fill three quarters of their area, so two of their parts would not fit in it.
+    """
+    machine = toy(1, accumulators=0)
+    found = run(product(16, 384, 8, bias=True), machine)
     (kernel,) = found.schedule.kernels
-    assert kernel.tiling.reduction[2] == 512
+    assert (kernel.tiling.tile[1], kernel.tiling.reduction[2]) == (8, 384)
     for one in found.program:
         if one.kind is Kind.COMPUTE:
             assert Mode.ACCUMULATE not in [o.mode for o in one.operands]
@@ -199,6 +207,9 @@ def test_a_kernel_runs_on_the_cores_that_have_its_units():
     assert [kernel.cores for kernel in found.schedule.kernels] == [(0,), (1, 2)]
     engines = {one.engine for one in found.program if one.kind is Kind.COMPUTE}
     assert engines == {"matrix0", "vector1", "vector2"}
+    for one in found.program:
+        if one.kind is Kind.COMPUTE and one.engine != "matrix0":
+            assert found.levels(one.number) == [Level.LB, Level.LB]
     assert error(found.trace) < EXACT
 
 
