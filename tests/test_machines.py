@@ -54,6 +54,12 @@ setup: {dma_cycles: 100, mover_cycles: 20, compute_cycles: 4, launch_cycles: 100
 DDR = BASE[BASE.index("  ddr:") : BASE.index("  gb:")]
 GB = BASE[BASE.index("  gb:") : BASE.index("  lb:")]
 LB = BASE[BASE.index("  lb:") : BASE.index("  weights:")]
+WEIGHTS = BASE[BASE.index("  weights:") : BASE.index("  accumulators:")]
+ARRAY = (
+    "{kind: array, rows: 4, columns: 256, register_bytes: 512, rates: {float16: 1}, "
+    "first_bytes_per_cycle: 2, second_bytes_per_cycle: 2, result_bytes_per_cycle: 2, reduction_bytes_per_cycle: 1, "
+    "mac_pj: 1, register_pj_per_byte: 1, network_pj_per_byte: 1}"
+)
 UNITS = BASE[BASE.index("units:") : BASE.index("memories:")]
 SIZE = "size_bytes: 67108864"
 CLOCK = "clock_hz: 1000000000"
@@ -120,6 +126,21 @@ WHOLE: dict[str, str] = {
     "no-units": edited((UNITS, "")),
     "unit-of-no-kind": edited(("kind: vector, ", "")),
     "unit-of-unknown-kind": edited(("kind: vector", "kind: scalar")),
+    "array-absurd": edited(
+        ("  vme: {kind", f"  pes: {ARRAY.replace('rows: 4', 'rows: 65537')}\n  vme: {{kind"),
+    ),
+    "array-without-networks": edited(
+        ("  vme: {kind", f"  pes: {ARRAY[: ARRAY.index('first_')]}mac_pj: 1}}\n  vme: {{kind")
+    ),
+    "array-where-a-matrix-unit-belongs": edited(
+        ("matrix: mme", "matrix: pes"), ("  vme: {kind", f"  pes: {ARRAY}\n  vme: {{kind")
+    ),
+    "memories-of-a-core-a-word": edited(("{count: 1, vector: vme}", "{count: 1, vector: vme, memories: lb}")),
+    "memories-of-a-core-unknown": edited(("{count: 1, vector: vme}", "{count: 1, vector: vme, memories: [gb]}")),
+    "memories-of-a-core-twice": edited(("{count: 1, vector: vme}", "{count: 1, vector: vme, memories: [lb, lb]}")),
+    "memories-of-a-core-not-described": edited(
+        ("{count: 1, vector: vme}", "{count: 1, vector: vme, memories: [weights]}"), (WEIGHTS, "")
+    ),
     "unit-not-a-mapping": edited(("  vme: {kind: vector, lanes: {float16: 16}, operation_pj: 0.5}", "  vme: 16")),
     "unit-with-a-key-of-the-other-kind": edited(("kind: vector, ", "kind: vector, m: 1, ")),
     "unit-name-with-spaces": edited(("  vme: {kind", "  my unit: {kind")),
@@ -400,8 +421,9 @@ def test_the_toy_is_small():
 def test_every_number_of_a_preset_has_a_source(name):
     """A comment beside the number names the publication, or says `assumed`."""
     text = files("tilestitch.hardware").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
-    documents = "manual|hardware notes|vendor's table|CARRV'21|platform file|runtime header|WikiChip"
-    sources = re.compile(rf"assumed|{documents}|[A-Z][a-z]+ et al\.")
+    papers = r"[A-Z][a-z]+ et al\.|CARRV'21|Electronic Design|WikiChip"
+    files_of_vendors = "manual|hardware notes|vendor's table|platform file|runtime header|released code"
+    sources = re.compile(f"assumed|{papers}|{files_of_vendors}")
     for line in text.splitlines():
         value, _, comment = line.partition("#")
         if re.search(r"(?<![a-z])\d", value) and not value.startswith(("name", "description")):

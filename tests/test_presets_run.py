@@ -23,8 +23,14 @@ RUNNING = tuple(name for name in preset_names() if not refusal(load_machine(name
 EVERYWHERE = ("resnet18", "bert-base-16")
 
 
-def test_all_presets_run():
-    assert set(preset_names()) == set(RUNNING)
+def test_arrays_of_processing_elements_are_refused_in_a_sentence():
+    """The others run."""
+    refused = [refusal(load_machine(name)) for name in preset_names() if name not in RUNNING]
+    assert refused == [
+        f"{name}: cannot be compiled for yet, because the mapper for its arrays of processing elements (pes) does not "
+        "exist; name a machine of matrix and vector units, such as stcp920"
+        for name in ("dmazerunner-256", "eyeriss")
+    ]
 
 
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
