@@ -6,7 +6,7 @@ from tilestitch import zoo
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline import compile_network
-from tilestitch.sim.chip.check import onnxruntime_outputs
+from tilestitch.sim.chip.reference import onnxruntime_outputs
 
 LIMIT_SECONDS = 10.0
 WORK = (("resnet50", 64), ("bert-base-128", 32))  # network, batch of the whole STCP920

@@ -19,6 +19,7 @@ from tests.interpreter import interpret
 from tests.test_conversions import CASTS
 from tests.test_operators_nn import OPERATORS as OPERATORS_NN
 from tests.test_operators_tensor import NODE_TESTS as OPERATORS_TENSOR
+from tests.test_quantised import QUANTISATION
 from tilestitch import zoo
 from tilestitch.errors import InputError
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
@@ -626,7 +627,7 @@ def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_every_operator_has_a_test():
     """No handler is listed without a case above, or the ONNX project's own."""
-    tested = {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS)
+    tested = {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS, QUANTISATION)
     assert tested - ALWAYS_KNOWN.keys() == set(HANDLERS)
 
 

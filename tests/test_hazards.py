@@ -20,8 +20,9 @@ from tilestitch.ir.trace import Trace
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.pipeline import compile_network
-from tilestitch.sim.chip.check import Reference, check
+from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.execute import event_order, execute
+from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate
 
 # ---- what an instruction waits for

@@ -19,8 +19,9 @@ from tilestitch.ops import generic
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 from tilestitch.pipeline import compile_network
-from tilestitch.sim.chip.check import Reference, check
+from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.interpret import interpret
+from tilestitch.sim.chip.reference import Reference
 
 Array = np.ndarray
 

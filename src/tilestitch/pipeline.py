@@ -27,8 +27,9 @@ from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
 from tilestitch.schedule.batch import rule_batch
 from tilestitch.schedule.plan import by_units, expect_compilable, plan
-from tilestitch.sim.chip.check import Reference, check
+from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
+from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate
 from tilestitch.units import ceil_div
 from tilestitch.zoo.inputs import iteration_inputs

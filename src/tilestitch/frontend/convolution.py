@@ -1,18 +1,35 @@
 """Conv: sums of products over channels and a window."""
 
+import numpy as np
+
 from tilestitch.frontend.accesses import FIXED, Nest, along, axis
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.windows import kernel_loops, read_windows, spatial_loops
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Attribute
 
 
 def convolution(node: Node, network: Network) -> None:
-    """X [N, C, ...] and W [M, C/group, ...] to Y [N, M, ...], over one to three spatial axes.
+    """X [N, C, ...] and W [M, C/group, ...] to Y [N, M, ...], over one to three spatial axes."""
+    convolve(node, network, node.inputs[0], node.inputs[1], node.operand(2), node.target)
 
-    Group g reads channels (C/group) * g + c and writes channels (M/group) * g + m. A depthwise convolution has one
-    channel per group on either side, so its nest has neither m nor c.
+
+def convolve(
+    node: Node,
+    network: Network,
+    x: str,
+    w: str,
+    bias: str | None,
+    target: Target,
+    *,
+    padding: float = 0.0,
+    element_type: np.dtype | None = None,
+    attributes: tuple[tuple[str, Attribute], ...] = (),
+) -> str:
+    """Group g reads channels (C/group) * g + c and writes channels (M/group) * g + m.
+
+    A depthwise convolution has one channel per group on either side, so its nest has neither m nor c. `padding` is the
+    value around X.
     """
-    x, w = node.inputs[:2]
     x_shape, w_shape = network.shape(x), network.shape(w)
     group = node.integer("group", 1)
     _check(node, x_shape, w_shape, group)
@@ -30,18 +47,19 @@ def convolution(node: Node, network: Network) -> None:
     out_channel = axis((g, outputs), (m, 1))
     touched = (window.axis(o, k) for window, o, k in zip(windows, positions, elements, strict=True))
     reads = [
-        Access(x, (*along(n), axis((g, inputs), (c, 1)), *touched)),
+        Access(x, (*along(n), axis((g, inputs), (c, 1)), *touched), padding),
         Access(w, (out_channel, FIXED if c is None else axis((c, 1)), *along(*elements))),
     ]
-    bias = node.operand(2)
     if bias is not None:
         if network.shape(bias) != (w_shape[0],):
             found = text_of(network.shape(bias))
             raise node.fault(f"bias '{bias}' has shape {found}; expected [{w_shape[0]}], one value per output channel.")
         reads.append(Access(bias, (out_channel,)))
-    write = Access(node.outputs[0], (*along(n), out_channel, *along(*positions)))
+    write = Access(target.tensor, (*along(n), out_channel, *along(*positions)))
     shape = (x_shape[0], w_shape[0], *(window.count for window in windows))
-    network.emit(node, node.target, "conv", nest.dims, tuple(reads), write, shape)
+    return network.emit(
+        node, target, "conv", nest.dims, tuple(reads), write, shape, element_type=element_type, attributes=attributes
+    )
 
 
 def _check(node: Node, x_shape: tuple[int, ...], w_shape: tuple[int, ...], group: int) -> None:

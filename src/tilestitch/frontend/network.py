@@ -130,6 +130,9 @@ def _shortest(value: float) -> float:
     return float(str(np.float32(value)))
 
 
+_STAYING = frozenset({"dequantize", "expand", "gather", "tile"})
+
+
 class Network:
     """Tensors, constants and operators in the order in which they were found.
 
@@ -254,6 +257,16 @@ class Network:
         self.add_constant(name, value)
         return name
 
+    def exact(self, node: Node, name: str) -> str:
+        """A constant that is stored in float32, such as the scale of a quantisation; other tensors as they are."""
+        value = self.value(name)
+        if value is None or not self.is_float(name):
+            return name
+        if name in self.tensors and self.tensors[name].dtype is not DType.FLOAT32:
+            name = self.new_constant(node, f"{name}.exact", value)  # another operator reads it as it is stored
+        self.tensors[name] = _tensor(name, value.shape, DType.FLOAT32)
+        return name
+
     def define(self, node: Node, name: str, shape: Shape, element_type: np.dtype) -> None:
         """Declare a tensor that an operator will write."""
         if 0 in shape or any(size < 0 for size in shape):
@@ -294,13 +307,13 @@ class Network:
     ) -> str:
         """Append an operator with one result, of the first operand's type unless told, and return the result's name.
 
-        A result without elements, and what follows from constants alone, becomes a constant; but repeated elements and
-        rows that indices pick stay with the operator.
+        A result without elements, and what follows from constants alone, becomes a constant; but repeated elements,
+        rows that indices pick and dequantised weights stay with the operator.
         """
         name, element_type = target.tensor, element_type or self.element_type(reads[0].tensor)
         if 0 in shape:
             self.add_constant(name, np.zeros(shape, element_type))
-        elif kind not in ("expand", "gather", "tile") and all(self.is_known(access.tensor) for access in reads):
+        elif kind not in _STAYING and all(self.is_known(access.tensor) for access in reads):
             op = Operator(target.operator, kind, dims, reads, (write,), attributes)
             self.add_constant(name, step_value(op, [self.known_value(a.tensor) for a in reads], shape, element_type))
         else:

@@ -7,7 +7,7 @@ import numpy as np
 from tilestitch.frontend.accesses import FIXED, Nest, along, axis, broadcast
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Attribute
 
 
 def matrix_product(node: Node, network: Network) -> None:
@@ -15,7 +15,16 @@ def matrix_product(node: Node, network: Network) -> None:
     multiply(node, network, node.inputs[0], node.inputs[1], node.target)
 
 
-def multiply(node: Node, network: Network, a: str, b: str, target: Target) -> str:
+def multiply(
+    node: Node,
+    network: Network,
+    a: str,
+    b: str,
+    target: Target,
+    *,
+    element_type: np.dtype | None = None,
+    attributes: tuple[tuple[str, Attribute], ...] = (),
+) -> str:
     """A [..., I, K] times B [..., K, J]; an operand of rank 1 has no i (or j), a stretched batch axis does not move."""
     a_shape, b_shape = network.shape(a), network.shape(b)
     found = f"operands of shapes {text_of(a_shape)} and {text_of(b_shape)}"
@@ -41,7 +50,10 @@ def multiply(node: Node, network: Network, a: str, b: str, target: Target) -> st
     reads = (moving(a, a_shape, i, k), moving(b, b_shape, k, j))
     kept = [dim for dim in (*batches, i, j) if dim is not None]
     shape = tuple(nest.dims[dim].extent for dim in kept)
-    return network.emit(node, target, "matmul", nest.dims, reads, Access(target.tensor, along(*kept)), shape)
+    write = Access(target.tensor, along(*kept))
+    return network.emit(
+        node, target, "matmul", nest.dims, reads, write, shape, element_type=element_type, attributes=attributes
+    )
 
 
 def general_product(node: Node, network: Network) -> None:

@@ -30,6 +30,9 @@ from tilestitch.frontend.structure import (
 )
 from tilestitch.ir.graph import Graph, Operator
 
+# Quantised weights are not evaluated, but multiplied as integers where that is possible.
+_STAYING = MAY_BE_RANDOM | {"DequantizeLinear"}
+
 
 def read_onnx(
     source: Path | onnx.ModelProto,
@@ -135,7 +138,7 @@ def _read_node(
         node.expect_nothing_left()
     elif proto.op_type in RANDOM:
         raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
-    elif proto.op_type not in MAY_BE_RANDOM and all(network.is_known(x) for x in proto.input if x):
+    elif proto.op_type not in _STAYING and all(network.is_known(x) for x in proto.input if x):
         values = [network.value(operand) if operand else None for operand in proto.input]
         for output, value in zip(outputs, evaluate(node, proto, values, network.budget), strict=True):
             if output:

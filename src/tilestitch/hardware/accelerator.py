@@ -15,7 +15,7 @@ class Level(StrEnum):
     GB = "gb"
     LB = "lb"
     WEIGHTS = "weights"  # the part of the local buffer that feeds the matrix unit's second operand
-    ACCUMULATORS = "accumulators"  # float32 partial sums of the matrix unit
+    ACCUMULATORS = "accumulators"  # partial sums of the matrix unit: float32, or int32 of integers
 
 
 CORE_LEVELS = (Level.LB, Level.WEIGHTS, Level.ACCUMULATORS)  # one of each per core

@@ -8,8 +8,12 @@ from tilestitch.units import ceil_div
 
 
 def matrix_rate(unit: MatrixUnit, dtype: DType) -> Fraction | None:
-    """How many times the float16 rate the unit reaches for `dtype`; None where it cannot multiply it."""
-    return dict(unit.rates).get(dtype)
+    """How many times the float16 rate the unit reaches for `dtype`; None where it cannot multiply it.
+
+    uint8 has the rate of int8 where it has none of its own: quantised networks multiply one by the other.
+    """
+    rates = dict(unit.rates)
+    return rates.get(dtype, rates.get(DType.INT8) if dtype is DType.UINT8 else None)
 
 
 def matrix_tile_cycles(unit: MatrixUnit, dtype: DType, *, m: int, k: int, n: int, groups: int = 1) -> int:

@@ -198,7 +198,7 @@ class Program:
         return f"{self.tensors[self.buffers.tensor[number]]} in {space.name} @ {int(self.buffers.address[number]):#x}"
 
     def buffer_dtype(self, number: int) -> DType:
-        """The element type of a buffer: float32 in the accumulators, else its tensor's."""
+        """The element type of a buffer: its tensor's, or one of 32 bits in the accumulators."""
         if self.spaces[self.buffers.space[number]].level is Level.ACCUMULATORS:
             return DType.FLOAT32
         return self.graph.tensors[self.tensors[self.buffers.tensor[number]]].dtype

@@ -45,10 +45,10 @@ class TrafficRow:
 class CheckRow:
     """One comparison of the executed program with onnxruntime: worst error over all outputs, and what was allowed."""
 
-    precision: str  # float32 or float16
-    error: float  # largest difference, relative to the output's largest magnitude
+    precision: str  # float32 or float16; or steps, of quantised tensors in the float32 execution
+    error: float  # largest difference, relative to the output's largest magnitude; of steps the share that differs
     allowed: float
-    output: str  # the output of the worst error
+    output: str  # the output of the worst error; of steps the tensor
 
     @property
     def passed(self) -> bool:

@@ -46,7 +46,7 @@ def _reduced(op: Operator) -> tuple[int, ...]:
 
 def _contract(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     product = contraction.multiply(op, operands[0], operands[1])
-    return [product + operands[2] if len(operands) > 2 else product]
+    return [contraction.finished(op, product, operands[2:])]
 
 
 def _reduce(function: Callable[..., np.ndarray]) -> Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]:

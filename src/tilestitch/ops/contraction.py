@@ -1,12 +1,22 @@
-"""Sums of products: convolutions and matrix products of every kind are one loop nest with two moving operands."""
+"""Sums of products: convolutions and matrix products of every kind are one loop nest with two moving operands.
 
+Two floating operands give float32 sums; a third operand is added at the end. Two integer operands give exact integer
+sums, of the operands less the numbers that stand for zero in them (attribute `zeros`). Such a sum can be rescaled when
+it is complete (attribute `rescaled`): it is multiplied by `factor`, or where that is no attribute by operand 2, and
+the last operand is added as a real bias; the result stays within `low` and `high`, and is quantised where there is an
+attribute `to`.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from tilestitch.ir.graph import DimKind, Operator
+from tilestitch.dtypes import DType
+from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
+from tilestitch.ops.quantisation import quantise
 
 KINDS = frozenset({"conv", "matmul"})
 
@@ -66,7 +76,24 @@ def product_shape(op: Operator, box: Region) -> ProductShape:
 
 
 def multiply(op: Operator, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Sum of products over the reduction dims, which keep extent 1; operands have one axis per dim."""
+    """Sum of products over the reduction dims, which keep extent 1; operands have one axis per dim.
+
+    Integers are multiplied in float64, which is many times faster in numpy, as long as no sum can leave the 53 bits
+    that it holds exactly.
+    """
+    if first.dtype.kind != "i":
+        return _sums_of_products(op, first, second)
+    zeros = op.attribute("zeros", (0, 0))
+    assert isinstance(zeros, tuple)
+    a, b = first - zeros[0], second - zeros[1]
+    terms = prod(dim.extent for dim in op.dims if dim.kind is DimKind.REDUCTION)
+    largest = [int(np.abs(x).max(initial=0)) for x in (a, b)]
+    if terms * prod(largest) >= 2**53:
+        return _sums_of_products(op, a, b)
+    return _sums_of_products(op, a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+
+
+def _sums_of_products(op: Operator, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     found = roles(op)
     order_first = (*found.batch, *found.m, *found.k)
     order_second = (*found.batch, *found.k, *found.n)
@@ -82,3 +109,27 @@ def multiply(op: Operator, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     rest = tuple(d for d in range(first.ndim) if d not in order)
     out = out.reshape([full[d] for d in order] + [1] * len(rest))
     return out.transpose(np.argsort((*order, *rest)))
+
+
+def finished(op: Operator, total: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    """What becomes of a complete sum; `others` are the operands after the two that are multiplied."""
+    if not op.attribute("rescaled", 0):
+        return total + others[0] if others else total
+    factor, *bias = others if op.attribute("factor", "") == "" else (_number(op, "factor"), *others)
+    result = total.astype(np.float32) * factor
+    if bias:
+        result = result + bias[0]
+    result = np.clip(result, _number(op, "low", -np.inf), _number(op, "high", np.inf))
+    to = op.attribute("to", "")
+    if not to:
+        return result
+    return quantise(result, _number(op, "scale"), np.asarray(op.attribute("zero")), DType(str(to)))
+
+
+def _number(op: Operator, name: str, default: float | None = None) -> np.ndarray:
+    return np.asarray(op.attribute(name, default), np.float32)
+
+
+def sum_dtype(op: Operator, graph: Graph) -> DType:
+    """The type of partial sums, 32 bits either way."""
+    return DType.FLOAT32 if graph.tensors[op.reads[0].tensor].dtype.is_float else DType.INT32

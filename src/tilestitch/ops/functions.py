@@ -10,6 +10,7 @@ import numpy as np
 from tilestitch.dtypes import DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ops.conversion import convert, reinterpreted
+from tilestitch.ops.quantisation import apply_dequantise, apply_quantise
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ FUNCTIONS: dict[str, Function] = {
     "copy": Function(1, lambda op, x: x),
     "cos": Function(1, lambda op, x: np.cos(x)),
     "cosh": Function(4, _quiet(np.cosh)),  # (exp x + 1 / exp x) / 2
+    "dequantize": Function(2, apply_dequantise),  # difference, product
     "div": Function(1, _div),
     "elu": Function(3, lambda op, x: np.where(x > 0, x, real(op, "alpha") * np.expm1(np.minimum(x, 0)))),
     "equal": Function(1, lambda op, x, y: x == y),
@@ -179,6 +181,7 @@ FUNCTIONS: dict[str, Function] = {
     "or": Function(1, lambda op, x, y: np.logical_or(x, y)),
     "pow": Function(1, _pow),
     "prelu": Function(2, lambda op, x, slope: np.where(x < 0, slope * x, x)),
+    "quantize": Function(4, apply_quantise),  # quotient, rounding, sum, clamp
     "reciprocal": Function(1, lambda op, x: 1 / x),
     "relu": Function(1, lambda op, x: np.maximum(x, 0)),
     "round": Function(1, lambda op, x: np.rint(x)),

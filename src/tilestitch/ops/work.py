@@ -53,8 +53,9 @@ def can_run(core: Core, operators: Sequence[Operator], graph: Graph, machine: Ac
 
 
 def operand_dtype(op: Operator, graph: Graph) -> DType:
-    """The element type that sets the rate: that of the first operand."""
-    return graph.tensors[op.reads[0].tensor].dtype
+    """The element type that sets the rate: that of the first operand, of a product the wider of its two."""
+    factors = op.reads[:2] if is_contraction(op) else op.reads[:1]
+    return max((graph.tensors[read.tensor].dtype for read in factors), key=lambda dtype: dtype.size_bytes)
 
 
 def tile_cycles(op: Operator, box: Region, dtype: DType, core: Core, *, matrix: bool) -> int:

@@ -7,12 +7,13 @@ tensors lie in memory; schedules are made for the result.
 
 from tilestitch.ir.graph import Graph
 from tilestitch.passes.fold import drop_unused, fold_batch_norm, fold_constants
+from tilestitch.passes.quantised import quantised_arithmetic
 from tilestitch.passes.recognise import recognise
 
 
 def simplify(graph: Graph, *, fold_bn: bool = True) -> Graph:
-    """Fold constants, batch normalisation where `fold_bn`, and decomposed functions; drop what nobody needs."""
+    """Fold constants, batch normalisation where `fold_bn`, and decomposed functions; multiply integers where meant."""
     graph = fold_constants(graph)
     if fold_bn:
         graph = fold_batch_norm(graph)
-    return drop_unused(recognise(graph))
+    return quantised_arithmetic(drop_unused(recognise(graph)))

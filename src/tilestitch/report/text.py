@@ -190,7 +190,10 @@ def _checks(report: Report) -> list[str]:
         )
         for check in report.checks
     ]
-    return [*lines, *_table(None, rows, "lllll"), "  Errors are relative to the largest magnitude of the output."]
+    lines += [*_table(None, rows, "lllll"), "  Errors are relative to the largest magnitude of the output."]
+    if any(check.precision == "steps" for check in report.checks):
+        lines.append("  Steps: the share of quantised elements, each computed from onnxruntime's own, one step off.")
+    return lines
 
 
 def _kernels(report: Report, top: int) -> list[str]:

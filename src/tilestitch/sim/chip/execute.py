@@ -10,11 +10,12 @@ from types import EllipsisType
 import numpy as np
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.graph import Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
-from tilestitch.ops.contraction import multiply
+from tilestitch.ops.contraction import finished, multiply, sum_dtype
 from tilestitch.ops.views import by_dims
+from tilestitch.sim.chip.steps import Steps
 from tilestitch.sim.chip.values import ReadPlan, constant_to_storage, evaluate, operand, read_plans, store, to_storage
 
 POISON = 0xFF  # all bits set: NaN in every floating type, -1 in the signed integers
@@ -25,14 +26,17 @@ def execute(
     inputs: Sequence[Mapping[str, np.ndarray]],
     *,
     wide: bool,
+    steps: Steps | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[dict[str, np.ndarray]]:
     """Outputs of every iteration, in storage types; `inputs` holds one mapping an iteration.
 
+    The quantised tensors that `steps` knows are compared where they are computed, and take the values expected.
+
     `wide` runs the same instructions on memories in which every address and size is doubled, so that every stored type
     has twice its width (float32 for float16).
     """
-    machine = _Memories(trace.program, wide=wide)
+    machine = _Memories(trace.program, wide=wide, steps=steps)
     program = trace.program
     for name, buffer in program.constants:
         machine.array(buffer)[...] = constant_to_storage(
@@ -66,8 +70,9 @@ def event_order(trace: Trace) -> np.ndarray:
 class _Memories:
     """Byte arrays, one per memory of the cluster, and the values in flight."""
 
-    def __init__(self, program: Program, *, wide: bool) -> None:
+    def __init__(self, program: Program, *, wide: bool, steps: Steps | None) -> None:
         self.program, self.wide, self.scale = program, wide, 2 if wide else 1
+        self.steps = steps
         buffers = program.buffers
         ends = np.zeros(len(program.spaces), np.int64)
         np.maximum.at(ends, buffers.space, buffers.address + buffers.size_bytes)
@@ -92,12 +97,18 @@ class _Memories:
             return known
         program = self.program
         tensor = program.graph.tensors[self.tensor[buffer]]
-        partial = program.spaces[self.space[buffer]].level is Level.ACCUMULATORS
-        dtype = DType.FLOAT32 if partial else tensor.dtype
-        extents = program.regions[self.region[buffer]].extents
-        ordered = tuple(extents[axis] for axis in tensor.layout)
+        return self._view(buffer, tensor.dtype)
+
+    def _sums(self, buffer: int, op: Operator) -> np.ndarray:
+        """The partial sums of an operator, in a buffer of the accumulators."""
+        return self._view(buffer, sum_dtype(op, self.program.graph))
+
+    def _view(self, buffer: int, dtype: DType) -> np.ndarray:
+        layout = self.program.graph.tensors[self.tensor[buffer]].layout
+        extents = self.program.regions[self.region[buffer]].extents
+        ordered = tuple(extents[axis] for axis in layout)
         values = self._bytes_of(buffer).view(dtype.numpy(wide=self.wide)).reshape(ordered)
-        inverse = sorted(range(len(tensor.layout)), key=tensor.layout.__getitem__)
+        inverse = sorted(range(len(layout)), key=layout.__getitem__)
         self.views[buffer] = view = values.transpose(inverse)
         return view
 
@@ -201,17 +212,24 @@ class _Memories:
             product = multiply(op, operand(0, box, plans, read), operand(1, box, plans, read))
             origin = program.regions[partial[1]].start
             if not flags & Flag.FIRST:
-                product = product + by_dims(self.array(partial[0]), op.writes[0], box, origin)
-            if flags & Flag.LAST and len(op.reads) > 2:
-                product = product + operand(2, box, plans, read)
+                product = product + by_dims(self._sums(partial[0], op), op.writes[0], box, origin)
+            if flags & Flag.LAST:
+                others = [operand(k, box, plans, read) for k in range(2, len(op.reads))]
+                product = finished(op, product, others)
             results = [product]
 
         def finish() -> None:
             if partial is not None and not flags & Flag.LAST:
-                store(self.array(partial[0]), op.writes[0], box, program.regions[partial[1]].start, results[0])
+                origin = program.regions[partial[1]].start
+                store(self._sums(partial[0], op), op.writes[0], box, origin, results[0])
                 return
             for access, (buffer, _), values in zip(op.writes, writes, results, strict=True):
-                stored = to_storage(values, program.graph.tensors[access.tensor].dtype, wide=self.wide)
+                dtype = program.graph.tensors[access.tensor].dtype
+                stored = to_storage(values, dtype, wide=self.wide)
+                if self.steps is not None:
+                    iteration = int(program.iteration[number])
+                    expected = self.steps.compare(access.tensor, iteration, access, box, stored)
+                    stored = stored if expected is None else to_storage(expected, dtype, wide=self.wide)
                 store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, stored)
 
         self.pending[number] = finish

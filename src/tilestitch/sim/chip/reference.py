@@ -1,0 +1,128 @@
+"""What an executed program is compared with: onnxruntime on the original network, and the network untiled."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from threadpoolctl import threadpool_limits
+
+from tilestitch.errors import InputError
+from tilestitch.ir.graph import Graph
+from tilestitch.ops.onnx_node import readable_opset
+from tilestitch.sim.chip.interpret import interpret
+from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
+
+IR_VERSION = 11  # newer file formats differ in nothing that a network computes; onnxruntime reads them later than onnx
+
+
+def onnxruntime_outputs(
+    model: onnx.ModelProto,
+    inputs: Sequence[Mapping[str, np.ndarray]],
+    *,
+    exported_batch: int | None = None,
+    others: Sequence[str] = (),
+) -> list[dict[str, np.ndarray]]:
+    """Outputs of the original network for every iteration's inputs: one thread, optimisations off.
+
+    With `others`, these tensors as well.
+
+    A network that was exported for `exported_batch` samples runs on so many at a time; what it gives for each run is
+    put together along axis 0, where the samples are.
+    """
+    import onnxruntime  # takes a third of a second to import, and only checks need it
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    known = onnx.ModelProto()
+    known.CopyFrom(model)
+    known.ir_version = min(model.ir_version, IR_VERSION)
+    outputs = {value.name for value in known.graph.output}
+    known.graph.output.extend(onnx.ValueInfoProto(name=name) for name in others if name not in outputs)
+    for node in known.graph.node:
+        node.ClearField("name")  # onnxruntime wants each of its own, and no result depends on it
+    for opset in known.opset_import:
+        opset.version = readable_opset(known.graph.node, opset)
+    try:
+        session = onnxruntime.InferenceSession(known.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        found = []
+        for feed in inputs:
+            runs = [session.run(names, part) for part in _runs(model, feed, exported_batch)]
+            joined = (run[0] if len(run) == 1 else np.concatenate(run) for run in zip(*runs, strict=True))
+            found.append({name: np.asarray(value) for name, value in zip(names, joined, strict=True)})
+        return found
+    except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
+        text = str(error).splitlines()[0][:300]
+        raise InputError(
+            f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}"
+        ) from None
+
+
+def _runs(
+    model: onnx.ModelProto, feed: Mapping[str, np.ndarray], exported_batch: int | None
+) -> list[dict[str, np.ndarray]]:
+    """The inputs of one iteration, cut into as many as the network takes at a time."""
+    sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim][:1] for value in model.graph.input}
+    grown = [name for name, value in feed.items() if sizes[name] == [exported_batch] != [*value.shape[:1]]]
+    if exported_batch is None or not grown:
+        return [dict(feed)]
+    starts = range(0, len(feed[grown[0]]), exported_batch)
+    return [
+        {name: value[at : at + exported_batch] if name in grown else value for name, value in feed.items()}
+        for at in starts
+    ]
+
+
+class Reference:
+    """What the outputs should be, computed once for all strategies on the same inputs."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        graph: Graph,
+        inputs: Sequence[Mapping[str, np.ndarray]],
+        *,
+        exported_batch: int | None = None,
+    ) -> None:
+        self.inputs = inputs
+        names = quantised_tensors(model, graph)
+        self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names)
+        shapes = {name: graph.tensors[name].shape for name in names}
+        self.quantised = [
+            {name: one[name] for name in names if is_quantised(one[name]) and one[name].shape == shapes[name]}
+            for one in self.expected
+        ]
+        with threadpool_limits(1):
+            narrow = [interpret(graph, one, wide=False) for one in inputs]
+        self.narrow_error = {name: relative_error(name, narrow, self.expected) for name in graph.outputs}
+        exact = [name for name in graph.outputs if not graph.tensors[name].dtype.is_float]
+        self.narrow = [{name: one[name] for name in exact} for one in narrow]
+
+
+def relative_error(
+    name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]
+) -> float:
+    """Largest difference over all iterations, relative to the largest magnitude expected; 1 for unequal shapes.
+
+    Equal infinities and NaNs in both agree; integers and booleans must be equal (0 or 1).
+    """
+    largest, difference = 0.0, 0.0
+    for ours, theirs in zip(found, expected, strict=True):
+        a, b = np.asarray(ours[name]), np.asarray(theirs[name])
+        if a.shape != b.shape:
+            return 1.0
+        if b.dtype.kind in "iub":
+            if not np.array_equal(a.astype(np.int64), b.astype(np.int64)):
+                return 1.0
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        gap = np.where(same, 0.0, np.abs(a - b))
+        if np.isnan(gap).any():
+            return float("nan")
+        difference = max(difference, float(gap.max(initial=0.0)))
+        finite = b[np.isfinite(b)]
+        largest = max(largest, float(np.abs(finite).max(initial=0.0)))
+    return difference / largest if largest else difference
