@@ -16,6 +16,7 @@ from tilestitch.cli import main as cli
 from tilestitch.errors import DoesNotFit, InputError
 
 SECONDS = 5.0  # of processor time, so that a busy computer does not matter
+CLICK = re.compile("Invalid value for|No such (option|command)|Option '|Got unexpected|Missing argument")
 KNOWN = re.compile("(Known:|known presets:).*")  # lists that grow
 MEMORY_BYTES = 2**31  # beyond what the process has before
 
@@ -88,7 +89,9 @@ def test_a_hostile_input_is_one_clear_error(
         if hostile.others_say:
             if hostile.others_say not in message:
                 wrong.append(f"{hostile.name}: expected {hostile.others_say!r} in {message[:500]!r}")
-            lines = [f"{message[: message.index('): ')]}): in the words of others" if "): " in message else "?"]
+            lines = [f"{message[: message.index('): ')]}): in the words of others"]
+        elif CLICK.match(message):
+            lines = ["in the words of click"]
         texts.append("\n  ".join((f"{hostile.name}:", *lines[:5])))
     assert not wrong, "\n".join(wrong)
     golden(f"hostile/{group}.txt", "\n".join(texts) + "\n")

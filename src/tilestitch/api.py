@@ -27,7 +27,7 @@ from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
-from tilestitch.pipeline import Progress, References, compile_network
+from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
 
@@ -42,8 +42,8 @@ def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
     if isinstance(name_or_path, onnx.ModelProto):
         return with_own_outputs(name_or_path), printable(name_or_path.graph.name or "network")
     if not isinstance(name_or_path, str | Path):
-        found = type(name_or_path).__name__
-        raise InputError(f"model: expected the name of a network, the path of a file or a ModelProto, found a {found}")
+        found = _shown(name_or_path)
+        raise InputError(f"model: expected the name of a network, the path of a file or a ModelProto, found {found}")
     if isinstance(name_or_path, Path):
         return _from_file(name_or_path)
     try:
@@ -68,6 +68,9 @@ def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int
 
     Without `batch` it is the network's own, else 1.
     """
+    if batch is not None:
+        _expect_count("batch", batch)
+    _expect_dims(dims)
     proto, name = open_model(model)
     return read_onnx(proto, name=name, batch=batch or exported_batch_of(proto) or 1, dims=dims)
 
@@ -116,6 +119,8 @@ def compare(
     """Compile one network by several strategies, by all unless some are named; the options are those of `compile`."""
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
     chosen, target = [strategy_named(strategy) for strategy in strategies], _machine(machine)
+    if not chosen:
+        raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
     proto, name = open_model(model)
     references: References = {}  # what onnxruntime gives, once for all
 
@@ -134,7 +139,35 @@ def _nothing(step: str, done: int, total: int) -> None:
 
 
 def _machine(machine: Machine) -> Accelerator:
-    return machine if isinstance(machine, Accelerator) else load_machine(machine)
+    if isinstance(machine, Accelerator):
+        return machine
+    if not isinstance(machine, str | Path):
+        raise InputError(
+            "machine: expected the name of one that comes along, the path of a YAML file or an Accelerator, "
+            f"found {_shown(machine)}"
+        )
+    return load_machine(machine)
+
+
+def _shown(value: object) -> str:
+    """What was given where something else belongs."""
+    return f"{type(value).__name__} {printable(repr(value), 50)}"
+
+
+def _expect_count(name: str, value: object, most: int | None = None) -> None:
+    """Refuse what is no whole number from 1 on; a truth value is one for Python, and not meant."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{name}: expected a whole number, found {_shown(value)}")
+    if value < 1 or (most is not None and value > most):
+        limits = "at least 1" if most is None else f"1 to {most:,}"
+        raise InputError(f"{name}: expected {limits}, found {value:,}")
+
+
+def _expect_dims(dims: Mapping[str, int]) -> None:
+    if not isinstance(dims, Mapping) or not all(isinstance(name, str) for name in dims):
+        raise InputError(f"dims: expected sizes by the names of dims, such as {{'length': 128}}, found {_shown(dims)}")
+    for name, size in dims.items():
+        _expect_count(f"dim '{printable(name)}'", size)
 
 
 def _options(
@@ -147,9 +180,12 @@ def _options(
     stop_after: str,
 ) -> Options:
     """Options of a pipeline run, refused where no run could make sense of them."""
-    for name, count in (("batch", batch), ("batches", batches)):
-        if count is not None and count < 1:
-            raise InputError(f"{name}: expected at least 1, found {count}")
+    if batch is not None:
+        _expect_count("batch", batch, MAX_BATCH)
+    _expect_count("batches", batches, MAX_BATCH)
+    if not isinstance(batch_per_cluster, str):
+        _expect_count("batch_per_cluster", batch_per_cluster)
+    _expect_dims(dims)
     if stop_after not in list(Stage):
         raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
     return Options(

@@ -7,7 +7,7 @@ import onnx
 
 from tilestitch.compilation import Compilation, Options, Stage, Strategy
 from tilestitch.cost.bounds import bounds
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
@@ -25,7 +25,7 @@ from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
-from tilestitch.schedule.batch import rule_batch
+from tilestitch.schedule.batch import divisors, rule_batch
 from tilestitch.schedule.plan import by_units, expect_compilable, plan
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
@@ -33,6 +33,8 @@ from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate
 from tilestitch.units import ceil_div
 from tilestitch.zoo.inputs import iteration_inputs
+
+MAX_BATCH = 10**9
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
@@ -59,6 +61,8 @@ def compile_network(
     """
     static = exported_batch_of(model)
     total = options.batch or static or 1
+    if total > MAX_BATCH:
+        raise InputError(f"{name}: a batch of {total:,} samples; expected at most {MAX_BATCH:,}")
     options = replace(options, batch=total)
     runs, ragged = divmod(total, static or 1)
     if ragged:
@@ -177,24 +181,24 @@ def _iteration_batches(
     smallest: int,
 ) -> list[int]:
     """Candidates for the batch of one cluster's iteration: multiples of `smallest` that divide the cluster's share."""
-    divisors = [n for n in range(smallest, share + 1, smallest) if share % n == 0]
+    possible = [smallest * n for n in divisors(share // smallest)]
     asked = options.batch_per_cluster
     if asked == "auto":
-        return divisors
+        return possible
     if isinstance(asked, int):
-        if asked not in divisors:
+        if asked not in possible:
             raise InputError(
                 f"--batch-per-cluster {asked} does not divide the {share} samples of a cluster; "
-                f"possible are {', '.join(map(str, divisors))}, rule and auto"
+                f"possible are {', '.join(map(str, possible))}, rule and auto"
             )
         return [asked]
     if asked != "rule":
-        raise InputError(f"--batch-per-cluster {asked!r}: expected a number, rule or auto")
-    if len(divisors) == 1:
-        return divisors
+        raise InputError(f"--batch-per-cluster {printable(repr(asked), 40)}: expected a number, rule or auto")
+    if len(possible) == 1:
+        return possible
     graph = simplify(read_onnx(model, name=name, batch=smallest, dims=options.dims), fold_bn=options.fold_bn)
     limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph), machine), machine)
-    return [max(n for n in divisors if n <= limit)]
+    return [max(n for n in possible if n <= limit)]
 
 
 def _report(

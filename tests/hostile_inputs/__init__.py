@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from tests.hostile_inputs.commands import OPTIONS, PLACES
 from tests.hostile_inputs.files import EXTERNAL, FILES, WEIGHTS
+from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
-from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
+from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, SIZES, STRUCTURE
 
 GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "files": FILES,
@@ -14,4 +16,8 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "shapes": SHAPES,
     "attributes": ATTRIBUTES,
     "bombs": BOMBS,
+    "sizes": SIZES,
+    "machines": MACHINES,
+    "options": OPTIONS,
+    "places": PLACES,
 }

@@ -117,7 +117,6 @@ PLACES = (
     net("a path too long", f"-o {'n/' * 3000}"),
     net("two answers for one file", "-o out --json out/report.json"),
     net("a report in the place of the network", "--json net.onnx"),
-    net("one folder for two kinds of files", "--json out", make=lambda: os.mkfifo("out")),
     Hostile("a network in the place of a folder", "models resnet18:small -o .", lambda: None),
     Hostile("networks in a file", "models resnet18:small --write out", lambda: Path("out").touch()),
     Hostile("a network under a file", "models resnet18:small -o out/net.onnx", lambda: Path("out").touch()),

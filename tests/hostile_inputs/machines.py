@@ -6,9 +6,10 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
+import onnx
 import yaml
 
-from tests.hostile_inputs.making import Hostile, whole_bytes
+from tests.hostile_inputs.making import RELU, Hostile, model, whole
 from tilestitch import api
 
 TOY = files("tilestitch.hardware").joinpath("presets/toy.yaml").read_text(encoding="utf-8")
@@ -58,12 +59,17 @@ def laughs(levels: int) -> str:
     return "\n".join(lines)
 
 
-def impossible(name: str, changes: dict[str, str | None], asked: str = COMPILE) -> Hostile:
+def impossible(
+    name: str,
+    changes: dict[str, str | None],
+    asked: str = COMPILE,
+    network: Callable[[], onnx.ModelProto] = whole,
+) -> Hostile:
     """A machine that can be described, and on which the network cannot run."""
 
     def make() -> None:
         Path("mine.yaml").write_text(edited(changes), encoding="utf-8")
-        Path("net.onnx").write_bytes(whole_bytes())
+        Path("net.onnx").write_bytes(network().SerializeToString())
 
     return Hostile(name, asked, make)
 
@@ -129,7 +135,7 @@ MACHINES = (
     toy("a thousand million clusters", "clusters", "1000000000"),
     toy("a thousand million cores", "cores.0.count", "1000000000"),
     toy("no cores", "cores", "[]"),
-    toy("no vector unit", "cores.0.vector", ABSENT),
+    impossible("no vector unit", {"cores.0.vector": ABSENT}),
     toy("a vector unit of no lanes", "units.vme.lanes", "{}"),
     toy("a matrix unit of no width", "units.mme.k", "0"),
     toy("a huge matrix unit", "units.mme.k", "16777216"),
@@ -139,10 +145,23 @@ MACHINES = (
     toy("a granule of zero", "granule_bytes", "0"),
     impossible("a local memory of one byte", {"memories.lb.size_bytes": "1"}),
     impossible("a local memory smaller than a tile", {"memories.lb.size_bytes": "16"}),
-    impossible("a weight memory of one byte", {"memories.weights.size_bytes": "1"}),
-    impossible("accumulators of one byte", {"memories.accumulators.size_bytes": "1"}),
     impossible("a DDR smaller than the network", {"memories.ddr.size_bytes": "64"}),
-    impossible("no local memory", {"memories.lb": None, "memories.weights": None, "memories.accumulators": None}),
+    impossible(
+        "no memory beside DDR",
+        {f"memories.{level}": ABSENT for level in ("gb", "lb", "weights", "accumulators")},
+    ),
+    impossible(
+        "a million iterations of one sample",
+        {"memories.ddr.size_bytes": str(2**50)},
+        f"{COMPILE} --batch 100000000 --batch-per-cluster 1",
+        network=lambda: model(RELU, inputs=["x:N,4"]),
+    ),
+    impossible(
+        "transfers byte by byte",
+        {"granule_bytes": "1", "memories.lb.size_bytes": str(2**40), "memories.gb.size_bytes": str(2**40)}
+        | {"memories.ddr.size_bytes": str(2**50)},
+        network=lambda: model(RELU, inputs=[f"x:{2**15},{2**16}"]),
+    ),
     Hostile("a folder", SHOW, lambda: Path("mine.yaml").mkdir()),
     Hostile("a pipe that nobody writes to", SHOW, lambda: os.mkfifo("mine.yaml")),
     Hostile("a device without end", "show machine /dev/zero"),

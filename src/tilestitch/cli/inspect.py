@@ -200,7 +200,7 @@ def _show(
     """Print the text of each of the values, or write the JSON of the only one."""
     if json_path is not None and len(names) > 1:
         raise InputError(f"--json takes one value, {len(names)} are asked for; call it once for each")
-    expect_json(json_path)
+    expect_json(json_path, *names)
     with shown_progress(quiet=quiet) as progress:
         found = values(progress)
         json_text = "" if json_path is None else found[0][1]()

@@ -56,7 +56,7 @@ def compile_command(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
                 "(--dump DIR writes every stage that is reached)"
             )
-    expect_json(json_path)
+    expect_json(json_path, model, choices.machine)
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
@@ -106,7 +106,7 @@ def compare_command(
     quiet: bool,
 ) -> int:
     """Compile MODEL by several strategies; print them side by side, then the report of each."""
-    expect_json(json_path)
+    expect_json(json_path, model, choices.machine)
     if out is not None:
         expect_folder(out)
     with shown_progress(quiet=quiet) as progress:

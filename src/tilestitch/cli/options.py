@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 import click
 
 from tilestitch.cli.application import State
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
 
 Command: TypeAlias = Callable[..., Any]
 
 STRATEGY_HELP = "How to decide: layerwise or tvm."  # a test holds this list against the table of strategies
+MAX_BATCH = 10**9  # a test holds it against the pipeline's
 STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # and this one against the pipeline's
 
 
@@ -33,7 +34,7 @@ def network_options(command: Command) -> Command:
     """Give a command the options that a graph depends on, as one argument `choices`."""
 
     @click.option(
-        "--batch", type=click.IntRange(min=1), help="Samples in all (default: the network's own batch, else 1)."
+        "--batch", type=click.IntRange(1, MAX_BATCH), help="Samples in all (default: the network's own batch, else 1)."
     )
     @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
@@ -55,7 +56,7 @@ def compile_options(command: Command) -> Command:
         help="A machine that comes along (see: tilestitch machines), or a YAML file.",
     )
     @click.option(
-        "--batch", type=click.IntRange(min=1), help="Samples in all (default: the network's own batch, else 1)."
+        "--batch", type=click.IntRange(1, MAX_BATCH), help="Samples in all (default: the network's own batch, else 1)."
     )
     @click.option(
         "--batch-per-cluster",
@@ -66,7 +67,7 @@ def compile_options(command: Command) -> Command:
     )
     @click.option(
         "--batches",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MAX_BATCH),
         default=1,
         show_default=True,
         help="Batches back to back, for the sustained throughput.",
@@ -112,7 +113,7 @@ def _on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> No
 
 def _batch_per_cluster(text: str) -> int | str:
     """A number where it is one; whatever else it may be is the pipeline's to refuse."""
-    return int(text) if text.isascii() and text.isdecimal() else text
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
 
 
 def _dims(bindings: tuple[str, ...]) -> dict[str, int]:
@@ -120,7 +121,8 @@ def _dims(bindings: tuple[str, ...]) -> dict[str, int]:
     for binding in bindings:
         name, _, size = binding.rpartition("=")
         if not name or not (size.isascii() and size.isdecimal() and len(size) < 19):
-            raise InputError(f"--dim {binding}: expected NAME=SIZE with a whole number, such as --dim length=128")
+            shown = printable(binding, 100)
+            raise InputError(f"--dim {shown}: expected NAME=SIZE with a whole number, such as --dim length=128")
         if found.setdefault(name, int(size)) != int(size):
             raise InputError(f"--dim {name}: is given twice, as {found[name]} and as {size}")
     return found

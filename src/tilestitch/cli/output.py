@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilestitch.cli.files import expect_writable
+from tilestitch.cli.files import expect_other, expect_writable
 
 if TYPE_CHECKING:
     from tilestitch.compilation import Compilation
@@ -18,10 +18,12 @@ TRACED_INSTRUCTIONS = 200_000  # in trace.json.gz: viewers become slow above
 Files = list[tuple[Path, bytes]]
 
 
-def expect_json(path: Path | None) -> None:
-    """Refuse, before the work, a place where the JSON could not be written."""
+def expect_json(path: Path | None, *inputs: str) -> None:
+    """Refuse, before the work, a place where the JSON could not be written, or where it would replace an input."""
     if path is not None and path != STDOUT:
         expect_writable(path)
+        for source in inputs:
+            expect_other(path, source)
 
 
 def json_file(path: Path | None, text: str) -> Files:

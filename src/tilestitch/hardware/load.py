@@ -4,6 +4,8 @@ What one field says is checked by the models of `schema`, what several fields sa
 stops at the first mistake.
 """
 
+import os
+import stat
 from collections.abc import Mapping
 from fractions import Fraction
 from importlib.resources import files
@@ -13,7 +15,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from tilestitch.dtypes import DType
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import (
     Accelerator,
     Core,
@@ -52,7 +54,7 @@ def load_machine(name_or_path: str | Path) -> Accelerator:
     if isinstance(name_or_path, str) and name_or_path in preset_names():
         preset = files("tilestitch.hardware").joinpath("presets", f"{name_or_path}.yaml")
         return parse_machine(preset.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
-    return parse_machine(_file_text(name_or_path), str(name_or_path))
+    return parse_machine(_file_text(name_or_path), printable(str(name_or_path)))
 
 
 def preset_names() -> tuple[str, ...]:
@@ -83,6 +85,8 @@ def parse_machine(text: str, where: str) -> Accelerator:
 
 def _file_text(path: str | Path) -> str:
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise InputError(f"machine {quoted(str(path))}: expected a YAML file, found a pipe; write it to a file")
         with open(path, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
@@ -96,13 +100,14 @@ def _file_text(path: str | Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"machine {quoted(str(path))}: expected a readable YAML file, found: {reason}") from None
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(_too_long(str(path)))
+        raise InputError(_too_long(printable(str(path))))
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}: line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; save it as UTF-8"
+            f"{printable(str(path))}: line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
+            "save it as UTF-8"
         ) from None
 
 

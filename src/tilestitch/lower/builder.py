@@ -8,21 +8,12 @@ from tilestitch.lower.cluster import Cluster
 
 
 @dataclass(slots=True)
-class _Use:
-    """The latest instruction of one engine that touched one region of a buffer in one way."""
-
-    instruction: int
-    engine: int
-    region: Region
-    writes: bool
-
-
-@dataclass(slots=True)
 class _Life:
     """What is known of a buffer while the program is built."""
 
     region: Region
-    uses: list[_Use] = field(default_factory=list)
+    # By engine and whether it writes: the latest instruction of each region, in the order of the instructions.
+    uses: dict[tuple[int, bool], dict[Region, int]] = field(default_factory=dict)
     born_after: dict[int, int] = field(default_factory=dict)  # engine -> last user of the space before
 
 
@@ -77,9 +68,10 @@ class Builder:
             if end <= address or stop <= start:
                 kept.append((start, end, owner))
                 continue
-            for use in self._lives[owner].uses:
-                if use.instruction > life.born_after.get(use.engine, -1):
-                    life.born_after[use.engine] = use.instruction
+            for (engine, _), used in self._lives[owner].uses.items():
+                latest = next(reversed(used.values()))
+                if latest > life.born_after.get(engine, -1):
+                    life.born_after[engine] = latest
             if start < address:
                 kept.append((start, address, owner))
             if stop < end:
@@ -126,14 +118,15 @@ class Builder:
         waits: dict[int, int] = {}
         for buffer, region, mode in operands:
             life, writes = self._lives[buffer], mode is not Mode.READ
-            for use in life.uses:
-                if (
-                    use.engine != engine
-                    and (writes or use.writes)
-                    and use.instruction > waits.get(use.engine, self._barrier)
-                    and use.region.overlaps(region)
-                ):
-                    waits[use.engine] = use.instruction
+            for (other, wrote), used in life.uses.items():
+                if other != engine and (writes or wrote):
+                    known = waits.get(other, self._barrier)
+                    for before, instruction in reversed(used.items()):
+                        if instruction <= known:
+                            break
+                        if before.overlaps(region):
+                            waits[other] = instruction
+                            break
             if writes:
                 for other, instruction in life.born_after.items():
                     if instruction > waits.get(other, self._barrier):
@@ -162,11 +155,9 @@ class Builder:
         uses = self._lives[buffer].uses
         if not uses:
             self._touched.append(buffer)
-        for use in uses:
-            if use.engine == engine and use.writes == writes and use.region == region:
-                use.instruction = number
-                return
-        uses.append(_Use(number, engine, region, writes))
+        used = uses.setdefault((engine, writes), {})
+        used.pop(region, None)  # the latest comes last
+        used[region] = number
 
     def _append(
         self,

@@ -14,6 +14,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.kernel import lower_kernel
+from tilestitch.lower.limits import expect_few_steps
 from tilestitch.units import aligned, format_bytes
 
 
@@ -33,10 +34,12 @@ def lower(
 
     One iteration is lowered, the others repeat it: same instructions, same places on chip, their own slices of inputs
     and outputs. That is exact because a kernel's launch waits for everything before it, so that nothing but the first
-    launch of an iteration waits for the iteration before. Raises `DoesNotFit` when DDR is too small.
+    launch of an iteration waits for the iteration before. Raises `DoesNotFit` when DDR is too small, or the program
+    would be too long.
     """
     graph = schedule.graph
     plan = _plan_ddr(schedule, machine)
+    expect_few_steps(schedule, machine)
     builder = Builder(Cluster(machine))
     ddr = {name: _ddr_buffer(builder, graph, name, plan.address[name]) for name in _used_constants(graph)}
     constants = tuple(ddr.items())

@@ -1,9 +1,16 @@
 """How many samples a cluster takes in one iteration, by rule."""
 
 from collections.abc import Sequence
+from math import isqrt
 
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
+
+
+def divisors(number: int) -> list[int]:
+    """All of them, in rising order."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n < number]
 
 
 def rule_batch(graph: Graph, kernels: Sequence[tuple[str, ...]], machine: Accelerator) -> int:

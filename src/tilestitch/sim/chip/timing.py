@@ -20,6 +20,7 @@ from tilestitch.ir.trace import Trace
 
 MAX_TICKS_PER_CYCLE = 10**6
 MAX_TICKS = 2**62  # room for one more addition in 64 bits
+MAX_GRANULES = 2**31  # minutes
 SHOWN_BLOCKED = 8
 
 
@@ -85,6 +86,13 @@ def simulate(program: Program) -> Trace:
         raise InputError(
             f"program of {len(program):,} instructions: may take {bound:.1e} ticks at {ticks_per_cycle:,} a cycle, and "
             f"the simulator counts to {MAX_TICKS:.1e}; use a smaller batch, or bandwidths with small numerators."
+        )
+    granules = float(resource_bytes.sum(dtype=float)) / program.granule_bytes
+    if granules > MAX_GRANULES:
+        raise InputError(
+            f"program of {len(program):,} instructions: its transfers are about {granules:.1e} granules of "
+            f"{program.granule_bytes} B, and the simulator serves at most {MAX_GRANULES:.1e}; use a larger "
+            "granule_bytes, or a smaller batch."
         )
     successor_offsets, successors, open_waits = _successors(engine, wait_offsets, waits, len(program.engines))
     start_ticks, end_ticks = _run(

@@ -1,0 +1,46 @@
+"""How long a schedule may be, so that writing it out step by step ends."""
+
+from math import prod
+
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import DimKind, Graph
+from tilestitch.ir.schedule import Kernel, Schedule
+from tilestitch.units import ceil_div
+
+MAX_STEPS = 2**18  # of one iteration, each of which becomes several instructions
+MAX_UNROLLED_STEPS = 2**22  # of all iterations, which repeat the first
+
+
+def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
+    """Refuse a schedule whose program would be too long, before it is written out; raises `DoesNotFit`."""
+    steps = {kernel.name: _steps(schedule.graph, kernel) for kernel in schedule.kernels}
+    name = max(steps, key=lambda name: steps[name], default="")
+    once = sum(steps.values())
+    if once > MAX_STEPS:
+        most = " + ".join(next(kernel.operators for kernel in schedule.kernels if kernel.name == name))
+        raise DoesNotFit(
+            f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {once:,} steps, one a tile, and "
+            f"at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are of kernel {most}. "
+            "Try: a smaller --batch; a machine with larger local buffers."
+        )
+    if once * schedule.iterations > MAX_UNROLLED_STEPS:
+        raise DoesNotFit(
+            f"{schedule.graph.name}: {schedule.iterations:,} iterations of {once:,} steps each, and at most "
+            f"{MAX_UNROLLED_STEPS:,} steps are scheduled. Try: a smaller --batch; a larger --batch-per-cluster; "
+            "fewer --batches."
+        )
+
+
+def _steps(graph: Graph, kernel: Kernel) -> int:
+    """How many tiles the cores work on in one iteration, parts of a reduction counted one by one; rounded up."""
+    sink, tiling = graph.by_name[kernel.sink], kernel.tiling
+    tiles = prod(
+        max(pieces, ceil_div(dim.extent, extent))
+        for dim, pieces, extent in zip(sink.dims, tiling.splits, tiling.tile, strict=True)
+    )
+    if kernel.anchor is None:
+        return tiles
+    anchor = graph.by_name[kernel.anchor]
+    reduced = zip(anchor.dims, tiling.reduction, strict=True)
+    return tiles * prod(ceil_div(dim.extent, part) for dim, part in reduced if dim.kind is DimKind.REDUCTION)
