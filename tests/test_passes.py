@@ -429,9 +429,77 @@ def test_a_scale_along_another_axis_is_no_scale_of_the_norm():
     """The norm is recognised without it, and the product stays."""
     net = Net()
     x = net.input(2, 8, 8)
-    graph = net.graph(net.op("Mul", normal(net, x), net.random(8, 1)))
+    graph = net.graph(net.op("Mul", normal(net, x), net.random(2, 1, 1)))
     found = recognise(graph)
     assert kinds(found) == ["layer_norm", "mul"]
+    assert_same_meaning(graph, found)
+
+
+def loops(graph: Graph) -> list:
+    """All of a graph of one operator that a schedule depends on."""
+    (op,) = graph.operators
+    return [op.kind, [(dim.extent, dim.kind) for dim in op.dims], *([a.axes for a in (op.reads[0], op.writes[0])])]
+
+
+def test_an_instance_norm_is_recognised_with_its_channels():
+    """Scale and bias per channel stand along the one axis between the batch and what is normalised."""
+    graphs = []
+    for native in (True, False):
+        net = Net()
+        x = net.input(2, 6, 8)
+        if native:
+            y = net.op("InstanceNormalization", x, net.random(6), net.random(6))
+        else:
+            y = net.op("Add", net.op("Mul", normal(net, x), net.random(6, 1)), net.random(6, 1))
+        graphs.append(net.graph(y))
+    found = recognise(graphs[1])
+    verify_graph(found)
+    assert loops(found) == loops(graphs[0])
+    assert len(found.operators[0].reads) == 3
+    assert_same_meaning(graphs[1], found)
+
+
+def group_norm(net: Net, x: str, form: str) -> str:
+    """Six channels in two groups: native, through an instance norm, or in elementary operators."""
+    scale, bias = net.random(6, 1, 1), net.random(6, 1, 1)
+    if form == "native":
+        return net.op("GroupNormalization", x, net.random(6), net.random(6), num_groups=2)
+    grouped = net.op("Reshape", x, [0, 2, -1])
+    if form == "through an instance norm":
+        y = net.op("InstanceNormalization", grouped, np.ones(2, np.float32), np.zeros(2, np.float32))
+    elif form == "scaled inside":
+        y = net.op("InstanceNormalization", grouped, np.full(2, 2.0, np.float32), np.zeros(2, np.float32))
+    else:
+        y = normal(net, grouped)
+    y = net.op("Reshape", y, [2, 6, 4, 5])
+    if form == "bare":
+        return y
+    return net.op("Add", net.op("Mul", y, scale), bias)
+
+
+@pytest.mark.parametrize("form, operands", [("through an instance norm", 3), ("elementary", 3), ("bare", 1)])
+def test_a_group_norm_between_reshapes_is_one_operator(form, operands):
+    """With the loops of the native one, and no views left."""
+    graphs = []
+    for which in ("native", form):
+        net = Net(21)
+        graphs.append(net.graph(group_norm(net, net.input(2, 6, 4, 5), which)))
+    found = simplify(graphs[1])
+    verify_graph(found)
+    assert loops(found) == loops(graphs[0])
+    assert len(found.operators[0].reads) == operands
+    assert_same_meaning(graphs[1], found)
+
+
+@pytest.mark.parametrize("form", ["scaled inside", "read inside"])
+def test_a_group_norm_that_does_more_stays(form):
+    """A scale per group, or a reader between the reshapes."""
+    net = Net(21)
+    y = group_norm(net, net.input(2, 6, 4, 5), form)
+    outputs = [y] if form == "scaled inside" else [y, net.op("Relu", net.nodes[-3].output[0])]
+    graph = net.graph(*outputs)
+    found = simplify(graph)
+    assert "mul" in kinds(found)
     assert_same_meaning(graph, found)
 
 

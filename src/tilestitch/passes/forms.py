@@ -60,8 +60,8 @@ Pattern = Leaf | Number | Parameter | Apply | Product | Either
 class Form:
     """One way to write the operator `kind`; its operands are leaves of the pattern.
 
-    The first operand has the shape of the result. Axes that are reduced inside the pattern are whole in the operator,
-    and no other axis moves the operands after the first.
+    The first operand has the shape of the result. Axes that are reduced inside the pattern are whole in the operator.
+    They alone move the operands after the first; or the channels do, where all axes behind them are whole.
     """
 
     kind: str

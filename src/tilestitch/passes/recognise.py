@@ -88,7 +88,8 @@ def _operator(form: Form, match: _Match, root: Operator, graph: Graph) -> Operat
     shape = graph.tensors[root.writes[0].tensor].shape
     whole = {axis + len(shape) for axis in match.whole or ()}
     reads = tuple(_broadcast(tensor.name, tensor.shape, shape) for tensor in (first, *others))
-    if first.shape != shape or any(not read.dims <= whole for read in reads[1:]):
+    moving = [whole, {1}] if whole == set(range(2, len(shape))) else [whole]  # an instance norm scales its channels
+    if first.shape != shape or not any(all(read.dims <= dims for read in reads[1:]) for dims in moving):
         return None
     dims = tuple(replace(dim, kind=DimKind.WHOLE) if d in whole else dim for d, dim in enumerate(root.dims))
     parameters = tuple((name, float(str(np.float32(value)))) for name, value in match.parameters.items())
