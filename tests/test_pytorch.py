@@ -15,8 +15,6 @@ from tilestitch.errors import InputError
 FOLDER = Path(__file__).parent / "fixtures" / "pytorch"
 DIMS = {"length": 5}  # symbolic dims other than the batch
 REFUSED = {
-    "bag-of-words-old": "control flow is not supported",
-    "bag-of-words-new": "SequenceEmpty",
     "conv-1d-same-old": "onnxruntime does not follow the standard there",
 }
 FILES = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))

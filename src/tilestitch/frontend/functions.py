@@ -13,10 +13,11 @@ from tilestitch.frontend.structure import STANDARD
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The nodes that stand for one, in the order in which they run, and the opsets that they are of."""
+    """The nodes that stand for one, in the order in which they run; their opsets, and which of their results count."""
 
     nodes: tuple[onnx.NodeProto, ...]
     opsets: Mapping[str, int]
+    results: tuple[str, ...]
 
 
 def definition(node: Node, proto: onnx.NodeProto, network: Network) -> Definition | None:
@@ -42,7 +43,8 @@ def definition(node: Node, proto: onnx.NodeProto, network: Network) -> Definitio
     names.update((formal, name) for formal, name in zip(body.output, node.outputs, strict=False) if name)
     attributes = {attribute.name: attribute for attribute in complete.attribute}
     nodes = tuple(_written_out(inner, node, network, names, attributes) for inner in body.node)
-    return Definition(nodes, {**node.opsets, **{opset.domain: opset.version for opset in body.opset_import}})
+    opsets = {**node.opsets, **{opset.domain: opset.version for opset in body.opset_import}}
+    return Definition(nodes, opsets, tuple(filter(None, node.outputs)))
 
 
 def _body(
@@ -69,21 +71,28 @@ def chosen_branch(node: Node, proto: onnx.NodeProto, network: Network) -> Defini
     branch = next((attribute.g for attribute in proto.attribute if attribute.name == wanted), None)
     if condition is None or branch is None or len(branch.output) != len(node.outputs):
         return None
+    written = {name for inner in branch.node for name in inner.output}
     names: dict[str, str] = {}
-    for tensor in branch.initializer:
+    copied: list[tuple[str, str]] = []
+    for value, target in zip(branch.output, node.outputs, strict=True):
+        if target and value.name in written and value.name not in names:
+            names[value.name] = target
+        elif target:
+            copied.append((value.name, target))
+    nodes = inside(branch, node, network, names)
+    last = [helper.make_node("Identity", [names.get(name, name)], [target], target) for name, target in copied]
+    return Definition((*nodes, *last), node.opsets, tuple(filter(None, node.outputs)))
+
+
+def inside(graph: onnx.GraphProto, node: Node, network: Network, names: dict[str, str]) -> tuple[onnx.NodeProto, ...]:
+    """The nodes of a graph inside another node, with names of their own; `names` says what its inputs are.
+
+    Extends `names` by all that the graph writes; what it reads from outside keeps its name.
+    """
+    for tensor in graph.initializer:
         names[tensor.name] = network.fresh(f"{node.name}.{tensor.name}")
         network.add_weight(names[tensor.name], tensor)
-    written = {name for inner in branch.node for name in inner.output}
-    last: list[onnx.NodeProto] = []
-    for value, target in zip(branch.output, node.outputs, strict=True):
-        if not target:
-            continue
-        if value.name in written and value.name not in names:
-            names[value.name] = target
-        else:
-            last.append(helper.make_node("Identity", [names.get(value.name, value.name)], [target], target))
-    nodes = [_written_out(inner, node, network, names, {}) for inner in branch.node]
-    return Definition((*nodes, *last), node.opsets)
+    return tuple(_written_out(inner, node, network, names, {}) for inner in graph.node)
 
 
 def _written_out(

@@ -150,6 +150,7 @@ class Network:
         self._types: dict[str, np.dtype] = {}
         self._weights: dict[str, onnx.TensorProto] = {}
         self._constants: dict[str, np.ndarray] = {}
+        self.sequences: dict[str, tuple[str, ...]] = {}  # the tensors of each sequence
 
     def add_input(self, name: str, shape: Shape, element_type: np.dtype) -> None:
         self._types[name] = element_type

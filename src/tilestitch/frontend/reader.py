@@ -18,8 +18,10 @@ from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.generic import generic
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
+from tilestitch.frontend.loops import scanned, turns
 from tilestitch.frontend.network import Network, Node, NotCovered
 from tilestitch.frontend.rebatch import expect_independent_samples, rebatched_inputs, rebatching
+from tilestitch.frontend.sequences import SEQUENCES, reads_sequence, sequence
 from tilestitch.frontend.structure import (
     STANDARD,
     check_node,
@@ -107,6 +109,8 @@ def _read_graph(
         if any(wanted):
             _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
     for output in outputs:
+        if output in network.sequences:
+            raise InputError(f"{where}: output '{output}' is a sequence of tensors; export with tensors for outputs.")
         network.keep_output(output)
     fed = tuple(value.name for value in inputs if 0 not in shapes[value.name])
     return _finished(title, network, fed, outputs)
@@ -132,8 +136,14 @@ def _read_node(
         if branch is not None:
             _read_nodes(node, branch, network)
             return
+    if proto.op_type in ("Loop", "Scan") and proto.domain in STANDARD:
+        for turn in (turns if proto.op_type == "Loop" else scanned)(node, proto, network):
+            _read_nodes(node, turn, network)
+        return
     check_node(where, proto, opsets)
-    if proto.op_type in ALWAYS_KNOWN:
+    if proto.op_type in SEQUENCES or reads_sequence(proto, network):
+        _read_nodes(node, sequence(node, proto, network), network)
+    elif proto.op_type in ALWAYS_KNOWN:
         ALWAYS_KNOWN[proto.op_type](node, network)
         node.expect_nothing_left()
     elif proto.op_type in RANDOM:
@@ -149,7 +159,7 @@ def _read_node(
 
 def _read_nodes(node: Node, inside: Definition, network: Network) -> None:
     """The nodes that stand for one."""
-    wanted = needed_outputs(inside.nodes, [name for name in node.outputs if name])
+    wanted = needed_outputs(inside.nodes, inside.results)
     for inner, outputs in zip(inside.nodes, wanted, strict=True):
         if any(outputs):
             where = f"{node.where}: inside it, node '{inner.name}' ({inner.op_type})"

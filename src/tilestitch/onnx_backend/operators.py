@@ -10,6 +10,9 @@ from tilestitch.dtypes import STORAGE
 from tilestitch.frontend.element_types import schema_type
 from tilestitch.frontend.folding import RANDOM
 from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.sequences import SEQUENCES
+
+CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
 class Way(StrEnum):
@@ -17,10 +20,10 @@ class Way(StrEnum):
 
     RULE = "A rule of our own"
     DEFINITION = "By the standard's definition"
+    WRITTEN_OUT = "Written out where what decides is known while reading"
     GENERIC = "Generic, not independently verified"
-    CONTROL = "Refused: control flow"
     RANDOM = "Refused: differs from run to run"
-    NO_TENSOR = "Refused: sequences, optionals and text"
+    NO_TENSOR = "Refused: sequences of unknown length, optionals and text"
 
 
 def ways() -> dict[str, Way]:
@@ -42,12 +45,13 @@ def _way(schema: defs.OpSchema) -> Way:
         return Way.RULE
     if schema.name in RANDOM:
         return Way.RANDOM
+    if not schema.domain and schema.name in {*CONTROL_FLOW, *SEQUENCES}:
+        return Way.WRITTEN_OUT
     if not _of_tensors(schema):
         return Way.NO_TENSOR
     if methods.has_function or methods.has_context_dependent_function:
         return Way.DEFINITION
-    graphs = (defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS)
-    return Way.CONTROL if any(a.type in graphs for a in schema.attributes.values()) else Way.GENERIC
+    return Way.GENERIC
 
 
 def _of_tensors(schema: defs.OpSchema) -> bool:
