@@ -38,7 +38,7 @@ def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> Non
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_understood_is_refused(name: str) -> None:
-    """Loops over sequences have no static schedule."""
+    """With the reason."""
     with pytest.raises(InputError) as error:
         api.compile(FOLDER / f"{name}.onnx", "toy")
     assert REFUSED[name] in str(error.value)
