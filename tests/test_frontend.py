@@ -529,6 +529,7 @@ VIEWS = [
     Case("Concat", (floats(2, 3),), (floats(2, 0),), {"axis": 1}, label="empty"),
     Case("Concat", (floats(2, 3),), (), {"axis": 0}, label="one"),
     Case("Identity", (bools(2, 3),)),
+    Case("OptionalGetElement", (floats(2, 3),)),
     *(Case("DepthToSpace", (floats(2, 12, 3, 2),), (), {"blocksize": 2, "mode": mode}) for mode in ("DCR", "CRD")),
     Case("SpaceToDepth", (floats(2, 3, 4, 6),), (), {"blocksize": 2}),
     *(

@@ -1,8 +1,11 @@
-"""Constant, Shape and Size: values that are known while reading."""
+"""Operators whose results are known while reading, whatever else is."""
+
+from math import ceil, isfinite, prod
 
 import numpy as np
+from onnx import numpy_helper
 
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Network, Node, text_of
 
 _LISTS = {"value_floats": np.float32, "value_ints": np.int64}
 _SCALARS = {"value_float": np.float32, "value_int": np.int64}
@@ -37,3 +40,36 @@ def shape(node: Node, network: Network) -> None:
 def size(node: Node, network: Network) -> None:
     """The number of elements of an operand."""
     network.add_constant(node.outputs[0], np.asarray(np.prod(network.shape(node.inputs[0]), dtype=np.int64)))
+
+
+def has_element(node: Node, network: Network) -> None:
+    """OptionalHasElement: whether there is a tensor at all."""
+    network.add_constant(node.outputs[0], np.asarray(node.operand(0) is not None))
+
+
+def constant_of_shape(node: Node, network: Network) -> None:
+    """One value everywhere."""
+    shape = network.integers(node, 0, "shape")
+    if any(extent < 0 for extent in shape):
+        raise node.fault(f"shape {text_of(shape)}; expected extents of at least 0.")
+    attribute = node.attributes.pop("value", None)
+    value = np.zeros(1, np.float32) if attribute is None else numpy_helper.to_array(attribute.t)
+    if value.size != 1:
+        raise node.fault(f"attribute value has {value.size} elements; expected 1.")
+    network.budget.spend(prod(shape) * value.itemsize, prod(shape), node.fault)
+    network.add_constant(node.outputs[0], np.full(shape, value.reshape(()), value.dtype))
+
+
+def range_of(node: Node, network: Network) -> None:
+    """From a start, in steps, as far as the limit allows."""
+    numbers = [network.required_value(node, n, meaning) for n, meaning in enumerate(("start", "limit", "delta"))]
+    if any(number.size != 1 for number in numbers):
+        raise node.fault("start, limit and delta must be scalars.")
+    exact = numbers[0].dtype.kind in "iu"
+    start, limit, delta = (number.reshape(()).astype(np.int64 if exact else np.float64).item() for number in numbers)
+    if delta == 0 or not all(map(isfinite, (start, limit, delta))):
+        raise node.fault(f"from {start} to {limit} by {delta}; expected finite numbers, and a step other than 0.")
+    count = max(0, int(-((start - limit) // delta)) if exact else ceil((limit - start) / delta))
+    network.budget.spend(count * numbers[0].itemsize, count, node.fault)
+    values = start + delta * np.arange(count)
+    network.add_constant(node.outputs[0], values.astype(numbers[0].dtype))

@@ -65,8 +65,14 @@ def _body(
 
 
 def chosen_branch(node: Node, proto: onnx.NodeProto, network: Network) -> Definition | None:
-    """The nodes of the branch that an If takes; None where its condition is computed."""
+    """The nodes of the branch that an If takes, whose condition must be known; None where it is malformed."""
     condition = network.value(proto.input[0]) if len(proto.input) == 1 else None
+    if len(proto.input) == 1 and condition is None:
+        raise node.not_covered(
+            f"control flow is not supported where its condition ('{proto.input[0]}') depends on the network's inputs; "
+            "export the network without branches.",
+            depends_on=(proto.input[0],),
+        )
     wanted = "then_branch" if condition is not None and condition.all() else "else_branch"
     branch = next((attribute.g for attribute in proto.attribute if attribute.name == wanted), None)
     if condition is None or branch is None or len(branch.output) != len(node.outputs):

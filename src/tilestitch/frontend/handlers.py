@@ -37,6 +37,9 @@ from tilestitch.frontend.network import Handler
 # These are known while reading whatever their operands are.
 ALWAYS_KNOWN: Mapping[str, Handler] = {
     "Constant": constants.constant,
+    "ConstantOfShape": constants.constant_of_shape,
+    "OptionalHasElement": constants.has_element,
+    "Range": constants.range_of,
     "EyeLike": places.identity_matrix,
     "Shape": constants.shape,
     "Size": constants.size,
@@ -138,6 +141,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Neg": unary("neg"),
     "Not": unary("not"),
     "OneHot": places.one_hot,
+    "OptionalGetElement": shapes.identity,
     "Or": binary("or"),
     "PRelu": binary("prelu"),
     "Pad": padding.pad,

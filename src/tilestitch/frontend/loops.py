@@ -141,8 +141,9 @@ def _known(node: Node, network: Network, name: str, meaning: str) -> np.ndarray 
         return None
     value = network.value(name)
     if value is None or value.size != 1:
-        raise node.fault(
+        raise node.not_covered(
             f"control flow is not supported where its {meaning} ('{name}') depends on the network's inputs; export the "
-            "network without loops."
+            "network without loops.",
+            depends_on=(name,),
         )
     return value

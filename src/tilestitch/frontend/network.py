@@ -175,6 +175,10 @@ class Network:
     def add_constant(self, name: str, value: np.ndarray) -> None:
         self._constants[name] = np.asarray(value)  # numpy makes scalars of arrays without axes
 
+    def has(self, name: str) -> bool:
+        """Whether a tensor has been found."""
+        return name in self.tensors or name in self.sequences or self.is_known(name)
+
     def is_known(self, name: str) -> bool:
         """Whether the value is known while reading."""
         return name in self._constants or name in self._weights

@@ -163,6 +163,9 @@ def _read_nodes(node: Node, inside: Definition, network: Network) -> None:
     for inner, outputs in zip(inside.nodes, wanted, strict=True):
         if any(outputs):
             where = f"{node.where}: inside it, node '{inner.name}' ({inner.op_type})"
+            for name in filter(None, inner.input):
+                if not network.has(name):
+                    raise InputError(f"{where}: reads '{name}', which no node before it writes.")
             _read_node(where, inner, inner.name, outputs, network, inside.opsets)
 
 

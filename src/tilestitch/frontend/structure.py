@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx
 from onnx import checker, defs
@@ -138,8 +139,9 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
     if not defs.has(node.op_type, opsets[domain], domain):
         known = f"domain '{domain}'" if domain else "standard domain"
         raise InputError(f"{where}: the {known} has no operator {node.op_type} at opset {opsets[domain]}.")
+    defined = _is_defined_by_others(defs.get_schema(node.op_type, opsets[domain], domain))
     for attribute in node.attribute:
-        if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+        if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) and not defined:
             raise InputError(f"{where}: control flow is not supported; export the network without sub-graphs.")
         if attribute.ref_attr_name:
             raise InputError(
@@ -155,6 +157,11 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
         raise InputError(f"{where}: {str(error).strip().splitlines()[0]}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: holds text that is not UTF-8; the file is damaged: export it again.") from error
+
+
+def _is_defined_by_others(schema: Any) -> bool:
+    """Whether the standard has a definition of the operator; onnx's stubs leave these two out."""
+    return schema.has_function or schema.has_context_dependent_function
 
 
 def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:

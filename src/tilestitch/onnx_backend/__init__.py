@@ -159,12 +159,14 @@ def _machine() -> Accelerator:
 
 
 def _by_name(names: Sequence[str], inputs: Sequence[object] | Mapping[str, object]) -> dict[str, np.ndarray]:
-    """Arrays by the names of the inputs; what is no tensor is refused."""
+    """Arrays by the names of the inputs, None left out; what is no tensor is refused."""
     pairs = inputs if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=True))
     arrays = {}
     for name, value in pairs.items():
         if isinstance(value, onnx.TensorProto):
             value = numpy_helper.to_array(value)
+        if value is None:
+            continue
         if not isinstance(value, np.ndarray | np.generic | int | float | bool):
             raise InputError(f"input '{name}' is a {type(value).__name__}; expected a tensor.")
         arrays[name] = np.asarray(value)
@@ -174,12 +176,20 @@ def _by_name(names: Sequence[str], inputs: Sequence[object] | Mapping[str, objec
 def _bound(
     model: onnx.ModelProto, arrays: Mapping[str, np.ndarray], settings: set[str], outputs: Sequence[str]
 ) -> onnx.ModelProto:
-    """The model for inputs of these shapes, those of `settings` being constants, and for some of its outputs."""
+    """The model for inputs of these shapes, those of `settings` being constants, and for some of its outputs.
+
+    An optional input is a tensor, or absent where None came for it.
+    """
     bound = onnx.ModelProto()
     bound.CopyFrom(model)
-    inputs = [value for value in bound.graph.input if value.name not in settings]
+    absent = {v.name for v in bound.graph.input if v.name not in arrays and v.type.HasField("optional_type")}
+    for node in bound.graph.node:
+        node.input[:] = ["" if name in absent else name for name in node.input]
+    inputs = [value for value in bound.graph.input if value.name not in settings | absent]
     for value in inputs:
-        if value.name in arrays and value.type.WhichOneof("value") == "tensor_type":
+        if value.name in arrays and value.type.HasField("optional_type"):
+            value.type.CopyFrom(value.type.optional_type.elem_type)
+        if value.name in arrays and value.type.HasField("tensor_type"):
             shape = value.type.tensor_type.shape
             shape.Clear()
             for extent in arrays[value.name].shape:
@@ -214,12 +224,16 @@ def _is_short(array: np.ndarray) -> bool:
 
 
 def _settings(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray], tensors: Sequence[str]) -> set[str]:
-    """The inputs, short ones of at most one axis, that some tensors are computed from."""
+    """The inputs, short ones of at most one axis, that some tensors are computed from.
+
+    Of tensors inside a node nothing is known: all short integers.
+    """
     wanted = set(tensors)
     for node in reversed(model.graph.node):
         if wanted.intersection(node.output):
             wanted.update(node.input)
-    return {name for name, array in arrays.items() if name in wanted and _is_short(array)}
+    found = {name for name, array in arrays.items() if name in wanted and _is_short(array)}
+    return found or {name for name, array in arrays.items() if _is_short(array) and array.dtype.kind in "iub"}
 
 
 def _typed(found: Mapping[str, np.ndarray], types: Mapping[str, int]) -> tuple[np.ndarray, ...]:

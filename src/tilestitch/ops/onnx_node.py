@@ -12,6 +12,13 @@ from tilestitch.errors import InputError
 
 ONNXRUNTIME_OPSET = 26  # the newest opset of the standard operators that onnxruntime reads
 _STANDARD = ("", "ai.onnx")
+_NUMPY_TYPES = frozenset(  # of tensors that onnxruntime gives and takes as arrays
+    f"tensor({name})"
+    for name in (
+        *("bool", "string", "float16", "float", "double"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+)
 
 
 def node_model(
@@ -82,6 +89,10 @@ def _by_onnxruntime(model: bytes) -> Run:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except failures as error:
         raise InputError(first_line(error)) from error
+
+    for value in (*session.get_inputs(), *session.get_outputs()):
+        if value.type not in _NUMPY_TYPES:
+            raise InputError(f"{value.type} does not pass between it and numpy")
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         try:
