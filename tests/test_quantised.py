@@ -17,7 +17,7 @@ from tilestitch.compilation import STRATEGIES, Compilation, Options, Strategy, s
 from tilestitch.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import is_contraction
@@ -202,8 +202,8 @@ def compared(found: list[int], expected: list[int]) -> tuple[float, str]:
     known = {"x": np.array(expected, np.int8), "right": np.zeros(2000, np.int8)}
     steps = Steps([known])
     for name, value in (("x", np.array(found)), ("right", np.zeros(2000))):
-        box = Region((0,), value.shape)
-        steps.compare(name, 0, Access(name, (Axis(((0, 1),)),)), box, value)
+        tensor, access = Tensor(name, value.shape, DType.INT8, (0,)), Access(name, (Axis(((0, 1),)),))
+        steps.compare(tensor, 0, access, Region((0,), value.shape), value)
     return steps.worst()
 
 

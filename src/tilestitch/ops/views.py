@@ -23,7 +23,10 @@ def by_dims(array: np.ndarray, access: Access, box: Region, origin: tuple[int, .
             shape[dim] = box.stop[dim] - box.start[dim]
             strides[dim] += factor * stride
         first.append(slice(index, None))
-    return as_strided(array[(*first, ...)], tuple(shape), tuple(strides))  # `...`: a view of a scalar too
+    part = array[(*first, ...)]  # `...`: a view of a scalar too
+    if part.dtype.kind == "f" and part.itemsize == 1:  # as_strided asks numpy for '<f1', which it does not know
+        return as_strided(part.view(np.uint8), tuple(shape), tuple(strides)).view(part.dtype)
+    return as_strided(part, tuple(shape), tuple(strides))
 
 
 def padded(array: np.ndarray, region: Region, hull: Region, pad_value: float) -> np.ndarray:

@@ -224,12 +224,11 @@ class _Memories:
                 store(self._sums(partial[0], op), op.writes[0], box, origin, results[0])
                 return
             for access, (buffer, _), values in zip(op.writes, writes, results, strict=True):
-                dtype = program.graph.tensors[access.tensor].dtype
-                stored = to_storage(values, dtype, wide=self.wide)
+                tensor = program.graph.tensors[access.tensor]
+                stored = to_storage(values, tensor.dtype, wide=self.wide)
                 if self.steps is not None:
-                    iteration = int(program.iteration[number])
-                    expected = self.steps.compare(access.tensor, iteration, access, box, stored)
-                    stored = stored if expected is None else to_storage(expected, dtype, wide=self.wide)
+                    expected = self.steps.compare(tensor, int(program.iteration[number]), access, box, stored)
+                    stored = stored if expected is None else to_storage(expected, tensor.dtype, wide=self.wide)
                 store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, stored)
 
         self.pending[number] = finish

@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
+import ml_dtypes
 import numpy as np
 import onnx
 from threadpoolctl import threadpool_limits
 
+from tilestitch.dtypes import DType
 from tilestitch.errors import InputError
 from tilestitch.ir.graph import Graph
 from tilestitch.ops.onnx_node import readable_opset
+from tilestitch.sim.chip.exchange import exchangeable, in_float32
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
+_HALVES = (np.float16, ml_dtypes.bfloat16)
 IR_VERSION = 11  # newer file formats differ in nothing that a network computes; onnxruntime reads them later than onnx
 
 
@@ -21,10 +25,12 @@ def onnxruntime_outputs(
     *,
     exported_batch: int | None = None,
     others: Sequence[str] = (),
+    dtypes: Mapping[str, DType] = {},
 ) -> list[dict[str, np.ndarray]]:
-    """Outputs of the original network for every iteration's inputs: one thread, optimisations off.
+    """Outputs of the original network for every iteration's inputs: one thread, optimisations off, 16-bit floats wide.
 
-    With `others`, these tensors as well.
+    With the tensors `others` as well. Those of a type that onnxruntime does not give (`dtypes` are the types in the
+    machine) come in float32, which holds all of their values.
 
     A network that was exported for `exported_batch` samples runs on so many at a time; what it gives for each run is
     put together along axis 0, where the samples are.
@@ -35,21 +41,19 @@ def onnxruntime_outputs(
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    known = onnx.ModelProto()
-    known.CopyFrom(model)
+    names = list(dict.fromkeys([*(value.name for value in model.graph.output), *others]))
+    known, cast = exchangeable(in_float32(model), names, dtypes)
     known.ir_version = min(model.ir_version, IR_VERSION)
-    outputs = {value.name for value in known.graph.output}
-    known.graph.output.extend(onnx.ValueInfoProto(name=name) for name in others if name not in outputs)
     for node in known.graph.node:
         node.ClearField("name")  # onnxruntime wants each of its own, and no result depends on it
     for opset in known.opset_import:
         opset.version = readable_opset(known.graph.node, opset)
     try:
         session = onnxruntime.InferenceSession(known.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        names = [output.name for output in session.get_outputs()]
         found = []
         for feed in inputs:
-            runs = [session.run(names, part) for part in _runs(model, feed, exported_batch)]
+            parts = [_fed(part, cast) for part in _runs(model, feed, exported_batch)]
+            runs = [session.run(None, part) for part in parts]
             joined = (run[0] if len(run) == 1 else np.concatenate(run) for run in zip(*runs, strict=True))
             found.append({name: np.asarray(value) for name, value in zip(names, joined, strict=True)})
         return found
@@ -58,6 +62,16 @@ def onnxruntime_outputs(
         raise InputError(
             f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}"
         ) from None
+
+
+def _fed(inputs: Mapping[str, np.ndarray], cast: frozenset[str]) -> dict[str, np.ndarray]:
+    """The inputs as `exchangeable` and `in_float32` want them."""
+    return {
+        f"{name}.float32" if name in cast else name: value.astype(np.float32)
+        if name in cast or value.dtype in _HALVES
+        else value
+        for name, value in inputs.items()
+    }
 
 
 def _runs(
@@ -88,16 +102,16 @@ class Reference:
     ) -> None:
         self.inputs = inputs
         names = quantised_tensors(model, graph)
-        self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names)
+        dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
+        self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes)
         shapes = {name: graph.tensors[name].shape for name in names}
         self.quantised = [
-            {name: one[name] for name in names if is_quantised(one[name]) and one[name].shape == shapes[name]}
-            for one in self.expected
+            {name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected
         ]
         with threadpool_limits(1):
             narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.narrow_error = {name: relative_error(name, narrow, self.expected) for name in graph.outputs}
-        exact = [name for name in graph.outputs if not graph.tensors[name].dtype.is_float]
+        exact = [name for name in graph.outputs if not dtypes[name].is_float or is_quantised(dtypes[name])]
         self.narrow = [{name: one[name] for name in exact} for one in narrow]
 
 

@@ -12,20 +12,46 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from tilestitch.ir.graph import Access, Graph
+from tilestitch.dtypes import STORAGE, DType
+from tilestitch.ir.graph import Access, Graph, Tensor
 from tilestitch.ir.region import Region
+from tilestitch.ops.conversion import FORMATS
 from tilestitch.ops.views import by_dims
 
 SHARE = 1e-3  # of the elements of a tensor may be one step off, and one element of any tensor
 
 _QUANTISING = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
-_COMPARED = frozenset(map(np.dtype, (np.int8, np.uint8, np.int16, np.uint16)))
+_INTEGERS = frozenset(
+    {DType.INT8, DType.UINT8, DType.INT16, DType.UINT16, DType.INT4, DType.UINT4, DType.INT2, DType.UINT2}
+)
 
 
 def quantised_tensors(model: onnx.ModelProto, graph: Graph) -> tuple[str, ...]:
-    """Tensors of the graph that a node of the file quantises."""
-    names = (node.output[0] for node in model.graph.node if node.op_type in _QUANTISING)
-    return tuple(name for name in names if name in graph.tensors and name not in graph.constants)
+    """Tensors of the graph that a node of the file quantises, a cast to a float of at most 8 bits among them."""
+    found = []
+    for node in model.graph.node:
+        tensor = graph.tensors.get(node.output[0]) if node.output else None
+        if tensor is None or tensor.name in graph.constants:
+            continue
+        rounded = node.op_type in ("Cast", "CastLike") and tensor.dtype in FORMATS
+        if rounded or (node.op_type in _QUANTISING and is_quantised(tensor.dtype)):
+            found.append(tensor.name)
+    return tuple(found)
+
+
+def is_quantised(dtype: DType) -> bool:
+    """Whether tensors of a type can be compared in steps."""
+    return dtype in _INTEGERS or dtype in FORMATS
+
+
+def places(values: np.ndarray, dtype: DType) -> np.ndarray:
+    """Values of a quantised type as integers in their order, neighbours one apart; those of floats from their bits."""
+    if dtype in _INTEGERS:
+        return values.astype(np.int64)
+    (kind,) = [element_type for element_type, stored in STORAGE.items() if stored is dtype]
+    bits = np.ascontiguousarray(values.astype(kind)).view(np.uint8).astype(np.int64)
+    sign = 1 << (dtype.bits - 1)
+    return np.where(bits & sign, -(bits & (sign - 1)), bits)
 
 
 @dataclass(slots=True)
@@ -36,8 +62,8 @@ class Count:
     different: int = 0
     largest: int = 0
 
-    def add(self, found: np.ndarray, expected: np.ndarray) -> None:
-        distance = np.abs(found.astype(np.int64) - expected.astype(np.int64))
+    def add(self, found: np.ndarray, expected: np.ndarray, dtype: DType) -> None:
+        distance = np.abs(places(found, dtype) - places(expected, dtype))
         self.elements += distance.size
         self.different += int(np.count_nonzero(distance))
         self.largest = max(self.largest, int(distance.max(initial=0)))
@@ -55,19 +81,19 @@ class Steps:
     expected: Sequence[Mapping[str, np.ndarray]]
     counts: dict[str, Count] = field(default_factory=dict)
 
-    def compare(self, tensor: str, iteration: int, access: Access, box: Region, found: np.ndarray) -> np.ndarray | None:
+    def compare(
+        self, tensor: Tensor, iteration: int, access: Access, box: Region, found: np.ndarray
+    ) -> np.ndarray | None:
         """Count differences of stored values; the expected ones, None for a tensor of which nothing is known."""
-        known = self.expected[iteration].get(tensor)
+        known = self.expected[iteration].get(tensor.name)
         if known is None:
             return None
         wanted = by_dims(known, access, box, (0,) * known.ndim)
-        self.counts.setdefault(tensor, Count()).add(found, wanted)
+        self.counts.setdefault(tensor.name, Count()).add(found, wanted, tensor.dtype)
         return wanted
 
     def worst(self) -> tuple[float, str]:
         """The share of elements that differ, of all together or of one tensor that has too many, and that tensor."""
-        if not self.counts:
-            return 0.0, ""
         tensor = max(self.counts, key=lambda name: self.counts[name].share)
         faulty = [
             name
@@ -81,16 +107,11 @@ class Steps:
         return different / sum(count.elements for count in self.counts.values()), tensor
 
 
-def is_quantised(array: np.ndarray) -> bool:
-    """Whether an array has a type that can be compared in steps."""
-    return array.dtype in _COMPARED
-
-
-def differing_share(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+def differing_share(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], dtype: DType) -> float:
     """The share of elements that are one step off; 1 where one is further off, or a shape differs."""
     count = Count()
     for ours, theirs in zip(found, expected, strict=True):
         if ours.shape != theirs.shape:
             return 1.0
-        count.add(ours, theirs)
+        count.add(ours, theirs, dtype)
     return count.share
