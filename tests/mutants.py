@@ -549,10 +549,24 @@ MUTANTS = (
     ),
     Mutant(
         "the elements that a stride leaves out are compulsory",
-        "cost/bounds.py",
-        "np.count_nonzero((indices >= 0) & (indices < size))",
-        "size",
+        "cost/needs.py",
+        "found.append(indices[(indices >= 0) & (indices < size)])",
+        "found.append(np.arange(size))",
         ("test_kernels::test_bounds_count_only_what_is_touched",),
+    ),
+    Mutant(
+        "what a slice leaves out is compulsory",
+        "cost/needs.py",
+        "loops[dim], places = np.unique(places // stride), places % stride",
+        "places = places % stride",
+        ("test_kernels::test_bounds_leave_out_what_no_output_needs",),
+    ),
+    Mutant(
+        "parts of a tensor that nobody reads are compulsory",
+        "cost/needs.py",
+        "places = places[(places >= 0) & (places < reach)]",
+        "places = np.arange(reach)",
+        ("test_kernels::test_bounds_leave_out_what_no_output_needs",),
     ),
     Mutant(
         "stores do not count as traffic",
@@ -700,8 +714,8 @@ MUTANTS = (
     Mutant(
         "the bound takes the folds of the first unit for all",
         "cost/bounds.py",
-        "folds += min(_peak(unit) * least_folds(op, unit) / rate for unit, rate in able) / macs_per_cycle",
-        "folds += _peak(able[0][0]) * least_folds(op, able[0][0]) / able[0][1] / macs_per_cycle",
+        "folds += min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle",
+        "folds += _peak(able[0][0]) * least_folds(op, box, able[0][0]) / able[0][1] / macs_per_cycle",
         ("test_machine_parts::test_bounds_of_unlike_cores_by_hand",),
     ),
     Mutant(

@@ -10,7 +10,7 @@ import pytest
 from tests.graphs import Net, random_inputs
 from tests.interpreter import interpret
 from tilestitch.compilation import STRATEGIES, Options
-from tilestitch.cost.bounds import bounds
+from tilestitch.cost.bounds import Bounds, bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
@@ -565,6 +565,30 @@ def test_bounds_count_only_what_is_touched():
     net = Net()
     graph = resolved(net.graph(net.op("Gather", net.random(100, 6), net.input(3, dtype=7))))
     assert bounds(graph, toy(), iterations=1).compulsory_bytes == 6 * 2 + 3 * 4 + 3 * 6 * 2
+
+
+def test_bounds_leave_out_what_no_output_needs():
+    """Two of eight rows of a product, every third column of a sum, a diagonal, and one of the parts of a tensor."""
+
+    def limits(*nodes: str) -> Bounds:
+        net = Net()
+        x = net.input(8, 12)
+        if "product" in nodes:
+            x = net.op("MatMul", x, net.random(12, 6))
+        if "sum" in nodes:
+            x = net.op("Relu", net.op("Concat", net.op("Exp", x), net.input(8, 12), axis=0))
+        if "rows" in nodes:
+            x = net.op("Slice", x, [2], [4], [0])
+        if "columns" in nodes:
+            x = net.op("Slice", x, [0], [12], [1], [3])
+        return bounds(resolved(net.graph(x)), toy(), iterations=1)
+
+    rows = limits("product", "rows")
+    assert (rows.macs, rows.compulsory_bytes) == (2 * 6 * 12, 2 * (2 * 12 + 12 * 6 + 2 * 6))
+    part = limits("sum", "rows", "columns")
+    assert (part.vector_operations, part.compulsory_bytes) == (2 * 2 * 4, 2 * (2 * 4 + 2 * 4))
+    whole = limits("product")
+    assert (whole.macs, whole.compulsory_bytes) == (8 * 6 * 12, 2 * (8 * 12 + 12 * 6 + 8 * 6))
 
 
 def test_no_kernel_is_faster_than_its_bound():

@@ -260,6 +260,12 @@ def test_masks_and_codes_are_executed():
     assert_program_means(network(nodes, inputs, ["tiled", "codes", "mixed"], weights), inputs)
 
 
+def test_a_scatter_keeps_axes_of_one_element():
+    """Where the indices name axes of extent 1, as many rows are written as there were, under fewer axes."""
+    inputs = {"x": floats(6, 1, 2), "rows": np.array([[5, 0], [2, 0]]), "values": floats(2, 2, seed=1)}
+    assert_program_means(network([helper.make_node("ScatterND", list(inputs), ["y"])], inputs, ["y"]), inputs, tiles=1)
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "kinds"),
     [

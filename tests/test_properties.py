@@ -7,9 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.random_networks import random_machine, random_model
+from tests.random_tensors import random_tensor_model
 from tilestitch.compilation import STRATEGIES, Options, Strategy
 from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.load import load_machine
+from tilestitch.ops import generic
 from tilestitch.pipeline import References, compile_network
+from tilestitch.sim.chip.check import Reference, check
 
 EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60
 
@@ -33,6 +37,27 @@ def test_random_network_on_random_machine_is_verified_or_does_not_fit(network: i
         assert report.latency_cycles >= report.bound_cycles
         assert report.ddr_bytes >= report.compulsory_bytes
     assert all("Try:" in misfit and (" holds " in misfit or " has " in misfit) for misfit in misfits)
+
+
+@settings(max_examples=EXAMPLES // 3)
+@given(network=st.integers(0, 10**6), machine=st.integers(0, 10**6))
+def test_random_tensor_operators_mean_what_onnxruntime_computes(network: int, machine: int) -> None:
+    """Executed at both widths, by rules of our own, and nothing is under its bound."""
+    model, inputs = random_tensor_model(network)
+    hardware = load_machine("toy") if machine % 2 else random_machine(machine)
+    for strategy in STRATEGIES:
+        try:
+            done = compile_network(model, f"tensors{network}", hardware, strategy, Options())
+        except DoesNotFit:
+            continue
+        assert done.schedule is not None
+        assert done.trace is not None
+        assert done.report is not None
+        assert all(op.kind != generic.KIND for op in done.schedule.graph.operators)
+        checks = check(done.trace, Reference(model, done.schedule.graph, [inputs]))
+        assert all(row.passed for row in checks), checks
+        assert done.report.latency_cycles >= done.report.bound_cycles
+        assert done.report.ddr_bytes >= done.report.compulsory_bytes
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)

@@ -1,15 +1,15 @@
 """What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 
-import numpy as np
-
+from tilestitch.cost.needs import Needs, needs
 from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
 from tilestitch.hardware.units import matrix_rate
-from tilestitch.ir.graph import Axis, Graph, Operator
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
@@ -50,8 +50,10 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
 
     Latency starts with everything in DDR. Compulsory traffic is every input and output of every iteration, and every
     constant once however often the outer loop runs; of a table that is only gathered from, one row. `sharers` clusters
-    share one DDR, which then carries the inputs and outputs of all and the constants once.
+    share one DDR, which then carries the inputs and outputs of all and the constants once. What no output needs counts
+    nowhere.
     """
+    needed = needs(graph)
     macs = operations = 0
     matrix = folds = vector = Fraction(0)
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
@@ -59,21 +61,22 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
     macs_per_cycle = sum(map(_peak, multipliers))
     all_lanes = sum(count[DType.FLOAT16] for count in lanes)
     for op in graph.operators:
-        if op.kind in ("gather", "copy"):
-            continue  # moved, not computed
+        box = needed.iterations.get(op.name)
+        if box is None or op.kind in ("gather", "copy"):
+            continue  # not needed, or moved and not computed
         dtype = operand_dtype(op, graph)
-        work = vector_operations(op, op.whole)
+        work = vector_operations(op, box)
         macs += work if is_contraction(op) else 0
         if on_matrix_unit(op, dtype, machine):
             rates = {unit: matrix_rate(unit, dtype) for unit in multipliers}
             able = [(unit, rate) for unit, rate in rates.items() if rate is not None]
             matrix += min(work / rate for _, rate in able) / macs_per_cycle
-            folds += min(_peak(unit) * least_folds(op, unit) / rate for unit, rate in able) / macs_per_cycle
+            folds += min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
         else:
             operations += work
             slowdown = min(Fraction(count[DType.FLOAT16], count.get(dtype, count[DType.FLOAT16])) for count in lanes)
             vector += work * slowdown / all_lanes
-    constants, borders = _compulsory(graph)
+    constants, borders = _compulsory(graph, needed)
     carried = constants + borders * iterations * sharers
     return Bounds(
         compute_cycles=_ceil(max(matrix, vector) * iterations),
@@ -89,46 +92,24 @@ def _peak(unit: MatrixUnit) -> int:
     return unit.m * unit.k * unit.n
 
 
-def least_folds(op: Operator, unit: MatrixUnit) -> Fraction:
-    """Fewest cycles any tiling needs on one matrix unit at rate 1: `groups * M/m * ceil(K/k) * ceil(N/n)`.
+def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:
+    """Fewest cycles any tiling of `box` needs on one matrix unit at rate 1: `groups * M/m * ceil(K/k) * ceil(N/n)`.
 
     However the K x N plane is cut into rectangles, each covers at most ceil(K'/k) * ceil(N'/n) points of the grid with
     pitch k x n, and the plane has ceil(K/k) * ceil(N/n) of them; so no cut needs fewer folds for any row of M.
     """
-    shape = product_shape(op, op.whole)
+    shape = product_shape(op, box)
     return Fraction(shape.groups * shape.m, unit.m) * ceil_div(shape.k, unit.k) * ceil_div(shape.n, unit.n)
 
 
-def _compulsory(graph: Graph) -> tuple[int, int]:
+def _compulsory(graph: Graph, needed: Needs) -> tuple[int, int]:
     """Bytes of constants, and of the inputs and outputs of one run, that any execution must move."""
-    constants = sum(_touched_bytes(graph, name) for name in graph.constants)
-    inputs = sum(_touched_bytes(graph, name) for name in graph.inputs)
-    return constants, inputs + sum(graph.tensors[name].size_bytes for name in graph.outputs)
 
+    def size_bytes(names: Iterable[str]) -> int:
+        return sum(needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes for name in names)
 
-def _touched_bytes(graph: Graph, name: str) -> int:
-    """Bytes of the elements that one operator reads of a tensor: the operator that reads the most.
-
-    A strided read may leave out elements; of the axis that a gather indexes, one row is certain.
-    """
-    tensor, most = graph.tensors[name], 0
-    for op in graph.consumers.get(name, ()):
-        for read in op.reads:
-            if read.tensor == name:
-                counts = [
-                    1 if number == read.indirect_axis else _touched(op, axis, size)
-                    for number, (axis, size) in enumerate(zip(read.axes, tensor.shape, strict=True))
-                ]
-                most = max(most, prod(counts))
-    return most * tensor.dtype.size_bytes
-
-
-def _touched(op: Operator, axis: Axis, size: int) -> int:
-    """How many different indices of one axis an operator reads, padding left out."""
-    indices = np.array([axis.offset])
-    for dim, stride in axis.terms:
-        indices = np.unique(indices[:, None] + stride * np.arange(op.dims[dim].extent))
-    return int(np.count_nonzero((indices >= 0) & (indices < size)))
+    outputs = sum(graph.tensors[name].size_bytes for name in graph.outputs)
+    return size_bytes(graph.constants), size_bytes(graph.inputs) + outputs
 
 
 def _ceil(value: Fraction) -> int:

@@ -62,7 +62,7 @@ def scatter_nd(node: Node, network: Network) -> None:
     rows, count = network.shape(flat)[0], prod(tuples[:-1])
     updates = regroup(node, network, "reshape", updates, (count, *rest), network.step(node, "rows"))
     places = regroup(node, network, "reshape", places, (count,), network.step(node, "row_numbers"))
-    steps = ["scattered"] + (["split"] if rows != shape[0] else [])
+    steps = ["scattered"] + (["split"] if network.shape(flat) != shape else [])
     targets = [network.step(node, name) for name in steps[:-1]] + [network.last_step(node, steps[-1])]
     known = network.value(places)
     if known is not None and reduction == "none":
