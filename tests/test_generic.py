@@ -13,6 +13,7 @@ from tilestitch.frontend.handlers import HANDLERS
 from tilestitch.frontend.network import Network, Node
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import DimKind
+from tilestitch.ir.program import Kind, Mode
 from tilestitch.ops import generic
 
 OPSET = 22
@@ -93,6 +94,49 @@ def test_malformed_nodes_are_not_generic():
     net = Net(OPSET)
     with pytest.raises(InputError, match="do not broadcast"):
         read_onnx(net.model(net.op("Add", net.input(2, 3), net.input(2))))
+
+
+def large() -> onnx.ModelProto:
+    """Operands of 192 KiB, which no local buffer of toy holds, between views."""
+    net = Net(OPSET)
+    x = net.op("Transpose", net.op("Relu", net.input(64, 64, 24)), perm=[2, 0, 1])
+    y = net.op("Det", net.op("Reshape", x, [24 * 16, 16, 16]))
+    z = net.op("Resize", x, "", np.array([1, 1, 0.5], np.float32))
+    return net.model(net.op("Exp", z), y)
+
+
+@pytest.mark.parametrize("machine", ["toy", "goya"])
+def test_a_generic_operator_that_does_not_fit_is_streamed(machine):
+    """Its operands pass one core in pieces, all of them charged once; who reads its result waits for it."""
+    done = api.compile(large(), machine, verify=True)
+    report = done.report
+    assert report.verified, report.checks
+    assert report.latency_cycles >= report.bound_cycles
+    assert [kernel.streamed for kernel in done.schedule.kernels] == [False, False, True, True, False]
+    operand, results = 24 * 64 * 64 * 2, (24 * 16 * 2, 24 * 64 * 32 * 2)
+    for row, result in zip(report.kernels[2:4], results, strict=True):
+        assert (row.ddr_read_bytes, row.ddr_written_bytes) == (operand, result)
+        assert row.cores == 1
+        assert row.cycles == pytest.approx(row.estimated_cycles, rel=0.01)
+    ddr = done.machine.ddr
+    (port,) = (row.size_bytes for row in report.traffic if row.level == "ddr")
+    assert ddr.read_pj_per_byte == ddr.write_pj_per_byte
+    assert dict(report.energy_pj)["ddr"] == pytest.approx(ddr.read_pj_per_byte * port)
+
+
+def test_what_streams_out_is_not_there_before_it_has_passed():
+    """Between the arithmetic and the end of the stream, the result is poison, and nothing runs that reads it."""
+    done = api.compile(large(), "toy")
+    program, trace = done.program, done.trace
+    out = [one.number for one in program if one.kind is Kind.STREAM and one.operands[0].mode is Mode.WRITE]
+    assert len(out) == 2
+    for number in out:
+        (compute,) = (
+            one.number for one in program if one.kind is Kind.COMPUTE and one.kernel == program[number].kernel
+        )
+        assert trace.end_ticks[compute] <= trace.start_ticks[number]
+        later = np.flatnonzero(program.kernel > program.kernel[number])
+        assert trace.start_ticks[later].min() >= trace.end_ticks[number]
 
 
 def extended(domain: str) -> onnx.ModelProto:

@@ -56,7 +56,7 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     produced = {name for op in operators for name in op.outputs}
     members = {op.name for op in operators}
     matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), machine)}
-    home = Level.LB if machine.local(core, Level.LB) is not None else Level.GB
+    home = machine.home(core)
     anchor = next((op for op in operators if op.name in matrix), None)
     operands: dict[tuple[str, Level], list[bool]] = {}  # whether each of its readers is a product of the anchor
     for op in operators:

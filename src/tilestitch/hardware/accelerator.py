@@ -158,6 +158,10 @@ class Accelerator:
         """The memory of that level which this core has for itself."""
         return self.memory(level) if level in core.levels else None
 
+    def home(self, core: Core) -> Level:
+        """Where the operands and results of this core lie while it works: its local buffer, or the global one."""
+        return Level.LB if self.local(core, Level.LB) is not None else Level.GB
+
     @cached_property
     def groups(self) -> tuple[CoreGroup, ...]:
         """The cores of a cluster, those that are alike together, in the order of the first of each."""

@@ -24,6 +24,7 @@ class Kind(IntEnum):
     COMPUTE = 1  # one tile of one operator
     GATHER = 2  # a copy whose rows are named by an index operand
     LAUNCH = 3  # the start of a kernel: waits for all that came before
+    STREAM = 4  # a tensor passes between DDR and the units of a core, and is kept nowhere on the way
 
 
 class Mode(IntEnum):

@@ -31,6 +31,7 @@ class Kernel:
     tiling: Tiling
     cores: tuple[int, ...]  # those that it may use, all alike
     estimated_cycles: int
+    streamed: bool = False  # one operator, whose operands pass the core in pieces and are used as a whole
 
     @property
     def sink(self) -> str:
@@ -71,6 +72,9 @@ class Schedule:
                     if extent < dim.extent
                 ]
                 parts = f"; reduction {', '.join(cuts)}" if cuts else ""
+            if kernel.streamed:
+                lines.append(f"       operands and results streamed; about {kernel.estimated_cycles:,} cycles")
+                continue
             order = " ".join(sink.dims[d].name for d in tiling.order)
             cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
             resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""

@@ -15,6 +15,7 @@ from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.kernel import lower_kernel
 from tilestitch.lower.limits import expect_few_steps
+from tilestitch.lower.stream import lower_streamed
 from tilestitch.units import aligned, format_bytes
 
 
@@ -47,7 +48,7 @@ def lower(
         if name not in ddr:
             ddr[name] = _ddr_buffer(builder, graph, name, address)
     for number, kernel in enumerate(schedule.kernels):
-        lower_kernel(builder, graph, kernel, number, ddr)
+        (lower_streamed if kernel.streamed else lower_kernel)(builder, graph, kernel, number, ddr)
         progress(number + 1, len(schedule.kernels))
     return _assemble(schedule, builder, plan, ddr, constants)
 

@@ -11,7 +11,7 @@ from tilestitch.dtypes import FLOAT16_MAX, DType
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.program import EngineKind, Kind, Program
+from tilestitch.ir.program import EngineKind, Kind, Mode, Program
 from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, Report, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.trace import Trace
@@ -141,11 +141,13 @@ def _cycles(trace: Trace, first: np.ndarray, iterations: int) -> np.ndarray:
 
 def _ddr_bytes(program: Program, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Per kernel, payload bytes read from DDR and written to it."""
-    moves = first[np.isin(program.kind[first], (Kind.COPY, Kind.GATHER))]
+    moves = first[np.isin(program.kind[first], (Kind.COPY, Kind.GATHER, Kind.STREAM))]
     ddr = np.array([space.level is Level.DDR for space in program.spaces], bool)
     found = []
-    for operand in (program.operand_offsets[moves], program.operand_offsets[moves + 1] - 1):
-        touching = moves[ddr[program.buffers.space[program.operand_buffer[operand]]]]
+    ends = program.operand_offsets[moves], program.operand_offsets[moves + 1] - 1
+    for operand, reads in zip(ends, (True, False), strict=True):
+        there = ddr[program.buffers.space[program.operand_buffer[operand]]]
+        touching = moves[there & ((program.operand_mode[operand] == Mode.READ) == reads)]
         total = np.zeros(len(program.kernels), np.int64)
         np.add.at(total, program.kernel[touching], program.size_bytes[touching])
         found.append(total)

@@ -84,7 +84,7 @@ def plan(
             renamed = dict(zip(like_names, names, strict=True))
             tiling = replace(like.tiling, resident=tuple(renamed[t] for t in like.tiling.resident))
             anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
-            kernel = Kernel(f"k{number}", group, anchor, tiling, like.cores, like.estimated_cycles)
+            kernel = replace(like, name=f"k{number}", operators=group, anchor=anchor, tiling=tiling)
         else:
             kernel = tile_kernel(graph, operators, f"k{number}", machine)
             known[signature] = kernel, names

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from tilestitch.cost.kernel import Estimate, TileFigures, estimate, measure
 from tilestitch.cost.shape import KernelShape, kernel_shape, operand_region, part_box
+from tilestitch.cost.stream import streamed_cycles
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, CoreGroup, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tiles import operator_boxes, steps_of
+from tilestitch.ops import generic
 from tilestitch.ops.work import can_run, operand_dtype, tile_cycles
 from tilestitch.units import ceil_div
 
@@ -50,6 +52,8 @@ def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machin
                     misfit = candidate.estimate.misfit
                 else:
                     found.append(candidate)
+    if not found and operators[-1].kind == generic.KIND:
+        return _streamed(graph, operators[-1], name, machine)
     if not found:
         raise DoesNotFit(
             f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}. "
@@ -60,6 +64,15 @@ def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machin
     return Kernel(
         name, tuple(op.name for op in operators), best.anchor, best.tiling, best.group.numbers, best.estimate.cycles
     )
+
+
+def _streamed(graph: Graph, op: Operator, name: str, machine: Accelerator) -> Kernel:
+    """A generic operator that does not fit, on the first core with a vector unit: it is whole, so it is not cut."""
+    group = next(group for group in machine.groups if can_run(group.core, (op,), graph, machine))
+    extents = tuple(dim.extent for dim in op.dims)
+    tiling = Tiling((1,) * len(extents), extents, extents, tuple(range(len(extents))), (), ())
+    cycles = streamed_cycles(graph, op, machine, group.core)
+    return Kernel(name, (op.name,), None, tiling, group.numbers, cycles, streamed=True)
 
 
 def _splits(shape: KernelShape, cores: int) -> list[tuple[int, ...]]:

@@ -73,23 +73,39 @@ def _memory_bytes(program: Program) -> dict[Level, tuple[int, int]]:
         return {}
     owner = np.repeat(np.arange(len(program)), np.diff(program.operand_offsets))
     space = program.buffers.space[program.operand_buffer]
-    burst = np.array([resource.burst_bytes for resource in program.resources[: len(program.spaces)]])[space]
+    bursts = np.array([resource.burst_bytes for resource in program.resources[: len(program.spaces)]])
+    burst = bursts[space]
     elements = np.array([region.size for region in program.regions], np.int64)[program.operand_region]
     width = np.array([program.graph.tensors[name].dtype.size_bytes for name in program.tensors])
     in_accumulators = np.array([s.level is Level.ACCUMULATORS for s in program.spaces])[space]
     width = np.where(in_accumulators, 4, width[program.buffers.tensor[program.operand_buffer]])
     kind, mode = program.kind[owner], program.operand_mode
+    home = _homes(program)[program.engine[owner]]
+    space = np.where((kind == Kind.COMPUTE) & (space == 0), home, space)  # of streamed operands
     payload = program.size_bytes[owner]
     run = np.maximum(1, np.where(program.run_bytes[owner] > 0, program.run_bytes[owner], payload))
-    transfer = (kind == Kind.COPY) | ((kind == Kind.GATHER) & ((space == 0) | (mode == Mode.WRITE)))
+    transfer = np.isin(kind, (Kind.COPY, Kind.STREAM)) | ((kind == Kind.GATHER) & ((space == 0) | (mode == Mode.WRITE)))
     moved = np.where(transfer, payload // run * -(-run // burst) * burst, elements * width)
     first = (program.flags[owner] & Flag.FIRST) > 0
     reads = (mode == Mode.READ) | ((mode == Mode.ACCUMULATE) & ~first)
+    writes = mode != Mode.READ
+    streams = kind == Kind.STREAM  # their other end
+    space = np.concatenate([space, home[streams]])
+    rounded = -(-payload // bursts[home]) * bursts[home]
+    moved = np.concatenate([moved, rounded[streams]])
+    reads, writes = np.concatenate([reads, writes[streams]]), np.concatenate([writes, reads[streams]])
     found = {}
     for level in dict.fromkeys(s.level for s in program.spaces):
         here = np.array([s.level is level for s in program.spaces])[space]
-        found[level] = int(moved[here & reads].sum()), int(moved[here & (mode != Mode.READ)].sum())
+        found[level] = int(moved[here & reads].sum()), int(moved[here & writes].sum())
     return found
+
+
+def _homes(program: Program) -> np.ndarray:
+    """Per engine, the memory in which its core works: its local buffer, or the global one; 0 for none."""
+    places = {(space.level, space.core): number for number, space in enumerate(program.spaces)}
+    shared = places.get((Level.GB, None), 0)
+    return np.array([places.get((Level.LB, engine.core), shared) for engine in program.engines], np.int64)
 
 
 def _work(program: Program) -> tuple[dict[int, int], dict[int, int]]:

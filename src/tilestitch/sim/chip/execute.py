@@ -147,6 +147,8 @@ class _Memories:
             used = [(buffers[o], regions[o], modes[o]) for o in range(first, last)]
             if kinds[number] == Kind.COPY:
                 self._start_copy(number, used)
+            elif kinds[number] == Kind.STREAM:
+                self._start_stream(number, *used[0])
             else:
                 self._start_compute(number, used)
             for buffer, region, mode in used:
@@ -187,6 +189,16 @@ class _Memories:
         def finish() -> None:
             for buffer, where, _ in targets:
                 self.part(buffer, where)[...] = values
+
+        self.pending[number] = finish
+
+    def _start_stream(self, number: int, buffer: int, region: int, mode: int) -> None:
+        """What passes out is there when it has passed; what passes in is used where it lies."""
+        values = self.part(buffer, region).copy() if mode == Mode.WRITE else None
+
+        def finish() -> None:
+            if values is not None:
+                self.part(buffer, region)[...] = values
 
         self.pending[number] = finish
 

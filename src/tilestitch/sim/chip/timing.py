@@ -31,8 +31,8 @@ def simulate(program: Program) -> Trace:
     all its waits have ended, on a whole cycle. What follows depends on its kind:
 
     - COMPUTE and LAUNCH end `cycles` later.
-    - COPY and GATHER occupy their engine for `cycles` (the set-up), then their bytes flow. Without bytes or without a
-      path they end here.
+    - COPY, GATHER and STREAM occupy their engine for `cycles` (the set-up), then their bytes flow. Without bytes or
+      without a path they end here.
 
     The payload consists of runs of `run_bytes` (0: all of it is one run; the last run may be shorter), and each run
     rounds up to the burst of each resource on the path, which gives `bytes[r]`. The transfer is cut into G granules,
@@ -62,7 +62,7 @@ def simulate(program: Program) -> Trace:
     burst_bytes = np.array([r.burst_bytes for r in program.resources], np.int64)
     path_offsets = np.cumsum([0, *(len(path) for path in program.paths)], dtype=np.int64)
     path_resource = np.array([r for path in program.paths for r in path], np.int64)
-    moves = (program.kind == Kind.COPY) | (program.kind == Kind.GATHER)
+    moves = np.isin(program.kind, (Kind.COPY, Kind.GATHER, Kind.STREAM))
     moves &= (program.size_bytes > 0) & (program.path >= 0)
 
     # One type per column, so that there is one compiled version, and none that overflows with the JIT off.
