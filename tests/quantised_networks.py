@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 
 class _Writer:
@@ -100,6 +100,13 @@ class _Calibration(CalibrationDataReader):
 
     def get_next(self):
         return next(self._feeds, None)
+
+
+def quantised_while_it_runs(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """The network with int8 weights, as onnxruntime quantises it for scales that follow from each input."""
+    onnx.save(model, folder / "real.onnx")
+    quantize_dynamic(folder / "real.onnx", folder / "quantised.onnx", weight_type=QuantType.QInt8)
+    return onnx.load(folder / "quantised.onnx")
 
 
 def quantised(model: onnx.ModelProto, folder: Path, *, activations: QuantType, per_channel: bool) -> onnx.ModelProto:

@@ -11,7 +11,7 @@ from onnxruntime.quantization import QuantType
 
 from tests.graphs import Net
 from tests.onnx_nodes import node_cases
-from tests.quantised_networks import quantised, residual_network, transformer_layer
+from tests.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tests.test_conversions import as_array, interpreted
 from tilestitch.compilation import STRATEGIES, Compilation, Options, Strategy, strategy_named
 from tilestitch.dtypes import DType
@@ -106,6 +106,32 @@ def test_every_product_is_one_of_bytes(networks, name):
     moved = [op for op in graph.operators if op.kind in ("max_pool", "transpose", "reshape", "flatten")]
     assert moved
     assert all(graph.tensors[op.writes[0].tensor].dtype.size_bytes == 1 for op in moved)
+
+
+@pytest.mark.parametrize("network", [residual_network, transformer_layer])
+def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_path):
+    """Sums of integers that float16 could not hold, and scales that it could hardly tell from zero."""
+    done = compiled(quantised_while_it_runs(network(), tmp_path), "toy", strategy_named("tvm"))
+    assert done.report.verified, done.report.checks
+    assert done.simplified is not None
+    scales = [op.reads[1].tensor for op in done.simplified.operators if op.kind == "dequantize"]
+    assert scales
+    assert all(done.simplified.tensors[scale].dtype is DType.FLOAT32 for scale in scales)
+
+
+def test_a_computed_zero_point_leaves_a_product_of_bytes():
+    """It is taken off the sums, with what it multiplies; constant zero points of weights count."""
+    net = Net()
+    a = net.input(4, 20, name="a", dtype=TensorProto.UINT8)
+    least = net.op("ReduceMin", net.op("Cast", a, to=TensorProto.INT32), keepdims=0)
+    zero = net.op("Cast", least, to=TensorProto.UINT8)
+    weight = net.constant(np.random.default_rng(0).integers(-128, 128, (20, 6)).astype(np.int8))
+    y = net.op("MatMulInteger", a, weight, zero, net.constant(np.int8(-5)))
+    done = compiled(net.model(y), "toy", strategy_named("layerwise"), batch=4)
+    assert done.report.verified, done.report.checks
+    assert done.simplified is not None
+    (product,) = [op for op in done.simplified.operators if is_contraction(op)]
+    assert done.simplified.tensors[product.reads[0].tensor].dtype is DType.UINT8
 
 
 def convolution(*, integers: bool, channels: int = 64) -> onnx.ModelProto:

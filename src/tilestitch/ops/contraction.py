@@ -1,10 +1,11 @@
 """Sums of products: convolutions and matrix products of every kind are one loop nest with two moving operands.
 
 Two floating operands give float32 sums; a third operand is added at the end. Two integer operands give exact integer
-sums, of the operands less the numbers that stand for zero in them (attribute `zeros`). Such a sum can be rescaled when
-it is complete (attribute `rescaled`): it is multiplied by `factor`, or where that is no attribute by operand 2, and
-the last operand is added as a real bias; the result stays within `low` and `high`, and is quantised where there is an
-attribute `to`.
+sums, of the operands less the numbers that stand for zero in them (attribute `zeros`). Of the first that number may be
+computed: it is operand 2 then, and operand 3 the sums of the second operand over the reduction (attribute `corrected`).
+A complete sum can be rescaled (attribute `rescaled`): it is multiplied by `factor`, or where that is no attribute by
+operand 2, and the last operand is added as a real bias; the result stays within `low` and `high`, and is quantised
+where there is an attribute `to`.
 """
 
 from collections.abc import Sequence
@@ -113,6 +114,9 @@ def _sums_of_products(op: Operator, first: np.ndarray, second: np.ndarray) -> np
 
 def finished(op: Operator, total: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     """What becomes of a complete sum; `others` are the operands after the two that are multiplied."""
+    if op.attribute("corrected", 0):
+        zero, sums, *others = others
+        total = total - zero * sums
     if not op.attribute("rescaled", 0):
         return total + others[0] if others else total
     factor, *bias = others if op.attribute("factor", "") == "" else (_number(op, "factor"), *others)

@@ -6,6 +6,7 @@ tensors lie in memory; schedules are made for the result.
 """
 
 from tilestitch.ir.graph import Graph
+from tilestitch.passes.dynamic import dynamic_quantisation
 from tilestitch.passes.fold import drop_unused, fold_batch_norm, fold_constants
 from tilestitch.passes.groups import merge_group_norms
 from tilestitch.passes.quantised import quantised_arithmetic
@@ -17,4 +18,5 @@ def simplify(graph: Graph, *, fold_bn: bool = True) -> Graph:
     graph = fold_constants(graph)
     if fold_bn:
         graph = fold_batch_norm(graph)
-    return quantised_arithmetic(drop_unused(merge_group_norms(recognise(graph))))
+    graph = drop_unused(merge_group_norms(recognise(graph)))
+    return quantised_arithmetic(dynamic_quantisation(graph))

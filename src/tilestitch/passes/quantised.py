@@ -141,7 +141,7 @@ class _Rewriting:
 
     def _multiplied(self, op: Operator) -> bool:
         """One product of integers for a product of real numbers and what follows it."""
-        if not is_contraction(op) or op.attribute("rescaled", 0):
+        if not is_contraction(op) or op.attribute("rescaled", 0) or op.attribute("corrected", 0):
             return False
         if op.attribute("zeros", ""):
             return self._rescaled(op)
