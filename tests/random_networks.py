@@ -98,15 +98,92 @@ class _Network:
     def softmax(self, x: str) -> str:
         return self.node("Softmax", [x], self.shapes[x], axis=self.random.choice([1, 2, 3]))
 
+    def setting(self, *values: float) -> str:
+        """A constant that says how: integers, or scales."""
+        name = f"w{len(self.weights)}"
+        whole = all(isinstance(value, int) for value in values)
+        self.weights.append(numpy_helper.from_array(np.asarray(values, np.int64 if whole else np.float32), name))
+        return name
 
-def random_model(seed: int) -> onnx.ModelProto:
-    """A network of 2 to 9 operators on one image of random size, with one or two outputs, batch symbolic."""
+    def transposed_convolution(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        kernel, stride, dilation = random.randint(1, 4), random.randint(1, 4), random.choice([1, 1, 2])
+        reach = dilation * (kernel - 1) + 1
+        pads = [random.randint(0, (reach - 1) // 2) for _ in range(4)]
+        extra = random.randint(0, stride - 1)
+        group = random.choice([1, 1, c, 2 if c % 2 == 0 else 1])
+        m = random.randint(1, max(1, 8 // group))
+        oh, ow = (stride * (n - 1) + extra + reach - pads[i] - pads[i + 2] for i, n in enumerate((h, w)))
+        if min(oh, ow) < 1 or max(oh, ow) > 40:
+            return x
+        inputs = [x, self.weight(c, m, kernel, kernel, scale=(kernel * kernel * c / group) ** -0.5)]
+        if random.random() < 0.5:
+            inputs.append(self.weight(m * group))
+        attributes = {
+            "strides": [stride] * 2,
+            "pads": pads,
+            "dilations": [dilation] * 2,
+            "output_padding": [extra] * 2,
+            "group": group,
+        }
+        return self.node("ConvTranspose", inputs, (m * group, oh, ow), **attributes)
+
+    def padded(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        mode = random.choice(["constant", "constant", "reflect", "edge"])
+        least = -2 if mode == "constant" else 0
+        top, bottom, left, right = (random.randint(least, min(3, n - 1)) for n in (h, h, w, w))
+        if h + top + bottom < 1 or w + left + right < 1:
+            return x
+        pads = self.setting(0, 0, top, left, 0, 0, bottom, right)
+        return self.node("Pad", [x, pads], (c, h + top + bottom, w + left + right), mode=mode)
+
+    def resized(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        factors = [random.choice([0.5, 2.0, 2.0, 3.0, 1.5, 0.75]) for _ in range(2)]
+        shape = (c, *(int(n * factor) for n, factor in zip((h, w), factors, strict=True)))
+        if not 1 <= min(shape) <= max(shape) <= 40:
+            return x
+        mode = random.choice(["nearest", "nearest", "linear", "cubic"])
+        where = random.choice(["half_pixel", "asymmetric"])
+        scales = self.setting(1.0, 1.0, *factors)
+        return self.node("Resize", [x, "", scales], shape, mode=mode, coordinate_transformation_mode=where)
+
+    def normalised(self, x: str) -> str:
+        random, (c, h, w) = self.random, self.shapes[x]
+        kind = random.choice(["LRN", "InstanceNormalization", "GroupNormalization"])
+        if kind == "LRN" or h * w == 1:
+            return self.node("LRN", [x], (c, h, w), size=random.choice([1, 3, 5]), alpha=0.5)
+        attributes: dict[str, object] = {"epsilon": 0.1}
+        if kind == "GroupNormalization":
+            attributes["num_groups"] = random.choice([n for n in range(1, c + 1) if c % n == 0])
+        return self.node(kind, [x, self.weight(c), self.weight(c)], (c, h, w), **attributes)
+
+    def blocks(self, x: str) -> str:
+        c, h, w = self.shapes[x]
+        if c % 4 == 0:
+            mode = self.random.choice(["DCR", "CRD"])
+            return self.node("DepthToSpace", [x], (c // 4, h * 2, w * 2), blocksize=2, mode=mode)
+        if h % 2 == w % 2 == 0:
+            return self.node("SpaceToDepth", [x], (c * 4, h // 2, w // 2), blocksize=2)
+        return x
+
+
+def random_model(seed: int, *, rearranging: bool = False) -> onnx.ModelProto:
+    """A network of 2 to 9 operators on one image of random size, with one or two outputs, batch symbolic.
+
+    With `rearranging`, among them transposed convolutions, padding, resizing, norms of channels, and blocks as depth.
+    """
     random = Random(seed)
     network = _Network(random)
     shape = (random.randint(1, 9), random.randint(5, 18), random.randint(5, 18))
     network.shapes["x"] = shape
     steps = [network.convolution] * 4 + [network.pool, network.activation, network.activation, network.addition]
     steps += [network.addition, network.concatenation, network.softmax]
+    if rearranging:
+        steps = [network.convolution, network.convolution, network.pool, network.activation, network.addition]
+        steps += [network.concatenation, network.transposed_convolution, network.transposed_convolution]
+        steps += [network.padded, network.resized, network.normalised, network.blocks]
     for _ in range(random.randint(2, 8)):
         # Mostly the newest tensor, sometimes an older one: that makes branches and tensors with two readers.
         images = network.images()
@@ -133,7 +210,8 @@ def random_model(seed: int) -> onnx.ModelProto:
         [helper.make_tensor_value_info(o, TensorProto.FLOAT, ["N", *network.shapes[o]]) for o in outputs],
         network.weights,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    opset, ir_version = (21, 10) if rearranging else (17, 9)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
 
 
 def random_machine(seed: int) -> Accelerator:

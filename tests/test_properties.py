@@ -2,6 +2,7 @@
 
 import os
 
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,17 @@ EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60
 @settings(max_examples=EXAMPLES)
 @given(network=st.integers(0, 10**6), machine=st.integers(0, 10**6), batch=st.integers(1, 5))
 def test_random_network_on_random_machine_is_verified_or_does_not_fit(network: int, machine: int, batch: int) -> None:
-    model, hardware = random_model(network), random_machine(machine)
+    assert_verified_or_misfit(random_model(network), network, machine, batch)
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(network=st.integers(0, 10**6), machine=st.integers(0, 10**6), batch=st.integers(1, 3))
+def test_random_rearrangements_are_verified_or_do_not_fit(network: int, machine: int, batch: int) -> None:
+    assert_verified_or_misfit(random_model(network, rearranging=True), network, machine, batch)
+
+
+def assert_verified_or_misfit(model: onnx.ModelProto, network: int, machine: int, batch: int) -> None:
+    hardware = random_machine(machine)
     references: References = {}
     misfits: list[str] = []
     for strategy in STRATEGIES:

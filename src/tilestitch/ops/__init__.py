@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, generic, normalise, sampling, selection, windows
+from tilestitch.ops import contraction, generic, normalise, sampling, selection, sums, windows
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -26,6 +26,9 @@ class Pattern(IntEnum):
     OPAQUE = 8
 
 
+Evaluate = Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What one kind of operator computes.
@@ -37,7 +40,7 @@ class Rule:
 
     pattern: Pattern
     operations: int
-    evaluate: Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]
+    evaluate: Evaluate
 
 
 def _reduced(op: Operator) -> tuple[int, ...]:
@@ -49,11 +52,15 @@ def _contract(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [contraction.finished(op, product, operands[2:])]
 
 
-def _reduce(function: Callable[..., np.ndarray]) -> Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]]:
+def _reduce(function: Callable[..., np.ndarray]) -> Evaluate:
     def evaluate(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [function(operands[0], axis=_reduced(op), keepdims=True)]
 
     return evaluate
+
+
+def _add_up(function: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Evaluate:
+    return lambda op, operands: [function(operands[0], _reduced(op))]
 
 
 def _average(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -95,12 +102,12 @@ RULES: dict[str, Rule] = {
     "average_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _average),
     "lp_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, windows.lp_pool),  # magnitude, power, sum
     "place_of_largest": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 2, windows.place_of_largest),  # compare, select
-    "reduce_mean": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.mean)),
+    "reduce_mean": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _add_up(sums.mean)),
     "reduce_prod": Rule(Pattern.REDUCE, 1, _reduce(np.prod)),
-    "reduce_sum": Rule(Pattern.REDUCE, 1, _reduce(np.sum)),
+    "reduce_sum": Rule(Pattern.REDUCE, 1, _add_up(sums.total)),
     "reduce_max": Rule(Pattern.REDUCE, 1, _reduce(np.max)),
     "reduce_min": Rule(Pattern.REDUCE, 1, _reduce(np.min)),
-    "reduce_variance": Rule(Pattern.REDUCE, 4, _reduce(np.var)),  # sum, subtract, square, sum
+    "reduce_variance": Rule(Pattern.REDUCE, 4, _add_up(sums.variance)),  # sum, subtract, square, sum
     "softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.softmax),  # max, subtract, exp, sum, divide
     "log_softmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 5, normalise.log_softmax),
     "hardmax": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.hardmax),  # max, compare, select

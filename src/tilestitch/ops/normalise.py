@@ -6,6 +6,7 @@ import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
 from tilestitch.ops.functions import real
+from tilestitch.ops.sums import mean, total
 
 
 def _whole(op: Operator) -> tuple[int, ...]:
@@ -17,14 +18,14 @@ def softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     x, axes = operands[0], _whole(op)
     with np.errstate(invalid="ignore"):
         exponential = np.exp(x - x.max(axis=axes, keepdims=True))
-    return [exponential / exponential.sum(axis=axes, keepdims=True)]
+    return [exponential / total(exponential, axes)]
 
 
 def log_softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The logarithm of a softmax."""
     x, axes = operands[0], _whole(op)
     shifted = x - x.max(axis=axes, keepdims=True)
-    return [shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))]
+    return [shifted - np.log(total(np.exp(shifted), axes))]
 
 
 def hardmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -41,15 +42,15 @@ def hardmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 def layer_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Mean 0 and variance 1 over the whole axes, then a scale and a bias where there are."""
     x, axes = operands[0], _whole(op)
-    centred = x - x.mean(axis=axes, keepdims=True)
-    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    centred = x - mean(x, axes)
+    variance = mean(centred * centred, axes)
     return [_affine(centred / np.sqrt(variance + real(op, "epsilon")), operands[1:])]
 
 
 def rms_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Mean square 1 over the whole axes, then a scale where there is one."""
     x, axes = operands[0], _whole(op)
-    mean_square = (x * x).mean(axis=axes, keepdims=True)
+    mean_square = mean(x * x, axes)
     return [_affine(x / np.sqrt(mean_square + real(op, "epsilon")), operands[1:])]
 
 
@@ -57,9 +58,9 @@ def lp_norm(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Divided by the sum of magnitudes (p = 1) or the root of the sum of squares (p = 2); zeros stay zeros."""
     x, axes = operands[0], _whole(op)
     if op.attribute("p") == 1:
-        norm = np.abs(x).sum(axis=axes, keepdims=True)
+        norm = total(np.abs(x), axes)
     else:
-        norm = np.sqrt((x * x).sum(axis=axes, keepdims=True))
+        norm = np.sqrt(total(x * x, axes))
     return [x / np.where(norm == 0, np.float32(1), norm)]
 
 
