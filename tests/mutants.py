@@ -153,15 +153,15 @@ MUTANTS = (
     Mutant(
         "a reader does not wait for the writer",
         "lower/builder.py",
-        "and (writes or use.writes)",
+        "and (writes or wrote)",
         "and writes",
         ("test_hazards::test_a_reader_waits_for_the_writer_of_its_part", EARLY),
     ),
     Mutant(
         "a writer does not wait for the readers",
         "lower/builder.py",
-        "and (writes or use.writes)",
-        "and use.writes",
+        "and (writes or wrote)",
+        "and wrote",
         ("test_hazards::test_a_writer_waits_for_the_readers_and_writers_of_its_part", EARLY),
     ),
     Mutant(
@@ -174,9 +174,16 @@ MUTANTS = (
     Mutant(
         "a new owner waits for the first user of its place, not for the last",
         "lower/builder.py",
-        "if use.instruction > life.born_after.get(use.engine, -1):",
-        "if use.engine not in life.born_after:",
+        "if latest > life.born_after.get(engine, -1):",
+        "if engine not in life.born_after:",
         ("test_hazards::test_a_new_owner_waits_for_the_last_user_of_an_engine", EARLY),
+    ),
+    Mutant(
+        "a region that is used again keeps its old place in the order of uses",
+        "lower/builder.py",
+        "used.pop(region, None)",
+        "None",
+        ("test_hazards", "test_kernels"),
     ),
     Mutant(
         "what is left of a place behind its new owner is forgotten",

@@ -19,7 +19,7 @@ from tilestitch import api, compilation, pipeline, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli.options import MAX_BATCH, STAGES, STRATEGY_HELP
-from tilestitch.errors import InvalidIR
+from tilestitch.errors import DoesNotFit, InvalidIR
 from tilestitch.ir.report import CheckRow
 from tilestitch.report.json import report_json
 from tilestitch.report.text import compare_text, report_text
@@ -145,6 +145,28 @@ def test_compare_prints_the_table_and_every_report(tmp_path):
     for one in found:
         assert (tmp_path / one.strategy / "report.txt").read_text() == report_text(one)
     assert len(names_in(tmp_path)) == 2 + 4 * len(found)
+
+
+def test_compare_compares_what_fits(tmp_path, monkeypatch):
+    """A strategy that does not fit has a column and no folder; where none fits, that is the error."""
+
+    def compiled(*arguments, **options):
+        if arguments[3].name in too_large:
+            raise DoesNotFit("kernel conv1: too large. Try: another machine.")
+        return compile_network(*arguments, **options)
+
+    compile_network = api.compile_network
+    monkeypatch.setattr(api, "compile_network", compiled)
+    too_large = {"layerwise"}
+    result = run("compare", *NETWORK, "-o", tmp_path)
+    assert result.exit_code == 0
+    assert "strategy layerwise does not fit: kernel conv1: too large." in result.stdout
+    assert {name.split("/")[0] for name in names_in(tmp_path)} == {"compare.txt", "compare.json", "tvm"}
+    too_large = {"layerwise", "tvm"}
+    result = run("compare", *NETWORK, "-o", tmp_path / "none")
+    assert result.exit_code == 2
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["error", "strategy tvm does not fit"]
+    assert not (tmp_path / "none").exists()
 
 
 def test_compare_takes_the_strategies_that_are_named_in_their_order():

@@ -81,6 +81,16 @@ def test_an_engine_does_not_wait_for_itself():
     assert text.add(VECTOR, (x, TOP, R), (y, TOP, R)) == (1,)
 
 
+def test_the_latest_of_several_uses_counts():
+    """Also of a region that was used before another one, and again after it."""
+    text = Text()
+    x = text.buffer(0)
+    text.add(DMA, (x, TOP, W))
+    text.add(DMA, (x, MIDDLE, W))
+    text.add(DMA, (x, TOP, W))
+    assert text.add(VECTOR, (x, MIDDLE, R)) == (2,)
+
+
 @pytest.mark.parametrize("address", [0, 50, 150, 199])
 def test_a_new_owner_waits_for_the_last_users_of_its_place(address):
     """Readers and writers, wherever the two buffers meet, at the first and at every later write."""

@@ -17,7 +17,7 @@ from tilestitch.compilation import STRATEGIES
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
 from tilestitch.ir.program import EngineKind, Kind
-from tilestitch.ir.report import CheckRow
+from tilestitch.ir.report import CheckRow, Misfit
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
@@ -169,6 +169,25 @@ def test_report_reads_as_the_golden_page(report, golden):
 def test_comparison_reads_as_the_golden_table(verified, golden):
     """Strategies side by side, to the byte."""
     golden("report-compare.txt", compare_text(verified))
+
+
+def test_a_strategy_that_does_not_fit_is_compared_with_the_others(report, golden):
+    """Its column says so, and a line below says why; it has no numbers."""
+    results = [Misfit("layerwise", "kernel conv1: its smallest tile needs 3 B in lb, which holds 1 B."), report]
+    golden("report-misfit.txt", compare_text(results))
+    strategies = json.loads(compare_json(results))["strategies"]
+    assert strategies[0] == {"strategy": "layerwise", "speed_up": None, "does_not_fit": results[0].reason}
+    assert strategies[1] == {"strategy": "tvm", "speed_up": 1.0}
+
+
+def test_reports_machines_and_programs_print_themselves(report, compiled):
+    """For people, in a notebook."""
+    assert str(report).startswith(f"{report.network} on toy, strategy tvm, batch 4\n  latency ")
+    assert "verification passed" in str(report)
+    assert "verification not done" in str(replace(report, checks=()))
+    assert str(compiled["tvm"].machine).startswith("toy\n")
+    assert str(compiled["tvm"].program).splitlines()[-1].endswith(" more")
+    assert len(str(compiled["tvm"].program).splitlines()) == 102
 
 
 def test_every_section_says_where_its_numbers_come_from(report):

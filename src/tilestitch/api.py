@@ -20,13 +20,14 @@ import onnx
 
 from tilestitch import zoo
 from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
-from tilestitch.errors import InputError, printable
+from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.report import Misfit
 from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
 
 __all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
@@ -115,8 +116,12 @@ def compare(
     fold_bn: bool = True,
     verify: bool = False,
     progress: Progress | None = None,
-) -> tuple[Compilation, ...]:
-    """Compile one network by several strategies, by all unless some are named; the options are those of `compile`."""
+) -> tuple[Compilation | Misfit, ...]:
+    """Compile one network by several strategies, by all unless some are named; the options are those of `compile`.
+
+    For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
+    is too small for all.
+    """
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
     chosen, target = [strategy_named(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
@@ -128,10 +133,17 @@ def compare(
         return lambda step, done, total: show(f"{strategy}: {step}", done, total)
 
     show = progress or _nothing
-    return tuple(
-        compile_network(proto, name, target, each, options, references=references, progress=named(each.name))
-        for each in chosen
-    )
+    found: list[Compilation | Misfit] = []
+    for each in chosen:
+        try:
+            found.append(
+                compile_network(proto, name, target, each, options, references=references, progress=named(each.name))
+            )
+        except DoesNotFit as error:
+            found.append(Misfit(each.name, str(error)))
+    if all(isinstance(result, Misfit) for result in found):
+        raise DoesNotFit("\n".join(map(str, found)))
+    return tuple(found)
 
 
 def _nothing(step: str, done: int, total: int) -> None:

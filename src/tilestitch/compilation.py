@@ -15,6 +15,7 @@ from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
 from tilestitch.partition.layerwise import layerwise
 from tilestitch.report.text import report_text, trace_text
+from tilestitch.units import counted
 
 
 class Stage(StrEnum):
@@ -85,7 +86,7 @@ class Compilation:
             found.append((Stage.SIMPLIFY.value, str(self.simplified)))
         if self.groups is not None:
             groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
-            found.append((Stage.PARTITION.value, "\n".join((f"{len(self.groups)} groups", *groups))))
+            found.append((Stage.PARTITION.value, "\n".join((counted(len(self.groups), "group"), *groups))))
         if self.schedule is not None:
             found.append((Stage.SCHEDULE.value, str(self.schedule)))
         if self.program is not None:

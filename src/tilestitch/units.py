@@ -29,6 +29,11 @@ def format_energy(picojoules: float) -> str:
     return f"{picojoules * 1e-12:,.3f} J"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 kernel`, `1,200 kernels`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def ceil_div(dividend: int, divisor: int) -> int:
     """The smallest integer at or above `dividend / divisor`."""
     return -(-dividend // divisor)

@@ -88,10 +88,7 @@ STRUCTURE = (
         ),
     ),
     network("control flow by a loop", lambda: model(node("Scan", "x", body=BRANCH, num_scan_inputs=1))),
-    network(
-        "a sequence in the middle",
-        lambda: model(node("SequenceConstruct", "x x", "s"), node("ConcatFromSequence", "s", axis=0)),
-    ),
+    network("a sequence for a result", lambda: model(node("SequenceConstruct", "x x"))),
     network(
         "a sequence for an input",
         lambda: model(node("SequenceAt", "x i"), inputs=[SEQUENCE], weights=[weight("i", 0, int)]),

@@ -105,20 +105,25 @@ def compare_command(
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Compile MODEL by several strategies; print them side by side, then the report of each."""
+    """Compile MODEL by several strategies; print them side by side, then the report of each.
+
+    A strategy for which the machine is too small has a column that says so.
+    """
     expect_json(json_path, model, choices.machine)
     if out is not None:
         expect_folder(out)
     with shown_progress(quiet=quiet) as progress:
         from tilestitch import api
-        from tilestitch.compilation import STRATEGIES
+        from tilestitch.compilation import STRATEGIES, Compilation
+        from tilestitch.ir.report import Misfit
         from tilestitch.report.json import compare_json
         from tilestitch.report.text import compare_text
 
+        chosen = list(dict.fromkeys(names)) or [strategy.name for strategy in STRATEGIES]
         found = api.compare(
             model,
             choices.machine,
-            tuple(dict.fromkeys(names)) or tuple(strategy.name for strategy in STRATEGIES),
+            chosen,
             batch=choices.batch,
             batch_per_cluster=choices.batch_per_cluster,
             batches=choices.batches,
@@ -128,15 +133,18 @@ def compare_command(
             progress=progress,
         )
         progress("write", 0, 1)
-        reports = [done.report for done in found if done.report is not None]
-        table, json_text = compare_text(reports), compare_json(reports)
+        fitting = [(done, done.report) for done in found if isinstance(done, Compilation) and done.report is not None]
+        misfits = [done for done in found if isinstance(done, Misfit)]
+        reports = [report for _, report in fitting]
+        results = sorted((*misfits, *reports), key=lambda result: chosen.index(result.strategy))
+        table, json_text = compare_text(results), compare_json(results)
         files: Files = json_file(json_path, json_text)
         if out is not None:
             files += [(out / "compare.txt", encoded(table)), (out / "compare.json", encoded(json_text))]
-            for done, report in zip(found, reports, strict=True):
+            for done, report in fitting:
                 files += outputs(out / report.strategy, done)
         write_files(files)
-    show_output("\n\n".join((table, *map(str, found))), json_text, json_path, quiet=quiet)
+    show_output("\n\n".join((table, *(str(done) for done, _ in fitting))), json_text, json_path, quiet=quiet)
     return _verdict(reports)
 
 

@@ -150,6 +150,12 @@ class Accelerator:
     setup: Setup
     granule_bytes: int
 
+    def __str__(self) -> str:
+        """Its units, peaks and memories."""
+        from tilestitch.hardware.describe import describe  # which is about machines, and so knows this class
+
+        return describe(self)
+
     def memory(self, level: Level) -> Memory | None:
         """The memory of that level, None where the machine has none."""
         return next((memory for memory in self.memories if memory.level is level), None)

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
-from tilestitch.units import format_bytes
+from tilestitch.units import counted, format_bytes
 
 
 def describe(machine: Accelerator) -> str:
@@ -63,14 +63,14 @@ def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
 
 def _shape(machine: Accelerator) -> str:
     per_cluster = len(machine.cores)
-    total = f"{_count(machine.clusters, 'cluster')} x {_count(per_cluster, 'core')}"
-    return f"{total} = {_count(machine.clusters * per_cluster, 'core')}, clock {_scaled(machine.clock_hz, 'Hz')}"
+    total = f"{counted(machine.clusters, 'cluster')} x {counted(per_cluster, 'core')}"
+    return f"{total} = {counted(machine.clusters * per_cluster, 'core')}, clock {_scaled(machine.clock_hz, 'Hz')}"
 
 
 def _unit_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for core, group in groupby(machine.cores):
-        count = f"{_count(len(list(group)), 'core')} per cluster"
+        count = f"{counted(len(list(group)), 'core')} per cluster"
         lines = [
             line for unit in (core.array, core.matrix, core.vector) if unit is not None for line in _unit_lines(unit)
         ]
@@ -100,15 +100,15 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
             )
             return [
                 f"{unit.name}: {unit.rows:,} x {unit.columns:,} = "
-                f"{_count(unit.rows * unit.columns, 'processing element')}, "
-                f"registers of {_count(unit.register_bytes, 'byte')} each",
+                f"{counted(unit.rows * unit.columns, 'processing element')}, "
+                f"registers of {counted(unit.register_bytes, 'byte')} each",
                 f"multiply-accumulates of one a cycle: {speeds}; {unit.mac_pj:g} pJ each",
                 f"networks, B/cycle: {', '.join(f'{name} {_plain(rate)}' for name, rate in networks)}",
                 f"{unit.register_pj_per_byte:g} pJ/B of registers, {unit.network_pj_per_byte:g} pJ/B of networks",
             ]
         case MatrixUnit():
             macs = f"{_macs_per_cycle(unit):,} multiply-accumulates per cycle"
-            extents = f"{_count(unit.m, 'row')} x {unit.k} deep x {_count(unit.n, 'column')}"
+            extents = f"{counted(unit.m, 'row')} x {unit.k} deep x {counted(unit.n, 'column')}"
             speeds = ", ".join(f"{dtype} {_plain(rate)} x that" for dtype, rate in unit.rates)
             return [
                 f"{unit.name}: {macs} ({extents})",
@@ -117,7 +117,7 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
                 f"{'' if unit.overlapped_folds else 'do not '}overlap",
             ]
         case VectorUnit():
-            lanes = ", ".join(f"{dtype} {_count(count, 'lane')}" for dtype, count in unit.lanes)
+            lanes = ", ".join(f"{dtype} {counted(count, 'lane')}" for dtype, count in unit.lanes)
             return [f"{unit.name}: one operation per lane and cycle; {lanes}; {unit.operation_pj:g} pJ per operation"]
 
 
@@ -159,8 +159,8 @@ def _transfer_rows(machine: Accelerator) -> list[tuple[str, ...]]:
         ("link of a core", f"{_bandwidth(machine.link.bandwidth_bytes_per_cycle, machine.clock_hz)}, {energy}"),
         *_channel_rows(machine),
         ("granule", format_bytes(machine.granule_bytes)),
-        ("set-up", f"DMA {_count(setup.dma_cycles, 'cycle')}, mover {_count(setup.mover_cycles, 'cycle')}"),
-        ("", f"compute {_count(setup.compute_cycles, 'cycle')}, launch {_count(setup.launch_cycles, 'cycle')}"),
+        ("set-up", f"DMA {counted(setup.dma_cycles, 'cycle')}, mover {counted(setup.mover_cycles, 'cycle')}"),
+        ("", f"compute {counted(setup.compute_cycles, 'cycle')}, launch {counted(setup.launch_cycles, 'cycle')}"),
     ]
 
 
@@ -206,7 +206,3 @@ def _scaled(per_second: Fraction | int, unit: str) -> str:
         if per_second >= 10**power:
             return f"{_plain(Fraction(per_second) / 10**power)} {prefix}{unit}"
     return f"{_plain(Fraction(per_second))} {unit}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilestitch.dtypes import DType
 from tilestitch.ir.region import Region
+from tilestitch.units import counted
 
 Attribute = int | float | str | bytes | tuple[int, ...] | tuple[float, ...]
 
@@ -200,7 +201,8 @@ class Graph:
         return access.region(box, self.tensors[access.tensor].shape)
 
     def __str__(self) -> str:
-        lines = [f"graph {self.name}: {len(self.operators)} operators, {len(self.constants)} constants"]
+        sizes = f"{counted(len(self.operators), 'operator')}, {counted(len(self.constants), 'constant')}"
+        lines = [f"graph {self.name}: {sizes}"]
         for name in self.inputs:
             lines.append(f"  input  {_tensor_text(self.tensors[name])}")
         for op in self.operators:

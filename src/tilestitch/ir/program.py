@@ -15,6 +15,7 @@ from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
+from tilestitch.units import counted
 
 
 class Kind(IntEnum):
@@ -204,9 +205,14 @@ class Program:
             return DType.FLOAT32
         return self.graph.tensors[self.tensors[self.buffers.tensor[number]]].dtype
 
+    def __str__(self) -> str:
+        """The first hundred instructions."""
+        return self.text(limit=100)
+
     def text(self, *, limit: int | None = None) -> str:
         """The instructions as lines; at most `limit` of them."""
-        lines = [f"program of {len(self):,} instructions, {len(self.buffers):,} buffers, {self.iterations} iterations"]
+        parts = ((len(self), "instruction"), (len(self.buffers), "buffer"), (self.iterations, "iteration"))
+        lines = [f"program of {', '.join(counted(*part) for part in parts)}"]
         shown = len(self) if limit is None else min(limit, len(self))
         for instruction in (self[i] for i in range(shown)):
             lines.append("  " + self._line(instruction))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tilestitch.units import counted, format_bytes, format_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
@@ -98,6 +100,22 @@ class Report:
     checks: tuple[CheckRow, ...]  # empty: not verified
     notes: tuple[str, ...]  # what a reader of the numbers must know, a sentence each
 
+    def __str__(self) -> str:
+        """What matters most, in four lines; `report.text.report_text` gives the page."""
+        bounds = f"{self.ratio_to_bound:,.2f} x the largest bound of {self.bound_cycles:,} cycles"
+        checks = ("passed" if self.verified else "FAILED") if self.checks else "not done"
+        return "\n".join(
+            (
+                f"{self.network} on {self.machine}, strategy {self.strategy}, batch {self.batch:,}",
+                f"  latency {format_seconds(self.latency_seconds)}, {self.latency_cycles:,} cycles (simulated), "
+                f"{bounds}",
+                f"  DDR traffic of a cluster {format_bytes(self.ddr_bytes)} (simulated), of which "
+                f"{format_bytes(self.compulsory_bytes)} are compulsory",
+                f"  {counted(len(self.kernels), 'kernel')}, {counted(self.instructions, 'instruction')}; verification "
+                f"{checks}",
+            )
+        )
+
     @property
     def latency_seconds(self) -> float:
         return self.latency_cycles / self.clock_hz
@@ -129,3 +147,14 @@ class Report:
     @property
     def verified(self) -> bool:
         return bool(self.checks) and all(check.passed for check in self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What there is instead of a report, of a strategy for which the machine is too small."""
+
+    strategy: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"strategy {self.strategy} does not fit: {self.reason}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph
+from tilestitch.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Schedule:
 
     def __str__(self) -> str:
         lines = [
-            f"schedule {self.strategy} of {self.graph.name}: {self.clusters} clusters x {self.iterations} iterations "
-            f"x batch {self.batch}, {len(self.kernels)} kernels"
+            f"schedule {self.strategy} of {self.graph.name}: {counted(self.clusters, 'cluster')} x "
+            f"{counted(self.iterations, 'iteration')} x batch {self.batch}, {counted(len(self.kernels), 'kernel')}"
         ]
         unlike = len({kernel.cores for kernel in self.kernels}) > 1
         for number, kernel in enumerate(self.kernels):
@@ -79,7 +80,8 @@ class Schedule:
             cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
             resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
             lines.append(
-                f"       loops {cut}; order {order}{parts}{cores}{resident}; about {kernel.estimated_cycles:,} cycles"
+                f"       loops {cut}; order {order}{parts}{cores}{resident}; "
+                f"about {kernel.estimated_cycles:,} cycles (estimated)"
             )
         return "\n".join(lines)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tilestitch.ir.graph import Tensor
-from tilestitch.units import ceil_div
 
 MAX_STRIDES = 3  # of one descriptor; a transfer with more loops takes several
 
@@ -40,8 +39,3 @@ def runs(
 def in_memory_order(tensor: Tensor, extents: Sequence[int]) -> tuple[int, ...]:
     """Extents by logical axis, reordered to the tensor's layout, outermost first."""
     return tuple(extents[axis] for axis in tensor.layout)
-
-
-def burst_bytes(size_bytes: int, run_bytes: int, burst: int) -> int:
-    """What a port moves for a transfer whose every contiguous run rounds up to its burst."""
-    return size_bytes // run_bytes * ceil_div(run_bytes, burst) * burst

@@ -6,7 +6,7 @@ from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.schedule import Kernel, Schedule
-from tilestitch.units import ceil_div
+from tilestitch.units import ceil_div, counted
 
 MAX_STEPS = 2**18  # of one iteration, each of which becomes several instructions
 MAX_UNROLLED_STEPS = 2**22  # of all iterations, which repeat the first
@@ -26,9 +26,9 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
         )
     if once * schedule.iterations > MAX_UNROLLED_STEPS:
         raise DoesNotFit(
-            f"{schedule.graph.name}: {schedule.iterations:,} iterations of {once:,} steps each, and at most "
-            f"{MAX_UNROLLED_STEPS:,} steps are scheduled. Try: a smaller --batch; a larger --batch-per-cluster; "
-            "fewer --batches."
+            f"{schedule.graph.name}: {counted(schedule.iterations, 'iteration')} of {counted(once, 'step')} each, and "
+            f"at most {MAX_UNROLLED_STEPS:,} steps are scheduled. Try: a smaller --batch; a larger "
+            "--batch-per-cluster; fewer --batches."
         )
 
 

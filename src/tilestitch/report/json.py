@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tilestitch.ir.program import Program
-from tilestitch.ir.report import CheckRow, KernelRow, Report
+from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
 
 VERSION = 1
 
@@ -26,15 +26,19 @@ def report_json(report: Report) -> str:
     return _text({"format": "tilestitch.report", "version": VERSION, **_report(report)})
 
 
-def compare_json(reports: Sequence[Report]) -> str:
+def compare_json(results: Sequence[Report | Misfit]) -> str:
     """Several reports, of the format `tilestitch.comparison`; the first is the one that speed-ups refer to."""
+    reports = [result for result in results if isinstance(result, Report)]
     first = reports[0].latency_cycles
     return _text(
         {
             "format": "tilestitch.comparison",
             "version": VERSION,
             "strategies": [
-                {"strategy": report.strategy, "speed_up": first / report.latency_cycles} for report in reports
+                {"strategy": result.strategy, "speed_up": first / result.latency_cycles}
+                if isinstance(result, Report)
+                else {"strategy": result.strategy, "speed_up": None, "does_not_fit": result.reason}
+                for result in results
             ],
             "reports": [_report(report) for report in reports],
         }

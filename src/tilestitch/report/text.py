@@ -4,16 +4,16 @@ Every title says where its numbers come from: (simulated) was measured on the si
 the search believed, (bound) is what no schedule can beat.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tilestitch.ir.report import KernelRow, Report
+from tilestitch.ir.report import KernelRow, Misfit, Report
 from tilestitch.ir.trace import Trace
-from tilestitch.units import format_bytes, format_energy, format_seconds
+from tilestitch.units import counted, format_bytes, format_energy, format_seconds
 
 _NAME_CHARACTERS = 34
 _KIND_CHARACTERS = 24
@@ -39,45 +39,48 @@ def report_text(report: Report, *, top: int = 12) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
-def compare_text(reports: Sequence[Report]) -> str:
-    """Strategies for the same network, machine and batch as columns; speed-ups are relative to the first."""
+def compare_text(results: Sequence[Report | Misfit]) -> str:
+    """Strategies for the same network, machine and batch as columns; speed-ups are relative to the first that fits."""
+    reports = [result for result in results if isinstance(result, Report)]
+    misfits = [result for result in results if isinstance(result, Misfit)]
     first = reports[0]
+
+    def row(name: str, cell: Callable[[Report], str], misfit: str = "-") -> Row:
+        return (name, *(cell(one) if isinstance(one, Report) else misfit for one in results))
+
     rows: list[Row] = [
-        ("latency (simulated)", *(format_seconds(r.latency_seconds) for r in reports)),
-        (f"speed-up over {first.strategy}", *(_ratio(first.latency_cycles, r.latency_cycles) for r in reports)),
-        ("throughput (simulated)", *(_rate(r.throughput_per_second) for r in reports)),
+        row("latency (simulated)", lambda r: format_seconds(r.latency_seconds), "does not fit"),
+        row(f"speed-up over {first.strategy}", lambda r: _ratio(first.latency_cycles, r.latency_cycles)),
+        row("throughput (simulated)", lambda r: _rate(r.throughput_per_second)),
     ]
     if first.batches > 1:
-        rows.append(
-            (f"sustained over {first.batches} batches (simulated)", *(_rate(r.sustained_per_second) for r in reports))
-        )
+        rows.append(row(f"sustained over {first.batches} batches (simulated)", lambda r: _rate(r.sustained_per_second)))
     rows += [
-        ("latency / compute roofline (bound)", *(_ratio(r.latency_cycles, r.compute_bound_cycles) for r in reports)),
-        ("latency / attainable (bound)", *(_ratio(r.latency_cycles, r.attainable_bound_cycles) for r in reports)),
-        ("latency / compulsory traffic (bound)", *(_ratio(r.latency_cycles, r.traffic_bound_cycles) for r in reports)),
-        ("latency / largest bound", *(_ratio(r.latency_cycles, r.bound_cycles) for r in reports)),
-        ("DDR traffic of a cluster (simulated)", *(format_bytes(r.ddr_bytes) for r in reports)),
-        ("DDR traffic / compulsory (bound)", *(_ratio(r.ddr_bytes, r.compulsory_bytes) for r in reports)),
-        ("energy of a cluster (simulated)", *(format_energy(r.total_energy_pj) for r in reports)),
-        ("kernels", *(f"{len(r.kernels):,}" for r in reports)),
-        ("instructions of a cluster", *(f"{r.instructions:,}" for r in reports)),
-        ("clusters x iterations x samples", *(_split(r) for r in reports)),
-        ("verification", *(_verdict(r) for r in reports)),
+        row("latency / compute roofline (bound)", lambda r: _ratio(r.latency_cycles, r.compute_bound_cycles)),
+        row("latency / attainable (bound)", lambda r: _ratio(r.latency_cycles, r.attainable_bound_cycles)),
+        row("latency / compulsory traffic (bound)", lambda r: _ratio(r.latency_cycles, r.traffic_bound_cycles)),
+        row("latency / largest bound", lambda r: _ratio(r.latency_cycles, r.bound_cycles)),
+        row("DDR traffic of a cluster (simulated)", lambda r: format_bytes(r.ddr_bytes)),
+        row("DDR traffic / compulsory (bound)", lambda r: _ratio(r.ddr_bytes, r.compulsory_bytes)),
+        row("energy of a cluster (simulated)", lambda r: format_energy(r.total_energy_pj)),
+        row("kernels", lambda r: f"{len(r.kernels):,}"),
+        row("instructions of a cluster", lambda r: f"{r.instructions:,}"),
+        row("clusters x iterations x samples", _split),
+        row("verification", _verdict),
     ]
     if any(r.generic_operators for r in reports):
-        rows.append(
-            ("generic operators, not independently verified", *(f"{len(r.generic_operators):,}" for r in reports))
-        )
+        rows.append(row("generic operators, not independently verified", lambda r: f"{len(r.generic_operators):,}"))
     title = f"{_printable(first.network)} on {_printable(first.machine)}, batch {first.batch}: strategies compared"
-    names = [_printable(r.strategy) for r in reports]
-    return "\n".join([*_title(title, "="), *_table(["", *names], rows, "l" + "r" * len(names))]) + "\n"
+    names = [_printable(result.strategy) for result in results]
+    lines = [*_title(title, "="), *_table(["", *names], rows, "l" + "r" * len(names))]
+    return "\n".join([*lines, *(f"  {_printable(str(misfit))}" for misfit in misfits)]) + "\n"
 
 
 def trace_text(trace: Trace, *, limit: int | None = None) -> str:
     """When the instructions started and ended, in cycles; at most `limit` of them."""
     program, ticks = trace.program, trace.ticks_per_cycle
     shown = len(program) if limit is None else min(limit, len(program))
-    lines = [f"trace of {len(program):,} instructions, {trace.latency_cycles:,} cycles (simulated)"]
+    lines = [f"trace of {counted(len(program), 'instruction')}, {trace.latency_cycles:,} cycles (simulated)"]
     columns = (program.engine, program.kernel, program.operator, trace.start_ticks, trace.end_ticks)
     for number, (engine, kernel, operator, start, end) in enumerate(
         zip(*(column[:shown].tolist() for column in columns), strict=True)
@@ -95,14 +98,15 @@ def trace_text(trace: Trace, *, limit: int | None = None) -> str:
 def _header(report: Report) -> list[str]:
     title = f"{_printable(report.network)} on {_printable(report.machine)}, strategy {_printable(report.strategy)}"
     work = (
-        f"batch {report.batch:,}: {_many(report.clusters, 'cluster')}, {_many(report.iterations, 'iteration')} each, "
-        f"{_many(report.batch_per_iteration, 'sample')} an iteration; {len(report.kernels):,} kernels; "
+        f"batch {report.batch:,}: {counted(report.clusters, 'cluster')}, "
+        f"{counted(report.iterations, 'iteration')} each, "
+        f"{counted(report.batch_per_iteration, 'sample')} an iteration; {counted(len(report.kernels), 'kernel')}; "
         f"clock {report.clock_hz / 1e6:,.6g} MHz"
     )
     lines = [*_title(title, "="), work]
     if report.clusters_simulated < report.clusters:
         stand = "which stands" if report.clusters_simulated == 1 else "which stand"
-        lines.append(f"{_many(report.clusters_simulated, 'cluster')} simulated, {stand} for all of them.")
+        lines.append(f"{counted(report.clusters_simulated, 'cluster')} simulated, {stand} for all of them.")
     if report.batch_per_cluster * report.clusters != report.batch:
         lines.append(
             f"{report.batch:,} samples do not divide evenly; a cluster takes up to {report.batch_per_cluster:,}."
@@ -347,10 +351,6 @@ def _scaled(count: int) -> str:
         if count >= 10**power:
             return f"{count / 10**power:,.2f} {prefix}"
     return f"{count:,}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _printable(name: str) -> str:
