@@ -646,6 +646,27 @@ MUTANTS = (
         "figures.matrix_cycles,",
         (ESTIMATE,),
     ),
+    Mutant(
+        "a repeated kernel computes the operators of the first",
+        "lower/link.py",
+        "(operators_now[name] for name in block.operators)",
+        "block.operators",
+        ("test_kernels::test_kernels_that_differ_only_in_names_are_lowered_once",),
+    ),
+    Mutant(
+        "a repeated kernel has the buffers of the first",
+        "lower/link.py",
+        "self._buffer_count += len(own)",
+        "pass",
+        ("test_kernels::test_kernels_that_differ_only_in_names_are_lowered_once",),
+    ),
+    Mutant(
+        "a launch waits for the kernel before only once",
+        "lower/link.py",
+        "self.last = block.last + begin",
+        "self.last = block.last",
+        ("test_kernels::test_kernels_that_differ_only_in_names_are_lowered_once",),
+    ),
     # What machines may have or lack.
     Mutant(
         "a kernel on one core draws from all channels",

@@ -144,7 +144,7 @@ def test_a_launch_waits_for_all_and_all_for_the_launch():
     text.add(DMA, (x, TOP, W))
     text.add(DMA, (x, BOTTOM, W))
     text.add(VECTOR, (y, TOP, W))
-    launch = text.builder.launch(0, 1000)
+    launch = text.builder.launch(1000)
     assert text.builder.waits[launch] == (1, 2)
     assert text.add(MOVER, (x, TOP, R)) == (launch,)
     assert text.add(MOVER, (x, TOP, R)) == ()

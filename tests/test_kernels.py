@@ -18,6 +18,7 @@ from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_graph, verify_program
+from tilestitch.lower import program as program_module
 from tilestitch.lower.program import lower
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
@@ -449,6 +450,25 @@ def test_every_iteration_has_its_own_inputs_and_outputs(iterations):
     assert len(found.program) == iterations * len(once.program)
     assert found.ddr_bytes() == iterations * once.ddr_bytes()
     assert found.trace.latency_cycles == iterations * once.trace.latency_cycles  # kernels begin one after another
+
+
+def test_kernels_that_differ_only_in_names_are_lowered_once(monkeypatch):
+    """Five products of one shape, the last with another activation: two are lowered, and nothing else is different."""
+    net = Net()
+    x = net.input(32, 32)
+    for kind in ("Relu", "Relu", "Relu", "Relu", "Tanh"):
+        x = net.op(kind, net.op("MatMul", x, net.random(32, 32)))
+    graph = resolved(net.graph(x))
+    groups = [[op.name for op in graph.operators[at : at + 2]] for at in range(0, 10, 2)]
+    lowered = []
+    original = program_module.lower_block
+    monkeypatch.setattr(program_module, "lower_block", lambda *args: lowered.append(args[2].name) or original(*args))
+    once = run(graph, toy(2), groups, iterations=2)
+    assert lowered == ["k0", "k4"]
+    assert error(once.trace) < EXACT
+    monkeypatch.setattr(program_module, "kernel_key", lambda graph, kernel: (kernel.name,))
+    assert run(graph, toy(2), groups, iterations=2).program.text() == once.program.text()
+    assert lowered == ["k0", "k4", "k0", "k1", "k2", "k3", "k4"]
 
 
 def test_a_kernel_begins_when_the_one_before_has_ended():

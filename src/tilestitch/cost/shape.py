@@ -1,12 +1,13 @@
 """What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype
@@ -162,3 +163,38 @@ def _in_place_operand(shape: KernelShape, op: Operator) -> str | None:
         ):
             return read.tensor
     return None
+
+
+def kernel_signature(graph: Graph, operators: tuple[Operator, ...]) -> tuple:
+    """Equal for kernels that differ only in names: same loops, accesses, shapes, types, layouts and borders."""
+    numbers: dict[str, int] = {}
+    members = {op.name for op in operators}
+
+    def number(tensor: str) -> int:
+        return numbers.setdefault(tensor, len(numbers))
+
+    parts: list = []
+    for op in operators:
+        accesses = tuple((number(a.tensor), a.axes, a.pad_value, a.indirect_axis) for a in (*op.reads, *op.writes))
+        parts.append((op.kind, op.dims, len(op.reads), accesses))
+    for tensor in numbers:
+        value = graph.tensors[tensor]
+        readers = graph.consumers.get(tensor, ())
+        outside = tensor in graph.outputs or any(c.name not in members for c in readers)
+        parts.append((value.shape, value.dtype, value.layout, outside, len(readers) == 1))
+    return tuple(parts)
+
+
+def local_names(graph: Graph, operators: Sequence[Operator]) -> list[str]:
+    """Tensors of a kernel in the order in which `kernel_signature` numbers them."""
+    return list(dict.fromkeys(a.tensor for op in operators for a in (*op.reads, *op.writes)))
+
+
+def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
+    """Equal for kernels of a schedule that differ only in names, in their operators and in how they are cut."""
+    operators = tuple(graph.by_name[name] for name in kernel.operators)
+    names = local_names(graph, operators)
+    anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
+    tiling = replace(kernel.tiling, resident=())
+    resident = tuple(names.index(name) for name in kernel.tiling.resident)
+    return kernel_signature(graph, operators), anchor, tiling, resident, kernel.cores, kernel.streamed

@@ -1,20 +1,96 @@
 """Collects instructions in program order and finds, from what they read and write, which must wait for which."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from operator import floordiv
 
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.lower.cluster import Cluster
 
+FEW_USES = 16  # of a buffer, that are quicker to look through than to sort
+
 
 @dataclass(slots=True)
+class _Use:
+    """The latest instruction of one engine that touched one region of a buffer in one way."""
+
+    instruction: int
+    engine: int
+    region: Region
+    writes: bool
+
+
+class _Uses:
+    """Uses of a buffer, found by region.
+
+    Few are looked through one by one. Many, such as the stores of a thousand cores to one tensor, lie in the cells of a
+    grid whose pitch is the extents of the first region; what covers many cells is looked at every time.
+    """
+
+    __slots__ = ("cells", "pitch", "uses", "wide")
+
+    def __init__(self) -> None:
+        self.uses: list[_Use] = []
+        self.pitch: tuple[int, ...] = ()
+        self.cells: dict[tuple[int, ...], list[_Use]] = {}
+        self.wide: list[_Use] = []
+
+    def near(self, region: Region) -> Iterator[_Use]:
+        """All uses that overlap a region, and some that do not; one that covers several cells may come twice."""
+        cells = self._cells_of(region) if self.pitch else None
+        if cells is None:
+            yield from self.uses
+            return
+        yield from self.wide
+        for cell in cells:
+            yield from self.cells.get(cell, ())
+
+    def record(self, instruction: int, engine: int, region: Region, *, writes: bool) -> None:
+        """Note a use; of one engine using one region in one way, only the latest counts."""
+        for use in self.near(region):
+            if use.engine == engine and use.writes == writes and use.region == region:
+                use.instruction = instruction
+                return
+        use = _Use(instruction, engine, region, writes)
+        self.uses.append(use)
+        if self.pitch:
+            self._sort_in(use)
+        elif len(self.uses) > FEW_USES and region.start:
+            self.pitch = self.uses[0].region.extents
+            for each in self.uses:
+                self._sort_in(each)
+
+    def _sort_in(self, use: _Use) -> None:
+        cells = self._cells_of(use.region)
+        if cells is None:
+            self.wide.append(use)
+            return
+        for cell in cells:
+            self.cells.setdefault(cell, []).append(use)
+
+    def _cells_of(self, region: Region) -> list[tuple[int, ...]] | None:
+        """The cells that a region meets; None where they are many."""
+        first = tuple(map(floordiv, region.start, self.pitch))
+        last = tuple((stop - 1) // pitch for stop, pitch in zip(region.stop, self.pitch, strict=True))
+        if first == last:
+            return [first]
+        if prod(b - a + 1 for a, b in zip(first, last, strict=True)) > FEW_USES:
+            return None
+        return list(product(*(range(a, b + 1) for a, b in zip(first, last, strict=True))))
+
+
 class _Life:
     """What is known of a buffer while the program is built."""
 
-    region: Region
-    # By engine and whether it writes: the latest instruction of each region, in the order of the instructions.
-    uses: dict[tuple[int, bool], dict[Region, int]] = field(default_factory=dict)
-    born_after: dict[int, int] = field(default_factory=dict)  # engine -> last user of the space before
+    __slots__ = ("born_after", "region", "uses")
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.uses = _Uses()
+        self.born_after: dict[int, int] = {}  # engine -> last user of the space before
 
 
 class Builder:
@@ -31,7 +107,6 @@ class Builder:
         self.engine: list[int] = []
         self.kind: list[int] = []
         self.flags: list[int] = []
-        self.kernel: list[int] = []
         self.operator: list[int] = []
         self.box: list[int] = []
         self.cycles: list[int] = []
@@ -48,7 +123,6 @@ class Builder:
         self._lives: list[_Life] = []
         self._owners: list[list[tuple[int, int, int]]] = [[] for _ in cluster.spaces]  # start, stop, buffer
         self._last: dict[int, int] = {}  # engine -> its latest instruction
-        self._current_kernel = -1
         self._barrier = -1  # everything before this instruction has ended when anything after it starts
         self._touched: list[int] = []  # buffers with uses since the barrier
 
@@ -68,10 +142,9 @@ class Builder:
             if end <= address or stop <= start:
                 kept.append((start, end, owner))
                 continue
-            for (engine, _), used in self._lives[owner].uses.items():
-                latest = next(reversed(used.values()))
-                if latest > life.born_after.get(engine, -1):
-                    life.born_after[engine] = latest
+            for use in self._lives[owner].uses.uses:
+                if use.instruction > life.born_after.get(use.engine, -1):
+                    life.born_after[use.engine] = use.instruction
             if start < address:
                 kept.append((start, address, owner))
             if stop < end:
@@ -88,14 +161,13 @@ class Builder:
         control = self.cluster.engine(EngineKind.CONTROL)
         return tuple(sorted(i for e, i in self._last.items() if i > self._barrier and e != control))
 
-    def launch(self, kernel: int, cycles: int) -> int:
+    def launch(self, cycles: int) -> int:
         """Start a kernel: wait for everything before it; everything after it waits for this."""
-        self._current_kernel = kernel
         number = self._append(
             Kind.LAUNCH, self.cluster.engine(EngineKind.CONTROL), (), self.all_before(), cycles=cycles
         )
         for buffer in self._touched:
-            self._lives[buffer].uses.clear()
+            self._lives[buffer].uses = _Uses()
         self._touched.clear()
         self._barrier = number
         return number
@@ -118,15 +190,14 @@ class Builder:
         waits: dict[int, int] = {}
         for buffer, region, mode in operands:
             life, writes = self._lives[buffer], mode is not Mode.READ
-            for (other, wrote), used in life.uses.items():
-                if other != engine and (writes or wrote):
-                    known = waits.get(other, self._barrier)
-                    for before, instruction in reversed(used.items()):
-                        if instruction <= known:
-                            break
-                        if before.overlaps(region):
-                            waits[other] = instruction
-                            break
+            for use in life.uses.near(region):
+                if (
+                    use.engine != engine
+                    and (writes or use.writes)
+                    and use.instruction > waits.get(use.engine, self._barrier)
+                    and use.region.overlaps(region)
+                ):
+                    waits[use.engine] = use.instruction
             if writes:
                 for other, instruction in life.born_after.items():
                     if instruction > waits.get(other, self._barrier):
@@ -153,11 +224,9 @@ class Builder:
 
     def _record(self, buffer: int, number: int, engine: int, region: Region, writes: bool) -> None:
         uses = self._lives[buffer].uses
-        if not uses:
+        if not uses.uses:
             self._touched.append(buffer)
-        used = uses.setdefault((engine, writes), {})
-        used.pop(region, None)  # the latest comes last
-        used[region] = number
+        uses.record(number, engine, region, writes=writes)
 
     def _append(
         self,
@@ -178,7 +247,6 @@ class Builder:
         self.engine.append(engine)
         self.kind.append(int(kind))
         self.flags.append(flags)
-        self.kernel.append(self._current_kernel)
         self.operator.append(operator)
         self.box.append(box)
         self.cycles.append(cycles)

@@ -20,9 +20,9 @@ from tilestitch.lower.waves import Step, needs_of, steps_of_cores
 from tilestitch.ops.work import operand_dtype, tile_cycles
 
 
-def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
-    """Append the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
-    _KernelLowering(builder, graph, kernel, ddr).run(number)
+def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
+    """Tell a builder the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
+    _KernelLowering(builder, graph, kernel, ddr).run()
 
 
 class _KernelLowering:
@@ -41,9 +41,9 @@ class _KernelLowering:
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
 
-    def run(self, number: int) -> None:
+    def run(self) -> None:
         """Emit the kernel: launch, then waves with the loads one ahead."""
-        self.builder.launch(number, self.machine.setup.launch_cycles)
+        self.builder.launch(self.machine.setup.launch_cycles)
         self._load(0)
         for wave in range(self.waves):
             before = dict(self.held)

@@ -1,20 +1,22 @@
 """A whole schedule as a program: DDR addresses, kernels in order, outer-loop iterations unrolled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tilestitch.cost.shape import kernel_key, local_names
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
 from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.kernel import lower_kernel
 from tilestitch.lower.limits import expect_few_steps
+from tilestitch.lower.link import Block, Linker, block_of
 from tilestitch.lower.stream import lower_streamed
 from tilestitch.units import aligned, format_bytes
 
@@ -33,24 +35,48 @@ def lower(
 ) -> Program:
     """The program of one cluster.
 
-    One iteration is lowered, the others repeat it: same instructions, same places on chip, their own slices of inputs
-    and outputs. That is exact because a kernel's launch waits for everything before it, so that nothing but the first
-    launch of an iteration waits for the iteration before. Raises `DoesNotFit` when DDR is too small, or the program
-    would be too long.
+    Kernels that differ only in names are lowered once, and of the iterations only one; the others repeat it: same
+    instructions, same places on chip, their own slices of inputs and outputs. That is exact because a kernel's launch
+    waits for everything before it, so that nothing but the first launch of an iteration waits for the iteration
+    before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
     """
     graph = schedule.graph
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
-    builder = Builder(Cluster(machine))
-    ddr = {name: _ddr_buffer(builder, graph, name, plan.address[name]) for name in _used_constants(graph)}
-    constants = tuple(ddr.items())
-    for name, address in plan.address.items():
-        if name not in ddr:
-            ddr[name] = _ddr_buffer(builder, graph, name, address)
+    cluster = Cluster(machine)
+    linker = Linker(_in_ddr(graph, cluster, plan.address))
+    known: dict[tuple, tuple[Block, list[str], Kernel]] = {}
     for number, kernel in enumerate(schedule.kernels):
-        (lower_streamed if kernel.streamed else lower_kernel)(builder, graph, kernel, number, ddr)
+        key = kernel_key(graph, kernel)
+        tensors = local_names(graph, [graph.by_name[name] for name in kernel.operators])
+        if key not in known:
+            known[key] = lower_block(cluster, graph, kernel, plan.address), tensors, kernel
+        block, tensors_then, then = known[key]
+        linker.add(
+            block,
+            number,
+            dict(zip(tensors_then, tensors, strict=True)),
+            dict(zip(then.operators, kernel.operators, strict=True)),
+        )
         progress(number + 1, len(schedule.kernels))
-    return _assemble(schedule, builder, plan, ddr, constants)
+    return _assemble(schedule, cluster, linker, plan)
+
+
+def lower_block(cluster: Cluster, graph: Graph, kernel: Kernel, addresses: dict[str, int]) -> Block:
+    """The instructions of one kernel; `addresses` holds the places of tensors in DDR."""
+    builder = Builder(cluster)
+    names = local_names(graph, [graph.by_name[name] for name in kernel.operators])
+    rows = _in_ddr(graph, cluster, {name: addresses[name] for name in names if name in addresses})
+    ddr = {row[3]: builder.buffer(*row) for row in rows}
+    (lower_streamed if kernel.streamed else lower_kernel)(builder, graph, kernel, ddr)
+    return block_of(builder, len(ddr))
+
+
+def _in_ddr(graph: Graph, cluster: Cluster, address: dict[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:
+    """The buffers of the tensors in DDR: constants first."""
+    for name, at in address.items():
+        tensor = graph.tensors[name]
+        yield cluster.space(Level.DDR), at, tensor.size_bytes, name, Region.whole(tensor.shape)
 
 
 def _used_constants(graph: Graph) -> list[str]:
@@ -89,26 +115,18 @@ def _stored(schedule: Schedule) -> frozenset[str]:
     )
 
 
-def _ddr_buffer(builder: Builder, graph: Graph, name: str, address: int) -> int:
-    tensor = graph.tensors[name]
-    space = builder.cluster.space(Level.DDR)
-    return builder.buffer(space, address, tensor.size_bytes, name, Region.whole(tensor.shape))
-
-
-def _assemble(
-    schedule: Schedule, builder: Builder, plan: _Plan, ddr: dict[str, int], constants: tuple[tuple[str, int], ...]
-) -> Program:
-    """Turn the builder's lists into columns, once for every iteration."""
-    cluster, graph, iterations = builder.cluster, schedule.graph, schedule.iterations
-    length, shared = len(builder.engine), len(constants)
-    rows = np.asarray(builder.buffer_rows, np.int64).reshape(-1, 5)
+def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan) -> Program:
+    """The columns of one iteration, once for every iteration."""
+    graph, iterations = schedule.graph, schedule.iterations
+    constants = tuple((name, linker.in_ddr[name]) for name in _used_constants(graph))
+    length, shared = len(linker), len(constants)
+    rows = linker.buffers
     own = rows[shared:]  # constants keep their buffer in every iteration
-    moves = _moves_with_iterations(builder, own, plan)
+    moves = _moves_with_iterations(linker, own, plan)
 
-    def every(column: Sequence[int], dtype: type, shift: int = 0) -> np.ndarray:
+    def every(column: np.ndarray, dtype: type, shift: int = 0) -> np.ndarray:
         """A column of instructions for all iterations, `shift` added in each."""
-        values = np.asarray(column, dtype)
-        return np.concatenate([values + shift * i for i in range(iterations)]).astype(dtype)
+        return np.concatenate([column + shift * i for i in range(iterations)]).astype(dtype)
 
     moved = []
     for i in range(iterations):
@@ -116,20 +134,17 @@ def _assemble(
         copy[:, 1] += np.where(moves, plan.stride_bytes * i, 0)
         moved.append(copy)
     rows = np.concatenate([rows[:shared], *moved])
-    flat = np.asarray([entry for o in builder.operands for entry in o], np.int64).reshape(-1, 3)
+    flat = linker.operands
     in_iteration = np.where(flat[:, 0] < shared, 0, len(own))
-    before, waits = (
-        np.asarray(builder.all_before(), np.int64),
-        np.asarray([w for ws in builder.waits for w in ws], np.int64),
-    )
-    wait_counts = np.asarray([len(w) for w in builder.waits] * iterations, np.int64)
+    before, waits = linker.last, linker.waits
+    wait_counts = np.tile(linker.wait_counts, iterations)
     wait_counts[length::length] = len(before)  # the first launch of every iteration but the first
     all_waits = [waits] + [
         np.concatenate([before + length * (i - 1), waits + length * i]) for i in range(1, iterations)
     ]
 
     def borders(names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(ddr[name] + len(own) * i for i in range(iterations)) for name in names)
+        return tuple(tuple(linker.in_ddr[name] + len(own) * i for i in range(iterations)) for name in names)
 
     return Program(
         graph=graph,
@@ -137,10 +152,10 @@ def _assemble(
         spaces=cluster.spaces,
         engines=cluster.engines,
         resources=cluster.resources,
-        paths=tuple(builder.paths),
-        tensors=tuple(builder.tensors),
-        regions=tuple(builder.regions),
-        operators=tuple(builder.operators),
+        paths=tuple(linker.paths),
+        tensors=tuple(linker.tensors),
+        regions=tuple(linker.regions),
+        operators=tuple(linker.operators),
         kernels=tuple(kernel.name for kernel in schedule.kernels),
         granule_bytes=cluster.machine.granule_bytes,
         buffers=Buffers(
@@ -150,18 +165,18 @@ def _assemble(
             tensor=rows[:, 3].astype(np.int32),
             region=rows[:, 4].astype(np.int32),
         ),
-        engine=every(builder.engine, np.int16),
-        kind=every(builder.kind, np.int8),
-        flags=every(builder.flags, np.uint8),
-        kernel=every(builder.kernel, np.int32),
-        iteration=every([0] * length, np.int32, 1),
-        operator=every(builder.operator, np.int32),
-        box=every(builder.box, np.int32),
-        cycles=every(builder.cycles, np.int64),
-        size_bytes=every(builder.size_bytes, np.int64),
-        run_bytes=every(builder.run_bytes, np.int32),
-        path=every(builder.path, np.int32),
-        operand_offsets=_offsets(every([len(o) for o in builder.operands], np.int64)),
+        engine=every(linker.column("engine"), np.int16),
+        kind=every(linker.column("kind"), np.int8),
+        flags=every(linker.column("flags"), np.uint8),
+        kernel=every(linker.kernel, np.int32),
+        iteration=every(np.zeros(length, np.int64), np.int32, 1),
+        operator=every(linker.column("operator"), np.int32),
+        box=every(linker.column("box"), np.int32),
+        cycles=every(linker.column("cycles"), np.int64),
+        size_bytes=every(linker.column("size_bytes"), np.int64),
+        run_bytes=every(linker.column("run_bytes"), np.int32),
+        path=every(linker.column("path"), np.int32),
+        operand_offsets=_offsets(every(linker.operand_counts, np.int64)),
         operand_buffer=np.concatenate([flat[:, 0] + in_iteration * i for i in range(iterations)]).astype(np.int32),
         operand_region=np.tile(flat[:, 1], iterations).astype(np.int32),
         operand_mode=np.tile(flat[:, 2], iterations).astype(np.int8),
@@ -173,11 +188,13 @@ def _assemble(
     )
 
 
-def _moves_with_iterations(builder: Builder, block: np.ndarray, plan: _Plan) -> np.ndarray:
+def _moves_with_iterations(linker: Linker, own: np.ndarray, plan: _Plan) -> np.ndarray:
     """Which buffers of an iteration are inputs or outputs in DDR, whose place differs in every iteration."""
-    numbers = {builder.tensors[name] for name in plan.per_iteration if name in builder.tensors}
-    in_ddr = block[:, 0] == builder.cluster.space(Level.DDR)
-    return in_ddr & np.isin(block[:, 3], sorted(numbers))
+    found = np.zeros(len(own), bool)
+    for name, number in linker.in_ddr.items():
+        if name in plan.per_iteration:
+            found[number - (len(linker.buffers) - len(own))] = True
+    return found
 
 
 def _offsets(counts: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from tilestitch.ops.work import operand_dtype, tile_cycles
 from tilestitch.units import ceil_div
 
 
-def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, number: int, ddr: dict[str, int]) -> None:
-    """Append a kernel of one operator on one core: every operand passes in, once, and every result out.
+def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
+    """Tell a builder a kernel of one operator on one core: every operand passes in, once, and every result out.
 
     Each piece is half of what the core works in, so that the next can come while one is in use; it costs a set-up of
     the mover. The arithmetic runs beside the operands, and the results leave after it.
@@ -34,7 +34,7 @@ def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, number: int, 
         )
 
     ddr_space = builder.buffer_rows[ddr[op.inputs[0]]][0]
-    builder.launch(number, machine.setup.launch_cycles)
+    builder.launch(machine.setup.launch_cycles)
     for name in op.inputs:
         stream(graph.tensors[name], Mode.READ)
     reads = tuple((ddr[a.tensor], graph.read_region(a, op.whole), Mode.READ) for a in op.reads)

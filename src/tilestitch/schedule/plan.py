@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tilestitch.cost.shape import kernel_signature, local_names
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
-from tilestitch.schedule.tiling import kernel_signature, local_names, tile_kernel
+from tilestitch.schedule.tiling import tile_kernel
 
 
 def expect_compilable(machine: Accelerator) -> None:

@@ -210,28 +210,3 @@ def _residencies(
         if candidate.misfit is None and (found.misfit is not None or candidate.ddr_bytes < found.ddr_bytes):
             resident, found = (*resident, tensor), candidate
             yield resident, found
-
-
-def kernel_signature(graph: Graph, operators: tuple[Operator, ...]) -> tuple:
-    """Equal for kernels that differ only in names: same loops, accesses, shapes, types, layouts and borders."""
-    numbers: dict[str, int] = {}
-    members = {op.name for op in operators}
-
-    def number(tensor: str) -> int:
-        return numbers.setdefault(tensor, len(numbers))
-
-    parts: list = []
-    for op in operators:
-        accesses = tuple((number(a.tensor), a.axes, a.pad_value, a.indirect_axis) for a in (*op.reads, *op.writes))
-        parts.append((op.kind, op.dims, len(op.reads), accesses))
-    for tensor in numbers:
-        value = graph.tensors[tensor]
-        readers = graph.consumers.get(tensor, ())
-        outside = tensor in graph.outputs or any(c.name not in members for c in readers)
-        parts.append((value.shape, value.dtype, value.layout, outside, len(readers) == 1))
-    return tuple(parts)
-
-
-def local_names(graph: Graph, operators: tuple[Operator, ...]) -> list[str]:
-    """Tensors of a kernel in the order in which `kernel_signature` numbers them."""
-    return list(dict.fromkeys(a.tensor for op in operators for a in (*op.reads, *op.writes)))
