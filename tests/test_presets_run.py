@@ -4,6 +4,7 @@ import pytest
 
 from tests.test_meaning import SMALL, assert_sound, compiled
 from tilestitch.compilation import STRATEGIES
+from tilestitch.dtypes import DType
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine, preset_names
@@ -31,6 +32,28 @@ def test_arrays_of_processing_elements_are_refused_in_a_sentence():
         "exist; name a machine of matrix and vector units, such as stcp920"
         for name in ("dmazerunner-256", "eyeriss")
     ]
+
+
+# Tera operations a second of all matrix units: name, element type, published.
+PEAKS = [
+    ("stcp920", DType.FLOAT16, 128),  # vendor's data
+    ("stcp920", DType.INT8, 256),
+    ("ascend910", DType.FLOAT16, 256),  # Liao et al., Hot Chips 31, 2019
+    ("ascend910", DType.INT8, 512),
+    ("mlu100", DType.FLOAT16, 64),  # WikiChip
+    ("mlu100", DType.INT8, 128),
+    ("ipu-mk1", DType.FLOAT16, 124.5),  # Jia et al., 2019
+    ("tpu-v1", DType.INT8, 92),  # Jouppi et al., ISCA 2017, table 2
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "published"), PEAKS)
+def test_a_machine_has_its_published_peak(name: str, dtype: DType, published: float) -> None:
+    """Within 3 %: 131 TFLOPS are sold as 128."""
+    machine = load_machine(name)
+    units = [core.matrix for core in machine.cores if core.matrix is not None]
+    macs = sum(unit.m * unit.k * unit.n * dict(unit.rates)[dtype] for unit in units) * machine.clusters
+    assert float(2 * macs * machine.clock_hz) / 1e12 == pytest.approx(published, rel=0.03)
 
 
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
