@@ -13,14 +13,15 @@ from onnx import numpy_helper, shape_inference
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(path.stem.removeprefix("light_") for path in sorted(LIGHT.glob("light_*.onnx")))
+_CLASSES = 1000
 FULL = 224  # rows and columns of the images that the models were made for
 
 
 def light_model(name: str, *, image: int = FULL) -> onnx.ModelProto:
     """One of the models with seeded weights; `image` rows and columns instead of 224 keep its structure.
 
-    Smaller images need fewer weights in the first product, other extents in a Reshape that names rows and columns, and
-    a last pool that is no larger than what is left.
+    Smaller images need fewer weights in the products (and get a quarter of the columns inside, so that VGG-19 fits any
+    machine), other extents in a Reshape that names rows and columns, and a last pool no larger than what is left.
     """
     model = onnx.load(LIGHT / f"light_{name}.onnx")
     graph = model.graph
@@ -47,10 +48,12 @@ def light_model(name: str, *, image: int = FULL) -> onnx.ModelProto:
             if len(shape) > 2:
                 rows[node.output[0]] = at
         elif node.op_type == "Gemm" and features:
-            transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
             outputs = shapes[node.output[0]][1]
+            outputs = outputs if image == FULL or outputs <= _CLASSES else outputs // 4
+            transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
             made[node.input[1]] = (outputs, features) if transposed else (features, outputs)
-            features = 0
+            made[node.input[2]] = (outputs,)
+            features = outputs
         elif at is not None and not node.op_type.startswith("Global"):
             rows[node.output[0]] = at
         nodes.append(node)
