@@ -477,7 +477,6 @@ def interrupting(function, number=signal.{signal}):
         "tilestitch.pipeline.simulate",
         "tilestitch.pipeline.check",
         "files.os.fsync",
-        "files.os.replace",
     ],
 )
 def test_an_interrupted_run_leaves_no_partial_file(tmp_path, name, code, place):
@@ -490,6 +489,18 @@ def test_an_interrupted_run_leaves_no_partial_file(tmp_path, name, code, place):
     assert text == b""
     assert complaint.strip() in (b"error: interrupted", b"error: terminated")
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name, code):
+    """Some of the files that belong together would be worse than all of them."""
+    before = STAGE_SIGNAL.format(signal=name, place="files.os.replace")
+    process = start(*("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=before)
+    process.communicate(timeout=300)
+    assert process.returncode == code
+    assert names_in(tmp_path) == [
+        f"out/{file}" for file in ("report.json", "report.txt", "schedule.txt", "trace.json.gz")
+    ]
 
 
 SAY_GO = """
