@@ -56,6 +56,7 @@ RAGGED = "test_kernels::test_rows_are_divided_evenly_and_the_last_tile_is_ragged
 IN_PLACE = "test_kernels::test_a_result_takes_no_place_that_somebody_still_reads"
 STRIDES = "test_kernels::test_a_copy_pays_for_the_shape_of_what_it_moves"
 ESTIMATE = "test_kernels::test_the_estimate_is_near_the_simulation"
+MANY_USES = "test_hazards::test_many_uses_of_a_buffer_are_waited_for_like_few"
 EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
 CLOCK = "test_chip_timing::test_a_naive_simulator_agrees_to_the_tick"
@@ -153,15 +154,15 @@ MUTANTS = (
     Mutant(
         "a reader does not wait for the writer",
         "lower/builder.py",
-        "and (writes or wrote)",
+        "and (writes or use.writes)",
         "and writes",
         ("test_hazards::test_a_reader_waits_for_the_writer_of_its_part", EARLY),
     ),
     Mutant(
         "a writer does not wait for the readers",
         "lower/builder.py",
-        "and (writes or wrote)",
-        "and wrote",
+        "and (writes or use.writes)",
+        "and use.writes",
         ("test_hazards::test_a_writer_waits_for_the_readers_and_writers_of_its_part", EARLY),
     ),
     Mutant(
@@ -174,16 +175,30 @@ MUTANTS = (
     Mutant(
         "a new owner waits for the first user of its place, not for the last",
         "lower/builder.py",
-        "if latest > life.born_after.get(engine, -1):",
-        "if engine not in life.born_after:",
+        "if use.instruction > life.born_after.get(use.engine, -1):",
+        "if use.engine not in life.born_after:",
         ("test_hazards::test_a_new_owner_waits_for_the_last_user_of_an_engine", EARLY),
     ),
     Mutant(
-        "a region that is used again keeps its old place in the order of uses",
+        "a region that is used again counts by its first use",
         "lower/builder.py",
-        "used.pop(region, None)",
-        "None",
-        ("test_hazards", "test_kernels"),
+        "use.instruction = instruction\n                return",
+        "return",
+        (MANY_USES,),
+    ),
+    Mutant(
+        "a use that covers many cells of the grid is forgotten",
+        "lower/builder.py",
+        "yield from self.wide",
+        "pass",
+        (MANY_USES,),
+    ),
+    Mutant(
+        "a use that covers several cells lies in the first alone",
+        "lower/builder.py",
+        "for cell in cells:\n            self.cells.setdefault",
+        "for cell in cells[:1]:\n            self.cells.setdefault",
+        (MANY_USES,),
     ),
     Mutant(
         "what is left of a place behind its new owner is forgotten",

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.graphs import Net, random_inputs
 from tests.random_networks import random_machine, random_model
@@ -150,6 +153,30 @@ def test_a_launch_waits_for_all_and_all_for_the_launch():
     assert text.add(MOVER, (x, TOP, R)) == ()
     assert text.add(MATRIX, (y, TOP, R)) == (launch,)
     assert text.add(VECTOR, (x, TOP, W)) == (launch + 2,)
+
+
+@given(st.integers(0, 10**6))
+def test_many_uses_of_a_buffer_are_waited_for_like_few(seed):
+    """Against looking at every use so far: of each engine, the latest that conflicts, whatever the regions."""
+    random = Random(seed)
+    builder = Builder(CLUSTER)
+    x = builder.buffer(LB, 0, 2 * 40 * 40, "x", Region((0, 0), (40, 40)))
+    before: list[tuple[int, Region, Mode]] = []
+    for _ in range(80):
+        largest = random.choice([2, 4, 4, 4, 40])
+        start = random.randrange(40), random.randrange(40)
+        stop = tuple(min(40, a + random.randint(1, largest)) for a in start)
+        engine, region, mode = random.choice([DMA, MOVER, MATRIX, VECTOR]), Region(start, stop), random.choice([R, W])
+        if before and random.random() < 0.3:
+            region = random.choice(before)[1]
+        expected = {
+            other: number
+            for number, (other, used, how) in enumerate(before)
+            if other != engine and W in (mode, how) and used.overlaps(region)
+        }
+        number = builder.emit(Kind.COMPUTE, engine, ((x, region, mode),), cycles=1)
+        assert builder.waits[number] == tuple(sorted(expected.values()))
+        before.append((engine, region, mode))
 
 
 # ---- nothing happens too early, byte by byte

@@ -466,6 +466,11 @@ def test_kernels_that_differ_only_in_names_are_lowered_once(monkeypatch):
     once = run(graph, toy(2), groups, iterations=2)
     assert lowered == ["k0", "k4"]
     assert error(once.trace) < EXACT
+    tensors = [once.program.tensors[tensor] for tensor in once.program.buffers.tensor]
+    for one in once.program:
+        if one.operator is not None:
+            op = graph.by_name[one.operator]
+            assert {tensors[o.buffer] for o in one.operands} == {*op.inputs, *op.outputs}
     monkeypatch.setattr(program_module, "kernel_key", lambda graph, kernel: (kernel.name,))
     assert run(graph, toy(2), groups, iterations=2).program.text() == once.program.text()
     assert lowered == ["k0", "k4", "k0", "k1", "k2", "k3", "k4"]
