@@ -2,14 +2,15 @@
 
 from math import prod
 
+from tilestitch.cost.shape import kernel_key
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.units import ceil_div, counted
 
-MAX_STEPS = 2**18  # of one iteration, each of which becomes several instructions
-MAX_UNROLLED_STEPS = 2**22  # of all iterations, which repeat the first
+MAX_STEPS = 2**18  # of the kernels of one iteration that differ; each becomes several instructions
+MAX_UNROLLED_STEPS = 2**22  # of all kernels and iterations, which repeat the others
 
 
 def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
@@ -17,12 +18,13 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
     steps = {kernel.name: _steps(schedule.graph, kernel) for kernel in schedule.kernels}
     name = max(steps, key=lambda name: steps[name], default="")
     once = sum(steps.values())
-    if once > MAX_STEPS:
+    differing = sum({kernel_key(schedule.graph, kernel): steps[kernel.name] for kernel in schedule.kernels}.values())
+    if differing > MAX_STEPS:
         most = " + ".join(next(kernel.operators for kernel in schedule.kernels if kernel.name == name))
         raise DoesNotFit(
-            f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {once:,} steps, one a tile, and "
-            f"at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are of kernel {most}. "
-            "Try: a smaller --batch; a machine with larger local buffers."
+            f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {differing:,} steps, one a tile "
+            f"of kernels that differ, and at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are of "
+            f"kernel {most}. Try: a smaller --batch; a machine with larger local buffers."
         )
     if once * schedule.iterations > MAX_UNROLLED_STEPS:
         raise DoesNotFit(

@@ -18,7 +18,7 @@ from tilestitch.units import ceil_div
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
 SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
-TOLERANCE = 1.02  # of the least estimate: within this, fewer tiles win
+TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 
 
 @dataclass(frozen=True, slots=True)
