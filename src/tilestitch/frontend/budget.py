@@ -18,7 +18,7 @@ MAX_PRODUCTS = 2**34  # multiply-accumulates that constants may cost: seconds
 class Budget:
     """What is left of it."""
 
-    size_bytes: int
+    size_bytes: int = MAX_BYTES
     products: int = MAX_PRODUCTS
 
     @classmethod
@@ -30,12 +30,12 @@ class Budget:
         """Take away what one evaluation needs; raises the `fault` of its node where too little is left."""
         if size_bytes > self.size_bytes:
             raise fault(
-                f"its inputs are constants, and its value takes {format_bytes(size_bytes)}; constants may take "
+                f"it needs constants of {format_bytes(size_bytes)}, and constants may take "
                 f"{format_bytes(self.size_bytes)} more: export the network with smaller ones."
             )
         if products > self.products:
             raise fault(
-                f"its inputs are constants, and its value takes {products:,} multiply-accumulates; constants may take "
+                f"it needs a constant that takes {products:,} multiply-accumulates, and constants may take "
                 f"{self.products:,} more, which are seconds: export the network with the value itself."
             )
         self.size_bytes -= size_bytes

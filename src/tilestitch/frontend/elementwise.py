@@ -119,7 +119,10 @@ def is_inf(node: Node, network: Network) -> None:
 
 def gelu(node: Node, network: Network) -> None:
     """Exact, or the approximation through tanh."""
-    attributes = (("approximate", node.text("approximate", "none")),)
+    approximate = node.text("approximate", "none")
+    if approximate not in ("none", "tanh"):
+        raise node.fault(f"attribute approximate={approximate!r}: expected none or tanh.")
+    attributes = (("approximate", approximate),)
     apply(node, network, "gelu", node.inputs, node.target, attributes=attributes)
 
 
@@ -153,8 +156,9 @@ def _bound(node: Node, network: Network, number: int, default: float) -> float |
     name = node.operand(number)
     if name is None:
         return default
-    value = network.value(name)
-    return name if value is None else float(value.reshape(()))
+    if not network.is_known(name):
+        return name
+    return float(network.scalar(node, number, "bound"))
 
 
 def swiglu(node: Node, network: Network) -> None:

@@ -16,7 +16,7 @@ def fourier(node: Node, network: Network) -> None:
     """
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     if node.opset >= 20:
-        at = network.integers(node, 2, "axis")[0] if node.operand(2) is not None else -2
+        at = int(network.scalar(node, 2, "axis")) if node.operand(2) is not None else -2
     else:
         at = node.integer("axis", 1)
     (at,) = normalised_axes(node, (at,), len(shape))
@@ -29,9 +29,10 @@ def fourier(node: Node, network: Network) -> None:
         raise node.fault(f"{found}; one side of a transform is that of a real signal.")
     length = 2 * (shape[at] - 1) if real_result else shape[at]
     if node.operand(1) is not None:
-        (length,) = network.integers(node, 1, "dft_length")
+        length = int(network.scalar(node, 1, "dft_length"))
     if length < 1:
         raise node.fault(f"dft_length {length}; expected at least 1.")
+    network.afford(node, 4 * length * length)
     places = length // 2 + 1 if real_result else length
     results = length // 2 + 1 if onesided and not inverse else length
     matrix = _mirrored(length) if real_result else _matrix(length, inverse=inverse)
@@ -56,13 +57,13 @@ def short_time_fourier(node: Node, network: Network) -> None:
     The window is part of the matrix, so that a frame is read where it lies.
     """
     x, shape = node.inputs[0], network.shape(node.inputs[0])
-    (step,) = network.integers(node, 1, "frame_step")
+    step = int(network.scalar(node, 1, "frame_step"))
     window = node.operand(2)
     length = shape[1] if len(shape) == 3 else 0
     if window is not None:
         length = network.shape(window)[0]
     if node.operand(3) is not None:
-        (length,) = network.integers(node, 3, "frame_length")
+        length = int(network.scalar(node, 3, "frame_length"))
     onesided = node.flag("onesided", default=True)
     if len(shape) != 3 or shape[2] not in (1, 2) or not 1 <= length <= shape[1] or step < 1:
         raise node.fault(
@@ -73,6 +74,7 @@ def short_time_fourier(node: Node, network: Network) -> None:
         raise node.fault(f"window of shape {text_of(network.shape(window))} for frames of {length} samples.")
     if onesided and shape[2] == 2:
         raise node.fault(f"signal of shape {text_of(shape)}: the transform of complex values has two sides.")
+    network.afford(node, 4 * length * length)
     matrix = _matrix(length, inverse=False)[:, : shape[2], : length // 2 + 1 if onesided else length]
     weights = network.new_constant(node, "matrix", matrix.astype(network.element_type(x)))
     if window is not None:

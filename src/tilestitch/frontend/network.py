@@ -97,7 +97,10 @@ class Node:
         return default if found is None else found.i
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        return self.integer(name, int(default)) != 0
+        found = self.integer(name, int(default))
+        if found not in (0, 1):
+            raise self.fault(f"attribute {name}={found}: expected 0 or 1.")
+        return found == 1
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         found = self.attributes.pop(name, None)
@@ -238,6 +241,13 @@ class Network:
         """The values of an operand that must be known while reading, as integers."""
         return tuple(int(value) for value in self.required_value(node, number, meaning).ravel())
 
+    def scalar(self, node: Node, number: int, meaning: str) -> float | int:
+        """The value of an operand that must be known while reading, and be one number."""
+        value = self.required_value(node, number, meaning)
+        if value.size != 1:
+            raise node.fault(f"{meaning} '{node.inputs[number]}' has {value.size} elements; expected one number.")
+        return value.reshape(()).item()
+
     def fresh(self, name: str) -> str:
         """`name`, or with a number behind it where something has that name already."""
         found, count = name, 1
@@ -255,6 +265,10 @@ class Network:
     def last_step(self, node: Node, suffix: str) -> Target:
         """The target of the last of a node's steps, which writes its first output."""
         return self.step(node, suffix, node.outputs[0])
+
+    def afford(self, node: Node, elements: int) -> None:
+        """Refuse a node that would need so many numbers at once for its constants, before they are made."""
+        Budget().spend(8 * elements, elements, node.fault)
 
     def new_constant(self, node: Node, suffix: str, value: np.ndarray) -> str:
         """A constant that is not in the file."""

@@ -11,6 +11,8 @@ from tilestitch.frontend.reductions import reduce_axes
 from tilestitch.frontend.shapes import normalised_axes
 from tilestitch.ir.graph import Access
 
+MAX_NEIGHBOURS = 2**16  # of one channel
+
 
 def softmax_like(kind: str) -> Handler:
     """The handler of a softmax: over one axis, or before opset 13 over that axis and all behind it."""
@@ -185,8 +187,9 @@ def local_response_norm(node: Node, network: Network) -> None:
     """Divide by a power of the mean square of `size` neighbouring channels; channels outside count as 0."""
     x = node.inputs[0]
     shape, size = network.shape(x), node.integer("size", 0)
-    if len(shape) < 2 or size < 1:
-        raise node.fault(f"operand of shape {text_of(shape)}, size={size}; expected channels on axis 1, and size >= 1.")
+    if len(shape) < 2 or not 1 <= size <= MAX_NEIGHBOURS:
+        known = f"expected channels on axis 1, and a size from 1 to {MAX_NEIGHBOURS:,}"
+        raise node.fault(f"operand of shape {text_of(shape)}, size={size}; {known}.")
     attributes = tuple(
         (name, node.real(name, default)) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )

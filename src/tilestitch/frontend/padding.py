@@ -29,13 +29,16 @@ def pad(node: Node, network: Network) -> None:
     if min(result, default=1) < 1:
         raise node.fault(f"pads {text_of((*before, *after))} leave {text_of(result)} of shape {text_of(shape)}.")
     if mode != "constant":
+        network.afford(node, sum(result))
         indices = [_indices(b, size, a, mode) for b, size, a in zip(before, shape, after, strict=True)]
         pick(node, network, x, indices, node.target)
         return
     value, computed = node.real("value", 0.0) if node.opset < 11 else 0.0, None
     if node.operand(2) is not None:
-        known = network.value(node.inputs[2])
-        value, computed = (0.0, node.inputs[2]) if known is None else (float(known.reshape(())), None)
+        if network.is_known(node.inputs[2]):
+            value = float(network.scalar(node, 2, "value"))
+        else:
+            computed = node.inputs[2]
     if computed is None:
         surround(node, network, x, before, result, value, node.target)
         return

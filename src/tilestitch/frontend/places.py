@@ -1,5 +1,7 @@
 """Operators that treat elements by their places: Trilu, OneHot, EyeLike, Tile, Compress and ReverseSequence."""
 
+from math import prod
+
 import numpy as np
 
 from tilestitch.dtypes import STORAGE
@@ -20,9 +22,10 @@ def triangle(node: Node, network: Network) -> None:
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     if len(shape) < 2:
         raise node.fault(f"operand of shape {text_of(shape)}; expected at least two axes.")
-    k = int(network.required_value(node, 1, "k").reshape(())) if node.operand(1) is not None else 0
+    k = int(network.scalar(node, 1, "k")) if node.operand(1) is not None else 0
     upper = node.flag("upper", default=True)
     rows, columns = shape[-2:]
+    network.afford(node, rows * columns)
     kept = np.arange(columns) - np.arange(rows)[:, np.newaxis]  # the number of each diagonal
     kept = kept >= k if upper else kept <= k
     mask = network.new_constant(node, "kept", kept)
@@ -34,7 +37,7 @@ def one_hot(node: Node, network: Network) -> None:
     """A new axis on which one place, that the index names, has the one value and all others the other."""
     indices, _, values = node.inputs
     shape = network.shape(indices)
-    (depth,) = network.integers(node, 1, "depth")
+    depth = int(network.scalar(node, 1, "depth"))
     (at,) = normalised_axes(node, (node.integer("axis", -1),), len(shape) + 1)
     if network.shape(values) != (2,) or depth < 1:
         found = text_of(network.shape(values))
@@ -43,6 +46,7 @@ def one_hot(node: Node, network: Network) -> None:
         whole = (("to", str(STORAGE[_INT64])),)
         target = network.step(node, "indices.whole")
         indices = apply(node, network, "cast", (indices,), target, element_type=_INT64, attributes=whole)
+    network.afford(node, depth)
     element_type = network.element_type(indices)
     x = wrapped(node, network, indices, (depth,))
     x = insert(node, network, x, (at,), network.step(node, "indices.spread"))
@@ -62,6 +66,7 @@ def identity_matrix(node: Node, network: Network) -> None:
     element_type = numpy_type(number) if number else network.element_type(node.inputs[0])
     if element_type is None:
         raise node.fault(f"attribute dtype={number} names no element type.")
+    network.afford(node, prod(shape))
     network.add_constant(node.outputs[0], np.eye(*shape, k=k).astype(element_type))
 
 

@@ -205,9 +205,12 @@ def _check_types(node: Node, network: Network) -> None:
     formal = defs.get_schema(node.op_type, node.opset, "").inputs
     first: dict[str, str] = {}  # per type variable the operand that it stands for
     for number, operand in enumerate(node.inputs):
+        expected = formal[min(number, len(formal) - 1)]
+        if not operand and expected.option == defs.OpSchema.FormalParameterOption.Variadic:
+            raise node.fault(f"operand {number} has no name; {node.op_type} reads every operand that it lists.")
         if not operand:
             continue
-        expected, found = formal[min(number, len(formal) - 1)], network.element_type(operand)
+        found = network.element_type(operand)
         where = f"operand '{operand}' has elements of type {type_text(found)}"
         if found not in STORAGE:
             raise node.fault(f"{where}; supported: {known_types()}.")

@@ -132,7 +132,7 @@ def top_k(node: Node, network: Network) -> None:
     """The k greatest or least elements along one axis, in order, and their places; ties go to the lower place."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     (at,) = normalised_axes(node, (node.integer("axis", -1),), len(shape))
-    (count,) = network.integers(node, 1, "k") if node.opset >= 10 else (node.integer("k", 0),)
+    count = int(network.scalar(node, 1, "k")) if node.opset >= 10 else node.integer("k", 0)
     largest = node.integer("largest", 1)
     node.ignore("sorted")  # unsorted is any order
     if not 1 <= count <= shape[at]:

@@ -1,5 +1,8 @@
 """Resize and Upsample: nearest elements are picked, others are sums of products with constant weights, axis by axis."""
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
 from tilestitch.frontend.accesses import Nest, axis, straight
@@ -26,8 +29,10 @@ def resize(node: Node, network: Network) -> None:
         )
     x = node.inputs[0]
     axes = _scaled_axes(node, network, 1) if old else _resized_axes(node, network, cropped="crop" in coordinates)
+    _afford(node, network, axes, weighted=mode != "nearest")
     lost = np.zeros((), np.bool_)
     if coordinates == "tf_crop_and_resize":
+        network.afford(node, prod(along.result for along in axes))
         for along in axes:
             lost = np.logical_or.outer(lost, along.outside(coordinates))
     target = network.step(node, "resized") if lost.any() else node.target
@@ -60,12 +65,22 @@ def upsample(node: Node, network: Network) -> None:
     if mode not in ("nearest", "linear", "bilinear"):
         raise node.fault(f"attribute mode={mode!r} is unknown; known: nearest, linear.")
     axes = _scaled_axes(node, network, 1 if node.opset >= 9 else None)
+    _afford(node, network, axes, weighted=mode != "nearest")
     if mode == "nearest":
         indices = [along.nearest("asymmetric", "floor") for along in axes]
         pick(node, network, node.inputs[0], indices, node.target)
         return
     weights = [along.weights("asymmetric", cubic=None, antialias=False, exclude_outside=False) for along in axes]
     _products(node, network, node.inputs[0], weights, node.target)
+
+
+def _is_identity(matrix: np.ndarray) -> bool:
+    return matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix)))
+
+
+def _afford(node: Node, network: Network, axes: Sequence[ResizedAxis], *, weighted: bool) -> None:
+    """Refuse extents for which the numbers, or the weights, of elements would be too many."""
+    network.afford(node, sum(along.result * (along.size if weighted else 1) for along in axes))
 
 
 def _scaled_axes(node: Node, network: Network, number: int | None) -> list[ResizedAxis]:
@@ -128,7 +143,7 @@ def _products(node: Node, network: Network, x: str, weights: list[np.ndarray], t
     """Sums over one axis after another, those first that shrink the most."""
     if not network.is_float(x):
         raise node.not_covered(f"operand '{x}' has elements of type {network.element_type(x)}: sums would be rounded.")
-    moved = [at for at, matrix in enumerate(weights) if not np.array_equal(matrix, np.eye(len(matrix)))]
+    moved = [at for at, matrix in enumerate(weights) if not _is_identity(matrix)]
     moved.sort(key=lambda at: weights[at].shape[0] / weights[at].shape[1])
     if not moved:
         return pick(node, network, x, [range(matrix.shape[1]) for matrix in weights], target)

@@ -34,6 +34,7 @@ def affine_grid(node: Node, network: Network) -> None:
             f"theta of shape {text_of(shape)}, size={text_of(size)}; expected [N, 2, 3] and [N, C, H, W], or "
             "[N, 3, 4] and [N, C, D, H, W]."
         )
+    network.afford(node, (rank + 1) * prod(sizes))
     places = _own_places(sizes, align_corners=node.flag("align_corners"))
     base = network.new_constant(node, "places", places.astype(network.element_type(theta)))
     nest = Nest()
@@ -176,6 +177,7 @@ def roi_align(node: Node, network: Network) -> None:
     if samples < 1:
         raise node.not_covered("sampling_ratio=0: the number of samples depends on the sizes of the regions.")
 
+    network.afford(node, 32 * samples * samples + sum(bins))  # Python's own numbers among them
     nest = Nest()
     r = nest.parallel("r", count[0])
     bin_dims = [nest.parallel(name, extent) for name, extent in zip(("h", "w"), bins, strict=True)]

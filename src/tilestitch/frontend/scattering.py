@@ -82,7 +82,10 @@ def tensor_scatter(node: Node, network: Network) -> None:
     past, update = node.inputs[:2]
     shape, new = network.shape(past), network.shape(update)
     (at,) = normalised_axes(node, (node.integer("axis", -2),), len(shape))
-    circular = node.text("mode", "linear") == "circular"
+    mode = node.text("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise node.fault(f"attribute mode={mode!r}: expected linear or circular.")
+    circular = mode == "circular"
     count, size = new[at], shape[at]
     if at == 0 or new[:at] + new[at + 1 :] != shape[:at] + shape[at + 1 :] or count > size:
         raise node.fault(

@@ -128,6 +128,7 @@ def _capped(node: Node, network: Network, x: str) -> str:
 def _masks(node: Node, network: Network, scores: Scores) -> _Masks:
     """The mask operand, what follows from positions, and the lengths of the sequences in a cache."""
     window, mask, lengths = _window(node), node.operand(3), node.operand(6)
+    network.afford(node, scores.keys * scores.queries)
     distance = np.arange(scores.keys) - np.arange(scores.queries)[:, np.newaxis]
     known, computed, added = np.ones((1, 1), np.bool_), [], None
     by_position = True

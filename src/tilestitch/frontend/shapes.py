@@ -28,11 +28,12 @@ def dropout(node: Node, network: Network) -> None:
     node.ignore("seed")
     if node.operand(2) is not None and network.required_value(node, 2, "training_mode").any():
         if node.operand(1) is not None:
-            ratio = float(network.required_value(node, 1, "ratio").reshape(()))
+            ratio = network.scalar(node, 1, "ratio")
         if ratio != 0.0:
             raise node.fault("training_mode is true, and what is dropped is random; export the network for inference.")
     if node.needs(1):
         mask_type = network.element_type(node.inputs[0]) if node.opset < 10 else np.dtype(np.bool_)
+        network.afford(node, prod(network.shape(node.inputs[0])))
         network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), mask_type))
     if node.needs(0):
         identity(node, network)

@@ -166,15 +166,22 @@ def _is_defined_by_others(schema: Any) -> bool:
 
 def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:
     """Protobuf gives a name that is not UTF-8 as bytes; and a name is printed, so that it must not move the cursor."""
-    names: list[object] = [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
-    for node in graph.node:
-        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
-        names += [attribute.name for attribute in node.attribute]
-    for name in names:
+    for name in _names(graph):
         if not isinstance(name, str):
             raise InputError(f"{where}: the name {name!r} is not UTF-8; the file is damaged: export it again.")
         if _CONTROL.search(name) is not None:
             raise InputError(f"{where}: the name '{printable(name)}' holds control characters; name it otherwise.")
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[object]:
+    """All of them, those in graphs inside nodes as well."""
+    yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield attribute.name
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _names(inner)
 
 
 def _refuse_twice(where: str, names: Sequence[str], what: str) -> None:

@@ -165,12 +165,14 @@ def _by_phase(node: Node, network: Network, w: str, axes: Sequence[Phases]) -> s
             raise node.not_covered(
                 "stride and dilation are both above 1, and the weights are computed; expected constants."
             )
+        network.afford(node, prod(value.shape[:2]) * prod(phases.kernel for phases in axes))
         spread = np.zeros((*value.shape[:2], *(phases.kernel for phases in axes)), value.dtype)
         spread[:, :, *(slice(None, None, phases.spread) for phases in axes)] = value
         w, value = network.new_constant(node, "spread", spread), spread
     shape = network.shape(w)
     full = (*shape[:2], *(phases.taps * phases.stride for phases in axes))
     if full != shape and value is not None:
+        network.afford(node, prod(full))
         amounts = [(0, wanted - size) for wanted, size in zip(full, shape, strict=True)]
         w = network.new_constant(node, "padded", np.pad(value, amounts))
     elif full != shape:

@@ -38,6 +38,7 @@ def max_unpool(node: Node, network: Network) -> None:
 
     batch, channels = shape[:2]
     inside, count = prod(shape[2:]), prod(sizes)
+    network.afford(node, batch * channels + count)
     first = np.arange(batch * channels).reshape(batch, channels, 1) * count
     flat = (batch, channels, inside)
     x = regroup(node, network, "reshape", x, flat, network.step(node, "elements"))

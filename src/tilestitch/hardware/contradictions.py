@@ -46,8 +46,7 @@ def _number(tree: Mapping[str, Tree], key: str, field: WholeField) -> int | None
 
 
 def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
-    groups = _part(tree).get("cores")
-    units = _part(tree, "units")
+    groups, units = _part(tree).get("cores"), _part(tree).get("units")
     cores = 0
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if not isinstance(group, dict):
@@ -58,7 +57,7 @@ def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
         cores += _number(group, "count", CORE_COUNT) or 0
         for kind in UnitKind:
             name = group.get(kind)
-            if not units or not isinstance(name, Scalar):
+            if not isinstance(units, dict) or not isinstance(name, Scalar):
                 continue
             known = [unit for unit, fields in units.items() if unit_kind(fields) == kind]
             problem = f"expected a unit of kind {kind}, found {shown(name)}"
