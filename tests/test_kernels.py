@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import tilestitch
 from tests.graphs import Net, random_inputs
 from tests.interpreter import interpret
 from tilestitch.compilation import STRATEGIES, Options
@@ -624,3 +625,15 @@ def test_no_kernel_is_faster_than_its_bound():
             found, limits = run(graph, machine, iterations=2), bounds(graph, machine, iterations=2)
             assert found.trace.latency_cycles >= limits.latency_cycles
             assert found.ddr_bytes() >= limits.compulsory_bytes
+
+
+def test_a_grouped_convolution_is_cut_inside_a_group_where_nothing_else_fits() -> None:
+    """The weights of one group do not fit a vector core of Goya's, whose tiles then hold a part of its channels."""
+    net = Net()
+    x = net.op("Conv", net.input(1, 384, 3, 3), net.random(256, 192, 3, 3), group=2, pads=[1, 1, 1, 1])
+    done = tilestitch.compile(net.model(net.op("Relu", x)), "goya", verify=True)
+    assert done.report is not None
+    assert done.report.verified
+    assert done.schedule is not None
+    (kernel,) = (kernel for kernel in done.schedule.kernels if len(kernel.operators) == 2)
+    assert 1 <= kernel.tiling.tile[1] < 128

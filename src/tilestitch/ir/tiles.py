@@ -1,8 +1,9 @@
 """From a tile of a kernel's last operator to what every operator computes and every operand needs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
-from math import lcm
+from math import gcd, lcm
 
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 from tilestitch.ir.region import Region, even_pieces, pieces
@@ -82,37 +83,69 @@ def reduction_parts(anchor: Operator, box: Region, extents: Sequence[int]) -> li
     return [Region(tuple(a for a, _ in c), tuple(b for _, b in c)) for c in product(*cuts)]
 
 
-def steps_of(graph: Graph, operators: Sequence[Operator]) -> tuple[int, ...]:
-    """Per dim of the sink: where a cut may lie, so that every operator's tile writes an exact box.
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where the dims of a kernel's last operator may be cut, so that every operator's tile writes an exact box."""
 
-    An axis written as 64h + d inside the kernel is a box only for whole multiples of 64; the inner dims of the sink's
-    own writes are never cut. A tensor that several operators of the kernel write part by part (a concat) is never cut
-    along the axis of its parts, so that every tile has a piece of each.
+    steps: tuple[int, ...]  # per dim: cuts lie at its multiples
+    inside: tuple[int, ...]  # per dim: a tile shorter than a step has an extent that divides this; 0: there is none
+
+
+def cuts_of(graph: Graph, operators: Sequence[Operator]) -> Cuts:
+    """Per dim of the sink: where a cut may lie.
+
+    An axis written as 64h + d inside the kernel is a box for whole multiples of 64, and for a part of one such block.
+    The inner dims of the sink's own writes are cut only inside one iteration of the outer ones (`is_one_box`). A tensor
+    that several operators of the kernel write part by part (a concat) is never cut along the axis of its parts, so
+    that every tile has a piece of each.
     """
     sink = operators[-1]
-    steps = [1] * len(sink.dims)
+    extents = [dim.extent for dim in sink.dims]
+    steps, inside = [1] * len(extents), [0] * len(extents)
+    never = {d for d, dim in enumerate(sink.dims) if dim.kind is not DimKind.PARALLEL}  # cut inside a step
     for write in sink.writes:
         for axis in write.axes:
-            for dim, _ in axis.terms[1:]:
-                steps[dim] = sink.dims[dim].extent
+            for d, _ in axis.terms[1:]:
+                steps[d] = inside[d] = extents[d]
     for op in operators[:-1]:
         for write in op.writes:
             shape, hull = graph.tensors[write.tensor].shape, write.hull(op.whole)
             for number, axis in enumerate(write.axes):
-                if hull.stop[number] - hull.start[number] < shape[number]:
-                    _align(graph, operators, write.tensor, number, shape[number], steps)
-                elif len(axis.terms) > 1:
-                    _align(graph, operators, write.tensor, number, axis.terms[0][1], steps)
-    return tuple(
-        dim.extent if dim.kind is not DimKind.PARALLEL else step for dim, step in zip(sink.dims, steps, strict=True)
+                in_parts = hull.stop[number] - hull.start[number] < shape[number]
+                if not in_parts and len(axis.terms) < 2:
+                    continue
+                block = shape[number] if in_parts else axis.terms[0][1]
+                for d, straight in _aligned_dims(graph, operators, write.tensor, number, block):
+                    steps[d] = lcm(steps[d], block) if straight else extents[d]
+                    inside[d] = gcd(inside[d], block)
+                    if in_parts or not straight:
+                        never.add(d)
+    return Cuts(
+        tuple(
+            dim.extent if dim.kind is not DimKind.PARALLEL else min(dim.extent, step)
+            for dim, step in zip(sink.dims, steps, strict=True)
+        ),
+        tuple(0 if d in never else block for d, block in enumerate(inside)),
     )
 
 
-def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int, steps: list[int]) -> None:
-    """Let cuts of the sink fall on multiples of `block` along one axis of an inner tensor.
+def is_one_box(sink: Operator, tile: Sequence[int]) -> bool:
+    """Whether a tile of the sink writes a box: an inner dim of an axis is cut only where the outer ones are at 1."""
+    for write in sink.writes:
+        for axis in write.axes:
+            for at, (dim, _) in enumerate(axis.terms):
+                if tile[dim] < sink.dims[dim].extent and any(tile[outer] > 1 for outer, _ in axis.terms[:at]):
+                    return False
+    return True
+
+
+def _aligned_dims(
+    graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, block: int
+) -> Iterator[tuple[int, bool]]:
+    """The dims of the sink whose cuts cut an inner tensor along one axis, and whether they do it index by index.
 
     Operators between that move the axis by one dim alone, element by element, hand the cuts on; where one does
-    anything else the sink's dims stay whole, which is always exact.
+    anything else all of the sink's dims are concerned.
     """
     sink = operators[-1]
     for reader in operators:
@@ -121,17 +154,13 @@ def _align(graph: Graph, operators: Sequence[Operator], tensor: str, axis: int, 
                 continue
             (dim, stride), *others = read.axes[axis].terms
             straight = stride == 1 and not others and read.axes[axis].offset % block == 0
-            if reader is sink and straight:
-                steps[dim] = min(sink.dims[dim].extent, lcm(steps[dim], block))
-            elif reader is sink:
-                for moved, _ in read.axes[axis].terms:
-                    steps[moved] = sink.dims[moved].extent
+            if reader is sink:
+                yield from ((moved, straight) for moved, _ in read.axes[axis].terms)
             elif straight and all(_axis_moved(write, dim) is not None for write in reader.writes):
                 for write in reader.writes:
-                    _align(graph, operators, write.tensor, _axis_moved(write, dim) or 0, block, steps)
+                    yield from _aligned_dims(graph, operators, write.tensor, _axis_moved(write, dim) or 0, block)
             else:
-                for number in range(len(sink.dims)):
-                    steps[number] = sink.dims[number].extent
+                yield from ((number, False) for number in range(len(sink.dims)))
 
 
 def _axis_moved(access: Access, dim: int) -> int | None:

@@ -11,7 +11,7 @@ from tilestitch.hardware.accelerator import Accelerator, CoreGroup, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
-from tilestitch.ir.tiles import operator_boxes, steps_of
+from tilestitch.ir.tiles import cuts_of, is_one_box, operator_boxes
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run, operand_dtype, tile_cycles
 from tilestitch.units import ceil_div
@@ -40,18 +40,9 @@ def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machin
     fewer instructions. Ties go to the candidate found first. Raises `DoesNotFit` with the inequality of the smallest
     tile where nothing fits.
     """
-    found: list[_Candidate] = []
-    misfit = ""
-    for group in machine.groups:
-        if not can_run(group.core, operators, graph, machine):
-            continue
-        shape = kernel_shape(graph, operators, machine, group.core)
-        for splits in _splits(shape, len(group.numbers)):
-            for candidate in _candidates(shape, machine, group, splits):
-                if candidate.estimate.misfit is not None:
-                    misfit = candidate.estimate.misfit
-                else:
-                    found.append(candidate)
+    found, misfit = _fitting(graph, operators, machine, inside=False)
+    if not found:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
+        found, misfit = _fitting(graph, operators, machine, inside=True)
     if not found and operators[-1].kind == generic.KIND:
         return _streamed(graph, operators[-1], name, machine)
     if not found:
@@ -66,6 +57,25 @@ def tile_kernel(graph: Graph, operators: tuple[Operator, ...], name: str, machin
     )
 
 
+def _fitting(
+    graph: Graph, operators: tuple[Operator, ...], machine: Accelerator, *, inside: bool
+) -> tuple[list[_Candidate], str]:
+    """All candidates that fit, and what the last one lacked that did not."""
+    found: list[_Candidate] = []
+    misfit = ""
+    for group in machine.groups:
+        if not can_run(group.core, operators, graph, machine):
+            continue
+        shape = kernel_shape(graph, operators, machine, group.core)
+        for splits in _splits(shape, len(group.numbers)):
+            for candidate in _candidates(shape, machine, group, splits, inside=inside):
+                if candidate.estimate.misfit is not None:
+                    misfit = candidate.estimate.misfit
+                else:
+                    found.append(candidate)
+    return found, misfit
+
+
 def _streamed(graph: Graph, op: Operator, name: str, machine: Accelerator) -> Kernel:
     """A generic operator that does not fit, on the first core with a vector unit: it is whole, so it is not cut."""
     group = next(group for group in machine.groups if can_run(group.core, (op,), graph, machine))
@@ -78,7 +88,7 @@ def _streamed(graph: Graph, op: Operator, name: str, machine: Accelerator) -> Ke
 def _splits(shape: KernelShape, cores: int) -> list[tuple[int, ...]]:
     """Core splits worth a search: those of the least compute time, at most `SPLITS_KEPT` of them."""
     sink = shape.sink
-    steps = steps_of(shape.graph, shape.operators)
+    steps = cuts_of(shape.graph, shape.operators).steps
     divisors = [d for d in range(1, cores + 1) if cores % d == 0]
     found: list[tuple[int, ...]] = []
 
@@ -109,14 +119,15 @@ def _splits(shape: KernelShape, cores: int) -> list[tuple[int, ...]]:
 
 
 def _candidates(
-    shape: KernelShape, machine: Accelerator, group: CoreGroup, splits: tuple[int, ...]
+    shape: KernelShape, machine: Accelerator, group: CoreGroup, splits: tuple[int, ...], *, inside: bool
 ) -> Iterator[_Candidate]:
     """Tilings under one core split: for each cut of the second operand's dims, the largest tiles that fit.
 
     Where nothing fits, the last one tried, with its misfit.
     """
     sink = shape.sink
-    steps = steps_of(shape.graph, shape.operators)
+    cuts = cuts_of(shape.graph, shape.operators)
+    steps, blocks = cuts.steps, cuts.inside if inside else (0,) * len(cuts.steps)
     piece = tuple(
         min(dim.extent, step * ceil_div(ceil_div(dim.extent, step), s))
         for dim, step, s in zip(sink.dims, steps, splits, strict=True)
@@ -132,9 +143,11 @@ def _candidates(
     anchor = shape.anchor.name if shape.anchor is not None else None
     last: _Candidate | None = None
     any_fits = False
-    for second_cut in _halvings(piece, second_dims, steps):
+    for second_cut in _halvings(piece, second_dims, steps, blocks):
         sizes_that_fit = 0
-        for tile in _halvings(second_cut, other_dims, steps):
+        for tile in _halvings(second_cut, other_dims, steps, blocks):
+            if not is_one_box(sink, tile):
+                continue
             reduction = _reduction(shape, machine, tile)
             figures = measure(shape, machine, splits, tile, steps, reduction)
             fits = False
@@ -153,13 +166,21 @@ def _candidates(
         yield last
 
 
-def _halvings(tile: tuple[int, ...], dims: tuple[int, ...], steps: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """`tile`, then with its extents along `dims` halved one after another, the outermost dim first, down to steps."""
+def _halvings(
+    tile: tuple[int, ...], dims: tuple[int, ...], steps: tuple[int, ...], blocks: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """`tile`, then with its extents along `dims` halved one after another, the outermost dim first, down to steps.
+
+    Where there are `blocks`, the extents go on inside a step, by the largest that divide its block.
+    """
     current = list(tile)
     yield tuple(current)
     for d in dims:
         while current[d] > steps[d]:
             current[d] = steps[d] * ceil_div(ceil_div(current[d], steps[d]), 2)
+            yield tuple(current)
+        while blocks[d] and current[d] > 1:
+            current[d] = next(n for n in range(current[d] // 2, 0, -1) if blocks[d] % n == 0)
             yield tuple(current)
 
 
