@@ -25,7 +25,7 @@ from tilestitch.report.json import report_json
 from tilestitch.report.text import compare_text, report_text
 
 NETWORK = ("resnet18:small", "--machine", "toy")
-START = "from tilestitch.cli.main import main; main(prog_name='tilestitch')"
+START = "from tilestitch.cli.start import main; main()"
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 

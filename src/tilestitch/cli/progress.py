@@ -10,7 +10,7 @@ Progress = Callable[[str, int, int], None]  # step, done, total
 @contextmanager
 def shown_progress(*, quiet: bool) -> Iterator[Progress]:
     """A function to call with each step: it draws a bar on stderr, which is gone in the end."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():  # None where it is closed
         yield _nothing
         return
     from rich.console import Console

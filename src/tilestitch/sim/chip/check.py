@@ -3,7 +3,8 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -83,25 +84,41 @@ def _execute_both(
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_execute_narrow, args=(trace, inputs, sender), daemon=True)
-    child.start()
-    sender.close()
     try:
+        with _signals_blocked():  # a new process is not ready for them
+            child.start()
+        sender.close()
         wide = execute(trace, inputs, wide=True, steps=steps, progress=progress)
         narrow = receiver.recv()
     except EOFError:
         raise InvalidIR("the process that executes the float16 check ended without a result") from None
     finally:
-        child.terminate()
-        child.join()
+        if child.pid is not None:
+            child.terminate()
+            child.join()
     if isinstance(narrow, BaseException):
         raise narrow
     return wide, narrow
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Ctrl-C and the order to end come after the block, and to a process that begins in it when it asks for them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _execute_narrow(trace: Trace, inputs: Sequence[Mapping[str, np.ndarray]], sender: Connection) -> None:
     """Body of the second process: send the outputs, or the exception that the first one shall raise."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         sender.send(execute(trace, inputs, wide=False))
     except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to the parent)

@@ -1,0 +1,30 @@
+"""Where the command begins and ends: Ctrl-C is an exit with 130 while modules are imported, and nothing in the end."""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command in this process, which it ends."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # closed, and the next file that is opened would be written to by whoever prints
+            os.open(os.devnull, os.O_RDWR)
+    try:
+        from tilestitch.cli.main import main as command
+
+        command(prog_name="tilestitch")
+    except KeyboardInterrupt:  # while the command itself was imported, or said how it ended
+        with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
+            sys.stderr.write("error: interrupted\n")
+        sys.exit(_INTERRUPTED)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # the interpreter is on its way out, and takes a while
+    raise AssertionError("unreachable: the command exits")
