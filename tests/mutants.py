@@ -636,14 +636,14 @@ MUTANTS = (
     Mutant(
         "the estimate forgets DDR",
         "cost/kernel.py",
-        "int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2,",
+        "int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2 - ddr_rim,",
         "dma_copies * setup.dma_cycles // 2,",
         (ESTIMATE,),
     ),
     Mutant(
         "the estimate forgets the links",
         "cost/kernel.py",
-        "int(link / link_rate) + mover_copies * setup.mover_cycles,",
+        "int(link / link_rate) + mover_copies * setup.mover_cycles - link_rim,",
         "mover_copies * setup.mover_cycles,",
         (ESTIMATE,),
     ),
@@ -657,8 +657,8 @@ MUTANTS = (
     Mutant(
         "the estimate forgets all tiles but one",
         "cost/kernel.py",
-        "tiles * figures.matrix_cycles,",
-        "figures.matrix_cycles,",
+        "tiles * figures.matrix_cycles - figures.matrix_cycles,",
+        "0,",
         (ESTIMATE,),
     ),
     Mutant(
@@ -681,6 +681,20 @@ MUTANTS = (
         "self.last = block.last + begin",
         "self.last = block.last",
         ("test_kernels::test_kernels_that_differ_only_in_names_are_lowered_once",),
+    ),
+    Mutant(
+        "the estimate forgets the place of what a result takes over",
+        "cost/kernel.py",
+        "made += 0 if name in in_place else slots",
+        "made += 0 if name in set(shape.in_place.values()) else slots",
+        ("test_kernels::test_a_result_may_take_the_place_of_more_than_it_is",),
+    ),
+    Mutant(
+        "the estimate forgets the set-ups of the last store",
+        "cost/kernel.py",
+        "+ last_setups * setup.dma_cycles",
+        "+ 0 * last_setups",
+        (ESTIMATE,),
     ),
     # What machines may have or lack.
     Mutant(

@@ -12,6 +12,7 @@ from tests.graphs import Net, random_inputs
 from tests.interpreter import interpret
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import Bounds, bounds
+from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
@@ -368,6 +369,25 @@ def test_an_inner_tile_is_what_all_its_readers_need(order):
     graph = replace(graph, operators=tuple(sorted(graph.operators, key=lambda op: order.index(op.name))))
     verify_graph(graph)
     assert error(run(graph, toy(), tile=(1, 4, 4, 4), resident=()).trace) < EXACT
+
+
+def test_a_result_may_take_the_place_of_more_than_it_is():
+    """A softmax computes its whole axis, of which a tile of what follows needs a part: the place is as large as both.
+
+    Whatever the size of the local buffer, a tiling that is said to fit does.
+    """
+    net = Net()
+    x = net.op("Softmax", net.input(1, 14, 8, 8), axis=1)
+    graph = resolved(net.graph(net.op("Neg", x)))
+    fitting = 0
+    for size in range(64, 8192, 256):
+        try:
+            found = run(graph, toy(1, gb=0, lb=size))
+        except DoesNotFit:
+            continue
+        assert error(found.trace) < EXACT
+        fitting += 1
+    assert 10 < fitting < 32
 
 
 def test_a_part_of_a_tensor_takes_no_place_of_a_smaller_one():

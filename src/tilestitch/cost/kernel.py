@@ -97,11 +97,11 @@ def measure(
     )
     tiles, in_gb = prod(counts), shape.home is Level.GB
     results, made = [], 0
-    reused = set(shape.in_place.values())
+    in_place = {op.writes[0].tensor for op in shape.operators if op.name in shape.in_place}
     for name, region in made_regions(shape, boxes).items():
         tensor = graph.tensors[name]
         slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
-        made += 0 if name in reused else slots * aligned(size)
+        made += 0 if name in in_place else slots * aligned(size)
         if name in shape.results:
             factors, descriptors = _strides(tensor, region, bursts)
             results.append(ResultFigures(size, in_gb, slots, *factors, descriptors))
