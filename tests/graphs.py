@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.interpreter import interpret
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 
 OPSET = 20
@@ -189,3 +190,9 @@ def _other_step(draw, net: Net, put, x: str, shape, axis: int) -> None:
         put(net.op("Conv", x, net.random(2, shape[1], 3), pads=[1, 1]), [shape[0], 2, shape[2]])
     elif kind == "gather":
         put(net.op("Gather", x, np.array([0, 0, shape[axis] - 1]), axis=axis), [*shape[:axis], 3, *shape[axis + 1 :]])
+
+
+def cramped(machine: Accelerator, *, local_bytes: int) -> Accelerator:
+    """The same machine with smaller local buffers, so that what fits in one tile elsewhere takes several."""
+    memories = (replace(m, size_bytes=local_bytes) if m.level is Level.LB else m for m in machine.memories)
+    return replace(machine, memories=tuple(memories))

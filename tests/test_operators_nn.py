@@ -135,7 +135,7 @@ def resized_nearest(net: Net) -> str:
 
 
 def resized_nearest_unevenly(net: Net) -> str:
-    return net.op("Resize", net.op("Relu", net.input(1, 32, 20, 20)), "", [1.0, 1.0, 1.7, 1.3], mode="nearest")
+    return net.op("Resize", net.op("Relu", net.input(1, 64, 32, 32)), "", [1.0, 1.0, 1.7, 1.3], mode="nearest")
 
 
 def grid_sample(net: Net) -> str:
