@@ -209,6 +209,23 @@ def test_an_operator_may_be_cut_into_tiles(build) -> None:
     assert any(_tiles(kernel, done.schedule.graph) > 2 for kernel in done.schedule.kernels)
 
 
+def celu_of_negative_alpha(net: Net) -> str:
+    return net.op("Celu", net.input(1, 30), alpha=-0.5)
+
+
+def squeezed_without_naming_axes(net: Net) -> str:
+    return net.op("Relu", net.op("Squeeze", net.input(1, 3, 4), net.constant(np.zeros(0, np.int64))))
+
+
+@pytest.mark.parametrize("build", [celu_of_negative_alpha, squeezed_without_naming_axes], ids=lambda f: f.__name__)
+def test_what_the_standard_leaves_open_is_as_onnxruntime_has_it(build) -> None:
+    net = Net(23)
+    model = net.model(build(net))
+    done = compile_network(model, "net", load_machine("toy"), strategy_named("tvm"), Options(batch=1, verify=True))
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+
+
 def test_a_tensor_may_be_padded_by_a_computed_value() -> None:
     """Behind cut-off elements too."""
     net = Net()

@@ -1,11 +1,13 @@
 """Whose fault it is decides the class; every message says where, what was found, what would be right, the way out."""
 
 
-def printable(text: str, most: int = 300) -> str:
+def printable(text: str | bytes, most: int = 300) -> str:
     """Text from outside as a message or a report shows it: on one line, nothing that moves the cursor.
 
-    Of more than `most` characters the middle is left out.
+    Of more than `most` characters the middle is left out. Bytes are what protobuf gives for text that is not UTF-8.
     """
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return shown if len(shown) <= most else f"{shown[: most // 2]}...{shown[-most // 4 :]}"
 

@@ -96,6 +96,8 @@ def _load_external(path: Path, tensor: TensorProto) -> None:
     location = entries.get("location", "")
     name = printable(tensor.name)
     where = f"{printable(str(path))}: tensor '{name}' is kept in '{printable(location)}'"
+    if not all(isinstance(text, str) for text in entries.values()):
+        raise InputError(f"{where}, a name that is not UTF-8; the file is damaged: export it again.")
     absolute = PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute()
     if not location or "\0" in location or absolute or ".." in PureWindowsPath(location).parts:
         raise InputError(f"{where}; expected a file in the model's own folder.")

@@ -7,7 +7,7 @@ import numpy as np
 from tilestitch.frontend.accesses import Shape, axis, dims_of, straight
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
-from tilestitch.frontend.rearranging import pick
+from tilestitch.frontend.rearranging import afford_picks, pick
 from tilestitch.frontend.shapes import normalised_axes
 from tilestitch.ir.graph import Access
 
@@ -29,7 +29,7 @@ def pad(node: Node, network: Network) -> None:
     if min(result, default=1) < 1:
         raise node.fault(f"pads {text_of((*before, *after))} leave {text_of(result)} of shape {text_of(shape)}.")
     if mode != "constant":
-        network.afford(node, sum(result))
+        afford_picks(node, network, sum(result))
         indices = [_indices(b, size, a, mode) for b, size, a in zip(before, shape, after, strict=True)]
         pick(node, network, x, indices, node.target)
         return

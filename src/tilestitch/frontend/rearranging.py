@@ -74,11 +74,17 @@ def _blocks(indices: Sequence[int], at: int, inner: int) -> Piece:
     return Piece(at, indices[at], outer, outer_step, inner, _step(indices, at, inner))
 
 
+def afford_picks(node: Node, network: Network, count: int) -> None:
+    """Refuse so many indices along axes before they are listed: Python's numbers are large, and slow to compare."""
+    network.afford(node, 32 * count)
+
+
 def pick(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
     """`result[i, j, ...] = x[indices[0][i], indices[1][j], ...]`.
 
     One view; but rows along an axis that falls into many pieces are fetched by their numbers.
     """
+    afford_picks(node, network, sum(network.shape(x)) + sum(map(len, indices)))
     same = [list(range(size)) for size in network.shape(x)]
     pieces = [affine_pieces(list(along)) for along in indices]
     fetched = [at for at, cut in enumerate(pieces) if len(cut) > MOST_PIECES]

@@ -8,7 +8,7 @@ import numpy as np
 from tilestitch.frontend.accesses import Nest, axis, straight
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
-from tilestitch.frontend.rearranging import pick
+from tilestitch.frontend.rearranging import afford_picks, pick
 from tilestitch.frontend.resampling import COORDINATES, ROUNDINGS, ResizedAxis
 from tilestitch.frontend.shapes import normalised_axes
 from tilestitch.ir.graph import Access
@@ -80,7 +80,10 @@ def _is_identity(matrix: np.ndarray) -> bool:
 
 def _afford(node: Node, network: Network, axes: Sequence[ResizedAxis], *, weighted: bool) -> None:
     """Refuse extents for which the numbers, or the weights, of elements would be too many."""
-    network.afford(node, sum(along.result * (along.size if weighted else 1) for along in axes))
+    if weighted:
+        network.afford(node, sum(along.result * along.size for along in axes))
+    else:
+        afford_picks(node, network, sum(along.result for along in axes))
 
 
 def _scaled_axes(node: Node, network: Network, number: int | None) -> list[ResizedAxis]:

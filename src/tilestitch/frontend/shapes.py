@@ -176,7 +176,7 @@ def squeeze(node: Node, network: Network) -> None:
     """Leave out axes of extent 1: those named, or all."""
     shape = network.shape(node.inputs[0])
     axes = _listed_axes(node, network)
-    if axes is None:
+    if not axes:  # an empty list is none, for onnxruntime too
         axes = tuple(number for number, extent in enumerate(shape) if extent == 1)
     axes = normalised_axes(node, axes, len(shape))
     for number in axes:

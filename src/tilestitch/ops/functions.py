@@ -62,7 +62,8 @@ def _hard_sigmoid(op: Operator, x: np.ndarray) -> np.ndarray:
 
 def _celu(op: Operator, x: np.ndarray) -> np.ndarray:
     alpha = real(op, "alpha")
-    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x / alpha, 0)), 0)
+    with np.errstate(over="ignore"):  # a large x / alpha gives an infinity, of which the minimum is 0
+        return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
 
 
 def _selu(op: Operator, x: np.ndarray) -> np.ndarray:
@@ -80,7 +81,7 @@ def _batch_norm(op: Operator, x: np.ndarray, scale, bias, mean, variance) -> np.
 
 
 def _pow(op: Operator, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return np.power(x, y)
 
 

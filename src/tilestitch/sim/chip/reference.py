@@ -40,7 +40,7 @@ def onnxruntime_outputs(
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is said by us
     names = list(dict.fromkeys([*(value.name for value in model.graph.output), *others]))
     known, cast = exchangeable(in_float32(model), names, dtypes)
     known.ir_version = min(model.ir_version, IR_VERSION)
