@@ -9,7 +9,7 @@ from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.units import ceil_div, counted
 
-MAX_STEPS = 2**18  # of the kernels of one iteration that differ; each becomes several instructions
+MAX_STEPS = 2**19  # of the kernels of one iteration that differ; each becomes several instructions, in 0.4 ms
 MAX_UNROLLED_STEPS = 2**22  # of all kernels and iterations, which repeat the others
 
 
