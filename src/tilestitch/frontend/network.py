@@ -1,6 +1,6 @@
 """A graph while it is being read: one ONNX node at a time, and what is known of every tensor so far."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
@@ -219,6 +219,10 @@ class Network:
                     f"({_first_line(error)}); the file is damaged: export it again."
                 ) from error
         return self._constants.get(name)
+
+    def converted(self, weights: Iterable[str]) -> dict[str, np.ndarray]:
+        """Those of the file's `weights` that somebody needed as arrays."""
+        return {name: self._constants[name] for name in weights if name in self._constants}
 
     def known_value(self, name: str) -> np.ndarray:
         """The value of a tensor of which `is_known` holds."""

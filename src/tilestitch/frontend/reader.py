@@ -30,6 +30,7 @@ from tilestitch.frontend.structure import (
     node_names,
     opsets_of,
 )
+from tilestitch.frontend.weights import check_weight
 from tilestitch.ir.graph import Graph, Operator
 
 # Quantised weights are not evaluated, but multiplied as integers where that is possible.
@@ -42,13 +43,15 @@ def read_onnx(
     name: str | None = None,
     batch: int | None = None,
     dims: Mapping[str, int] = {},
+    weights: dict[str, np.ndarray] | None = None,
 ) -> Graph:
     """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
 
     A network that was exported for another batch than `batch` is re-batched (`frontend.rebatch`). `name` is what the
     graph and every complaint call the network (by default its own name, or its file). What depends on nothing but
     constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names, and their axes
-    lie in memory in natural order. Raises `InputError` for whatever is not understood.
+    lie in memory in natural order. `weights` keeps what was converted, for the next reading of the same model at
+    another batch. Raises `InputError` for whatever is not understood.
     """
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
@@ -62,21 +65,26 @@ def read_onnx(
     if isinstance(source, onnx.ModelProto):
         _refuse_external_data(where, graph)
     check_structure(where, graph)
+    weights = {} if weights is None else weights
+    for tensor in graph.initializer:
+        if tensor.name not in weights:
+            check_weight(where, tensor)
 
-    weights = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in weights]
+    listed = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in listed]
     title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
     exported = exported_batch(inputs)
     if exported is None:
-        return _read_graph(where, graph, title, opsets, inputs, bind_shapes(where, inputs, batch=batch, dims=dims))
+        shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
+        return _read_graph(where, graph, title, opsets, inputs, shapes, weights)
     shapes = bind_shapes(where, inputs, batch=None, dims=dims)
-    alone = _read_graph(where, graph, title, opsets, inputs, shapes)
+    alone = _read_graph(where, graph, title, opsets, inputs, shapes, weights)
     if batch is None or batch == exported:
         return alone
     with rebatching(exported, batch):
         grown = rebatched_inputs(where, shapes, exported, batch)
         exported_shapes = {key: tensor.shape for key, tensor in alone.tensors.items()}
-        together = _read_graph(where, graph, title, opsets, inputs, grown, exported_shapes=exported_shapes)
+        together = _read_graph(where, graph, title, opsets, inputs, grown, weights, exported_shapes=exported_shapes)
         expect_independent_samples(where, together, alone, exported, batch)
     return together
 
@@ -88,16 +96,24 @@ def _read_graph(
     opsets: Mapping[str, int],
     inputs: Sequence[onnx.ValueInfoProto],
     shapes: Mapping[str, Shape],
+    known: dict[str, np.ndarray],
     *,
     exported_shapes: Mapping[str, Shape] = {},
 ) -> Graph:
-    """Read every node, with inputs of the given shapes; `exported_shapes` are those of tensors before re-batching."""
+    """Read every node, with inputs of the given shapes.
+
+    `known` are weights that an earlier reading converted, to which this one adds; `exported_shapes` are the shapes of
+    tensors before re-batching.
+    """
     names = node_names(graph)
     weights = {tensor.name for tensor in graph.initializer}
     taken = {value.name for value in graph.input} | weights | {name for node in graph.node for name in node.output}
     network = Network(where, taken.union(names), Budget.of(graph.initializer), exported_shapes)
     for tensor in graph.initializer:
-        network.add_weight(tensor.name, tensor)
+        if tensor.name in known:
+            network.add_constant(tensor.name, known[tensor.name])
+        else:
+            network.add_weight(tensor.name, tensor)
     for value in inputs:
         shape, elements = shapes[value.name], element_type(where, value)
         if 0 in shape:
@@ -112,6 +128,7 @@ def _read_graph(
         if output in network.sequences:
             raise InputError(f"{where}: output '{output}' is a sequence of tensors; export with tensors for outputs.")
         network.keep_output(output)
+    known.update(network.converted(weights))
     fed = tuple(value.name for value in inputs if 0 not in shapes[value.name])
     return _finished(title, network, fed, outputs)
 

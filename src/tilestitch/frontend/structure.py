@@ -9,7 +9,6 @@ import onnx
 from onnx import checker, defs
 
 from tilestitch.errors import InputError, printable
-from tilestitch.frontend.weights import check_weight
 
 OLDEST_OPSET = 7  # numpy's broadcasting came with it
 STANDARD = ("", "ai.onnx")  # two names of one domain
@@ -53,7 +52,7 @@ def _unchanged(node: onnx.NodeProto, first: int, second: int) -> bool:
 
 
 def check_structure(where: str, graph: onnx.GraphProto) -> None:
-    """Refuse a graph in which a tensor is written twice, or read before it is written, or damaged."""
+    """Refuse a graph in which a tensor is written twice, or read before it is written, or has a damaged name."""
     _refuse_damaged_names(where, graph)
     if graph.sparse_initializer:
         name = graph.sparse_initializer[0].values.name
@@ -64,14 +63,13 @@ def check_structure(where: str, graph: onnx.GraphProto) -> None:
         nameless = [number for number, value in enumerate(values) if not value.name]
         if nameless:
             raise InputError(f"{where}: {what} {nameless[0]} has no name; every tensor needs a name of its own.")
-    for tensor in graph.initializer:
-        check_weight(where, tensor)
     weights = [tensor.name for tensor in graph.initializer]
     inputs = [value.name for value in graph.input]
     outputs = [value.name for value in graph.output]
     written = [name for node in graph.node for name in node.output if name]
     # a file of the first format lists its weights among its inputs
-    defined = [*inputs, *(name for name in weights if name not in set(inputs)), *written]
+    listed = set(inputs)
+    defined = [*inputs, *(name for name in weights if name not in listed), *written]
     _refuse_twice(where, weights, "weights are")
     _refuse_twice(where, defined, "inputs, weights or node outputs are")
     _refuse_twice(where, outputs, "outputs are")

@@ -141,4 +141,6 @@ def _folded_values(
     assert isinstance(epsilon, float)
     factor = scale / np.sqrt(variance + epsilon)
     along = factor.reshape([-1 if number == axis else 1 for number in range(weight.ndim)])
-    return (weight * along).astype(weight.dtype), ((bias - mean) * factor + shift).astype(weight.dtype)
+    folded = np.empty_like(weight)
+    np.multiply(weight, along, out=folded, dtype=np.float64, casting="same_kind")  # without a copy in float64
+    return folded, ((bias - mean) * factor + shift).astype(weight.dtype)

@@ -105,7 +105,7 @@ def _broadcast(tensor: str, shape: tuple[int, ...], full: tuple[int, ...]) -> Ac
 
 def _matches(pattern: Pattern, tensor: str, match: _Match, graph: Graph) -> Iterator[_Match]:
     """Every way in which `tensor` is an instance of `pattern`, in addition to what `match` says."""
-    while (same := _producer(tensor, graph)) is not None and same.kind == "identity":
+    while (same := _producer(tensor, graph, "identity")) is not None:
         tensor = same.reads[0].tensor
         if not isinstance(pattern, Leaf):  # what a leaf is read through stays for its other readers
             match = replace(match, operators=tuple(dict.fromkeys((*match.operators, same.name))))
@@ -122,8 +122,8 @@ def _matches(pattern: Pattern, tensor: str, match: _Match, graph: Graph) -> Iter
             if value is not None and match.parameters.get(name, value) == value:
                 yield replace(match, parameters={**match.parameters, name: value})
         case Apply(kind, operands, attributes):
-            op = _producer(tensor, graph)
-            if op is None or op.kind != kind or len(op.reads) != len(operands):
+            op = _producer(tensor, graph, kind)
+            if op is None or len(op.reads) != len(operands):
                 return
             alike = all(_is_about(op.attribute(name, math.nan), value) for name, value in attributes)
             found = match.using(op) if alike else None
@@ -157,9 +157,9 @@ def _factors(tensor: str, graph: Graph, *, root: bool = False) -> tuple[float, t
     number = _scalar(tensor, graph)
     if number is not None:
         return number, (), ()
-    op = _producer(tensor, graph)
+    op = _producer(tensor, graph, "mul", "div")
     alone = root or (len(graph.consumers.get(tensor, ())) == 1 and tensor not in graph.outputs)
-    if op is None or not alone or op.kind not in ("mul", "div"):
+    if op is None or not alone:
         return 1.0, (tensor,), ()
     first, second = (read.tensor for read in op.reads)
     a, left, inside_left = _factors(first, graph)
@@ -170,10 +170,10 @@ def _factors(tensor: str, graph: Graph, *, root: bool = False) -> tuple[float, t
     return a * b, left + right, (op.name, *inside_left, *inside_right)
 
 
-def _producer(tensor: str, graph: Graph) -> Operator | None:
-    """The one operator that writes `tensor`, if its accesses are those of numpy's broadcasting."""
+def _producer(tensor: str, graph: Graph, *kinds: str) -> Operator | None:
+    """The one operator that writes `tensor`, if it is of these kinds and its accesses are numpy's broadcasting."""
     producers = graph.producers.get(tensor, ())
-    if len(producers) != 1 or len(producers[0].writes) != 1:
+    if len(producers) != 1 or producers[0].kind not in kinds or len(producers[0].writes) != 1:
         return None
     op = producers[0]
     for access in (*op.reads, *op.writes):
