@@ -64,6 +64,7 @@ def test_a_cast_means_what_the_onnx_project_says(operator):
 
 
 @pytest.mark.parametrize("to", FORMATS)
+@np.errstate(invalid="ignore")
 def test_floats_round_as_their_bits_say(to):
     """Every float16, ties and subnormal numbers of the smaller types among them, as another implementation has it."""
     x = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
@@ -101,6 +102,8 @@ def test_integers_keep_their_lower_bits():
     x = np.array([200, -9, 8, 2**40 + 3])
     assert convert(x, DType.INT8).tolist() == [-56, -9, 8, 3]
     assert convert(x, DType.UINT4).tolist() == [8, 7, 8, 3]
-    floats = np.array([2.9, -2.9, 300.0, np.nan, np.inf], np.float32)
-    assert convert(floats, DType.INT8).tolist() == [2, -2, 44, 0, 0]
-    assert convert(floats, DType.BOOL).tolist() == [True] * 5
+    floats = np.array([2.9, -2.9, 300.0, np.nan, np.inf, 3e9], np.float32)
+    assert convert(floats, DType.INT8).tolist() == [2, -2, 44, 0, 0, 0]
+    assert convert(floats, DType.INT32).tolist() == [2, -2, 300, *[-(2**31)] * 3]
+    assert convert(floats, DType.UINT32).tolist() == [2, 2**32 - 2, 300, 0, 0, 3_000_000_000]
+    assert convert(floats, DType.BOOL).tolist() == [True] * 6

@@ -10,6 +10,7 @@ from tilestitch.ops import RULES, is_view
 from tilestitch.ops.views import by_dims
 
 
+@np.errstate(all="ignore")  # an infinity or a NaN is a value like others
 def step_value(
     op: Operator, values: Sequence[np.ndarray], shape: tuple[int, ...], element_type: np.dtype
 ) -> np.ndarray:

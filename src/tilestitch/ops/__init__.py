@@ -35,7 +35,8 @@ class Rule:
 
     `evaluate(operator, operands)` gets one array per read, with one axis per dim (extent 1 where the dim does not move
     it), and returns one array of the same form per write, reduction dims at extent 1. Floating operands come as
-    float32 and all arithmetic is float32. `operations` is the number of primitive vector operations an iteration.
+    float32 and all arithmetic is float32. Infinities and NaNs are values like others: who evaluates tells numpy not to
+    warn of them. `operations` is the number of primitive vector operations an iteration.
     """
 
     pattern: Pattern

@@ -33,7 +33,6 @@ FORMATS = MappingProxyType(
 )
 _WITHOUT_NAN = frozenset({DType.FLOAT6E2M3, DType.FLOAT6E3M2, DType.FLOAT4E2M1})
 _E8M0_EXPONENTS = -127, 127  # of the type that has no fraction and no sign
-_FAR = 2.0**62  # beyond every integer type, and exact in int64
 
 
 def convert(x: np.ndarray, to: DType, *, saturate: bool = True, round_mode: str = "up") -> np.ndarray:
@@ -55,9 +54,14 @@ def convert(x: np.ndarray, to: DType, *, saturate: bool = True, round_mode: str 
 
 
 def wrapped(x: np.ndarray, to: DType) -> np.ndarray:
-    """Whole numbers without the bits that an integer type lacks; the standard leaves NaN and infinities open."""
+    """Whole numbers without the bits that an integer type lacks.
+
+    The standard leaves open what becomes of NaN and of floats beyond the type. Here they become what x86 processors,
+    and so onnxruntime there, make of them: the least integer of 32 bits, of 64 for uint32, without its higher bits.
+    """
     if x.dtype.kind == "f":
-        x = np.trunc(np.clip(np.nan_to_num(x.astype(np.float64)), -_FAR, _FAR))
+        limit = 2.0 ** (63 if to is DType.UINT32 else 31)
+        x = np.where((x >= -limit) & (x < limit), x, -limit)
     low, high = to.limits
     return (x.astype(np.int64) - low) % (high - low + 1) + low
 
@@ -70,12 +74,11 @@ def clamped(x: np.ndarray, to: DType) -> np.ndarray:
 def _rounded(x: np.ndarray, form: Format, *, saturate: bool, nan: float) -> np.ndarray:
     """To nearest, ties to even: the distance of neighbours follows from the exponent, and is exact in float64."""
     x = x.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        exponent = np.maximum(np.frexp(x)[1] - 1, form.least_exponent)
-        step = np.ldexp(1.0, exponent - form.fraction_bits)
-        found = np.rint(x / step) * step
-        beyond = np.copysign(form.largest if saturate else form.beyond, x)
-        found = np.where(np.abs(found) > form.largest, beyond, found)
+    exponent = np.maximum(np.frexp(x)[1] - 1, form.least_exponent)
+    step = np.ldexp(1.0, exponent - form.fraction_bits)
+    found = np.rint(x / step) * step
+    beyond = np.copysign(form.largest if saturate else form.beyond, x)
+    found = np.where(np.abs(found) > form.largest, beyond, found)
     return np.where(np.isnan(x), nan, found).astype(np.float32)
 
 

@@ -44,8 +44,7 @@ def evaluate(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         name, dtype = value
         full = np.broadcast_to(array, [extents[d] if d in dims else 1 for d in range(len(extents))])
         ordered = full.transpose(*dims, *(d for d in range(len(extents)) if d not in dims))
-        with np.errstate(over="ignore", invalid="ignore"):
-            feeds[name] = ordered.reshape([extents[d] for d in dims]).astype(dtype)
+        feeds[name] = ordered.reshape([extents[d] for d in dims]).astype(dtype)
     results = []
     for number, array in enumerate(evaluate_node(model, feeds)):
         dims = _dims(op, f"write.{number}")

@@ -16,8 +16,7 @@ def _whole(op: Operator) -> tuple[int, ...]:
 def softmax(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """exp(x) over the sum of all, without overflow; NaN where all are minus infinity."""
     x, axes = operands[0], _whole(op)
-    with np.errstate(invalid="ignore"):
-        exponential = np.exp(x - x.max(axis=axes, keepdims=True))
+    exponential = np.exp(x - x.max(axis=axes, keepdims=True))
     return [exponential / total(exponential, axes)]
 
 

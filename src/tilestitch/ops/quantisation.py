@@ -12,8 +12,7 @@ from tilestitch.ops.conversion import FORMATS, clamped, convert
 
 def quantise(x: np.ndarray, scale: np.ndarray, zero: np.ndarray, to: DType, *, saturate: bool = True) -> np.ndarray:
     """`x / scale` to nearest, ties to even, plus `zero`, and no further than the ends of the type."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        steps = np.divide(x, scale, dtype=np.float32)
+    steps = np.divide(x, scale, dtype=np.float32)
     if to in FORMATS:
         return convert(steps + zero, to, saturate=saturate)
     return clamped(np.rint(steps) + zero, to)

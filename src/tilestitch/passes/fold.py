@@ -130,6 +130,7 @@ def _channel(norm: Operator, product: Operator) -> Axis | None:
     return channel if bias_fits and alike and channel in product.reads[1].axes else None
 
 
+@np.errstate(all="ignore")  # a negative variance gives NaN, as it does in the network
 def _folded_values(
     norm: Operator, product: Operator, axis: int, constants: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -290,6 +290,7 @@ def _fold_dequantised(graph: Graph) -> Graph:
     return drop_unused(replace(graph, operators=tuple(kept), constants=constants))
 
 
+@np.errstate(all="ignore")  # an infinity or a NaN is a value like others
 def _evaluated(op: Operator, values: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor]) -> np.ndarray:
     """What a dequantisation of constants writes."""
     operands = []

@@ -21,6 +21,7 @@ from tilestitch.sim.chip.values import ReadPlan, constant_to_storage, evaluate, 
 POISON = 0xFF  # all bits set: NaN in every floating type, -1 in the signed integers
 
 
+@np.errstate(all="ignore")  # an infinity or a NaN is a value like others, on the machine as in onnxruntime
 def execute(
     trace: Trace,
     inputs: Sequence[Mapping[str, np.ndarray]],

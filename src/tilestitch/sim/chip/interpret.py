@@ -8,6 +8,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.sim.chip.values import constant_to_storage, evaluate, read_plans, store, to_storage
 
 
+@np.errstate(all="ignore")  # as in `execute`
 def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> dict[str, np.ndarray]:
     """The graph's outputs with every tensor stored at the machine's width (`wide`: at twice that, float32).
 

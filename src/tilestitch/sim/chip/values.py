@@ -26,17 +26,15 @@ def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
 
     Integers wrap to their own width also where they are stored in twice that.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if wide and not dtype.is_float:
-            array = np.asarray(array).astype(dtype.numpy(wide=False), copy=False)
-        return np.asarray(array).astype(dtype.numpy(wide=wide), copy=False)
+    if wide and not dtype.is_float:
+        array = np.asarray(array).astype(dtype.numpy(wide=False), copy=False)
+    return np.asarray(array).astype(dtype.numpy(wide=wide), copy=False)
 
 
 def constant_to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
-    """A constant of the network in memory: float16 clamps to its largest finite value."""
+    """A constant of the network in memory: float16 clamps to its largest finite value what is not infinite."""
     if dtype is DType.FLOAT16 and not wide:
-        with np.errstate(over="ignore"):
-            array = np.clip(np.asarray(array), -FLOAT16_MAX, FLOAT16_MAX)
+        array = np.where(np.isinf(array), array, np.clip(array, -FLOAT16_MAX, FLOAT16_MAX))
     return to_storage(array, dtype, wide=wide)
 
 
