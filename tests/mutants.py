@@ -522,8 +522,8 @@ MUTANTS = (
     Mutant(
         "an error of NaN passes",
         "ir/report.py",
-        "return self.error <= self.allowed",
-        "return not self.error > self.allowed",
+        "return self.conclusive and self.error <= self.allowed",
+        "return self.conclusive and not self.error > self.allowed",
         ("test_hazards::test_a_missing_number_never_passes",),
     ),
     # Time, bytes and energy.

@@ -150,7 +150,7 @@ def compare_command(
 
 def _verdict(reports: "Sequence[Report]") -> int:
     """The exit code: a failure where outputs are wrong, which is said on stderr too."""
-    wrong = [(report, check) for report in reports for check in report.checks if not check.passed]
+    wrong = [(report, check) for report in reports for check in report.checks if check.failed]
     for report, check in wrong:
         complain(
             f"{report.network} by strategy {report.strategy}: verification FAILED: {check.precision} error "

@@ -130,7 +130,8 @@ def _check(check: CheckRow) -> Json:
         "output": check.output,
         "relative_error": check.error if isfinite(check.error) else None,  # JSON has no NaN
         "allowed_relative_error": check.allowed if isfinite(check.allowed) else None,
-        "passed": check.passed,
+        "passed": check.passed if check.conclusive else None,
+        "lost_share": check.lost,
     }
 
 

@@ -89,8 +89,7 @@ def _notes(graph: Graph) -> tuple[str, ...]:
         for name, value in graph.constants.items()
         if name in graph.consumers
         and graph.tensors[name].dtype is DType.FLOAT16
-        and value.size
-        and np.abs(value).max() > FLOAT16_MAX
+        and np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0) > FLOAT16_MAX
     ]
     if not clamped:
         return ()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tilestitch.ir.report import KernelRow, Misfit, Report
+from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
 from tilestitch.ir.trace import Trace
 from tilestitch.units import counted, format_bytes, format_energy, format_seconds
 
@@ -189,12 +189,13 @@ def _checks(report: Report) -> list[str]:
             check.precision,
             f"error {check.error:.2e}",
             f"allowed {check.allowed:.2e}",
-            "PASSED" if check.passed else "FAILED",
+            "PASSED" if check.passed else "FAILED" if check.failed else "no proof",
             f"worst output: {_short(check.output, _NAME_CHARACTERS)}",
         )
         for check in report.checks
     ]
     lines += [*_table(None, rows, "lllll"), "  Errors are relative to the largest magnitude of the output."]
+    lines += [f"  {_inconclusive(check)}" for check in report.checks if not check.conclusive]
     if any(check.precision == "steps" for check in report.checks):
         lines.append("  Steps: the share of quantised elements, each computed from onnxruntime's own, one step off.")
     return lines
@@ -320,6 +321,14 @@ def _table(head: Row | None, rows: Sequence[Row], align: str) -> list[str]:
 
 def _split(report: Report) -> str:
     return f"{report.clusters} x {report.iterations} x {report.batch_per_iteration}"
+
+
+def _inconclusive(check: CheckRow) -> str:
+    """Why a check proves nothing."""
+    name = f"'{_short(check.output, _NAME_CHARACTERS)}'"
+    lost = f"{100 * check.lost:.3g} % of {name} become infinite or NaN"
+    reason = lost if check.lost else f"rounding costs {name} a quarter or more"
+    return f"{check.precision} cannot carry this network, tiled or not: {reason}."
 
 
 def _verdict(report: Report) -> str:

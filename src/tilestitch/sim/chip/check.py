@@ -34,7 +34,7 @@ def check(
     as well. Quantised tensors are compared in steps, see `sim.chip.steps`.
     """
     graph = trace.program.graph
-    rows = []
+    rows: list[CheckRow] = []
     # One thread a matrix product: sums then do not depend on the number of cores, and the two processes do not fight.
     steps = Steps(reference.quantised) if any(reference.quantised) else None
     with threadpool_limits(1):
@@ -56,7 +56,8 @@ def check(
                 if steps is not None and is_quantised(dtype):
                     allowed, untiled = SHARE, [one[name] for one in reference.narrow]
                     error = differing_share([one[name] for one in outputs], untiled, dtype)
-            row = CheckRow("float32" if wide else "float16", error, allowed, name)
+            precision, lost = ("float32", 0.0) if wide else ("float16", reference.lost[name])
+            row = CheckRow(precision, error, allowed, name, lost)
             if worst is None or _badness(row) > _badness(worst):
                 worst = row
         assert worst is not None
@@ -125,7 +126,7 @@ def _execute_narrow(trace: Trace, inputs: Sequence[Mapping[str, np.ndarray]], se
         sender.send(error)
 
 
-def _badness(row: CheckRow) -> float:
-    if not row.passed:
-        return float("inf")
-    return row.error / row.allowed if row.allowed else 0.0
+def _badness(row: CheckRow) -> tuple[bool, bool, float]:
+    """A failure first, then what proves nothing, then by the error."""
+    share = row.error / row.allowed if row.passed and row.allowed else 0.0
+    return row.failed, not row.conclusive, share

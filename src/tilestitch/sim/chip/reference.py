@@ -15,6 +15,7 @@ from tilestitch.sim.chip.exchange import exchangeable, in_float32
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 _HALVES = (np.float16, ml_dtypes.bfloat16)
 IR_VERSION = 11  # newer file formats differ in nothing that a network computes; onnxruntime reads them later than onnx
 
@@ -104,6 +105,8 @@ class Reference:
         names = quantised_tensors(model, graph)
         dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
         self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes)
+        for name in graph.outputs:
+            _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
         shapes = {name: graph.tensors[name].shape for name in names}
         self.quantised = [
             {name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected
@@ -111,10 +114,26 @@ class Reference:
         with threadpool_limits(1):
             narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.narrow_error = {name: relative_error(name, narrow, self.expected) for name in graph.outputs}
+        self.lost = {name: lost_share(name, narrow, self.expected) for name in graph.outputs}
         exact = [name for name in graph.outputs if not dtypes[name].is_float or is_quantised(dtypes[name])]
         self.narrow = [{name: one[name] for name in exact} for one in narrow]
 
 
+def _expect_storable(name: str, dtype: DType, values: Sequence[np.ndarray]) -> None:
+    """Refuse outputs beyond what the machine computes in: a comparison would say that the program is wrong."""
+    if dtype is DType.BOOL:
+        return
+    low, high = (-_FLOAT32_MAX, _FLOAT32_MAX) if dtype.is_float else dtype.limits
+    for array in values:
+        finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+        if finite.size and (finite.min() < low or finite.max() > high):
+            raise InputError(
+                f"output '{name}': onnxruntime's values lie between {finite.min()} and {finite.max()}, and the machine "
+                f"holds {low} to {high}, so nothing can be verified; see where they grow, or feed smaller inputs"
+            )
+
+
+@np.errstate(invalid="ignore")  # an infinity less another
 def relative_error(
     name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]
 ) -> float:
@@ -140,3 +159,16 @@ def relative_error(
         finite = b[np.isfinite(b)]
         largest = max(largest, float(np.abs(finite).max(initial=0.0)))
     return difference / largest if largest else difference
+
+
+def lost_share(
+    name: str, found: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Mapping[str, np.ndarray]]
+) -> float:
+    """The share of an output's elements that are infinite or NaN, and expected to be finite."""
+    lost = elements = 0
+    for ours, theirs in zip(found, expected, strict=True):
+        a, b = np.asarray(ours[name]).astype(np.float64), np.asarray(theirs[name]).astype(np.float64)
+        elements += b.size
+        if a.shape == b.shape:
+            lost += int(np.count_nonzero(np.isfinite(b) & ~np.isfinite(a)))
+    return lost / max(1, elements)
