@@ -14,7 +14,7 @@ from tests.graphs import Net, random_inputs
 from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, toy, two_windows
 from tilestitch.compilation import STRATEGIES, Options
-from tilestitch.errors import DoesNotFit
+from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode, Program
 from tilestitch.ir.region import Region
@@ -23,8 +23,9 @@ from tilestitch.ir.trace import Trace
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.pipeline import compile_network
+from tilestitch.sim.chip import room
 from tilestitch.sim.chip.check import check
-from tilestitch.sim.chip.execute import event_order, execute
+from tilestitch.sim.chip.execute import event_order, execute, memory_bytes
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate
 
@@ -497,6 +498,31 @@ def test_half_a_percent_is_too_much_for_float16(scale):
     rows = checked(scale)
     assert 2e-4 < rows["float16"].allowed < 4e-3
     assert not rows["float16"].passed
+
+
+@pytest.mark.parametrize("available, executions", [(3.0, "at once"), (2.5, "one by one"), (1.5, "none")])
+def test_executions_take_no_more_memory_than_there_is(monkeypatch, tmp_path, available, executions):
+    """In sizes of the narrow one: the wide one takes twice as much, and both at once three times."""
+    program = run(product(32, 16, 8), toy()).program
+    needed = sum(memory_bytes(program, wide=False))
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text(f"MemTotal:       99999999 kB\nMemAvailable: {int(available * needed / 1024) + 1} kB\n")
+    monkeypatch.setattr(room, "MEMINFO", meminfo)
+    if executions == "none":
+        with pytest.raises(InputError, match=r"its execution takes .* available; try a smaller --batch"):
+            room.fits_side_by_side(program)
+    else:
+        assert room.fits_side_by_side(program) is (executions == "at once")
+
+
+@pytest.mark.parametrize("text", ["", "MemFree: 1 kB\n"])
+def test_where_the_system_does_not_say_there_is_room(monkeypatch, tmp_path, text):
+    program = run(product(32, 16, 8), toy()).program
+    meminfo = tmp_path / "meminfo"
+    if text:
+        meminfo.write_text(text)
+    monkeypatch.setattr(room, "MEMINFO", meminfo)
+    assert room.fits_side_by_side(program)
 
 
 def test_a_missing_number_never_passes():

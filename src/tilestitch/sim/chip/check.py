@@ -15,6 +15,7 @@ from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.reference import Reference, relative_error
+from tilestitch.sim.chip.room import fits_side_by_side
 from tilestitch.sim.chip.steps import SHARE, Steps, differing_share, is_quantised
 
 FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude
@@ -76,10 +77,12 @@ def _execute_both(
 ) -> tuple[Outputs, Outputs]:
     """The wide and the narrow execution, the second in a process of its own where there is a core for it.
 
-    Forked, so that gigabytes of constants are shared and not copied; where a system cannot fork, one after the other.
+    Forked, so that gigabytes of constants are shared and not copied; where a system cannot fork, or has no room for
+    both, one after the other.
     """
+    roomy = fits_side_by_side(trace.program)
     small = len(trace.program) < INSTRUCTIONS_WORTH_A_PROCESS
-    if small or "fork" not in multiprocessing.get_all_start_methods() or (os.cpu_count() or 1) < 2:
+    if small or not roomy or "fork" not in multiprocessing.get_all_start_methods() or (os.cpu_count() or 1) < 2:
         wide = execute(trace, inputs, wide=True, steps=steps, progress=progress)
         return wide, execute(trace, inputs, wide=False)
     context = multiprocessing.get_context("fork")

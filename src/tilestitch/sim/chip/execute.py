@@ -57,6 +57,13 @@ def execute(
     ]
 
 
+def memory_bytes(program: Program, *, wide: bool) -> list[int]:
+    """How much of each of its memories a program touches, from address 0 on."""
+    ends = np.zeros(len(program.spaces), np.int64)
+    np.maximum.at(ends, program.buffers.space, program.buffers.address + program.buffers.size_bytes)
+    return [int(end) * (2 if wide else 1) for end in ends]
+
+
 def event_order(trace: Trace) -> np.ndarray:
     """Events in time order: `2 * i` is the start of instruction i, `2 * i + 1` its end; ends come first in a tie."""
     count = len(trace.program)
@@ -75,9 +82,7 @@ class _Memories:
         self.program, self.wide, self.scale = program, wide, 2 if wide else 1
         self.steps = steps
         buffers = program.buffers
-        ends = np.zeros(len(program.spaces), np.int64)
-        np.maximum.at(ends, buffers.space, buffers.address + buffers.size_bytes)
-        self.bytes = [np.full(int(end) * self.scale, POISON, np.uint8) for end in ends]
+        self.bytes = [np.full(size, POISON, np.uint8) for size in memory_bytes(program, wide=wide)]
         self.space, self.address = buffers.space.tolist(), buffers.address.tolist()
         self.size, self.region = buffers.size_bytes.tolist(), buffers.region.tolist()
         names = program.tensors

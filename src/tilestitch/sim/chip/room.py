@@ -1,0 +1,34 @@
+"""Whether executions fit the memory of this computer, asked before one starts."""
+
+import re
+from pathlib import Path
+
+from tilestitch.errors import InputError
+from tilestitch.ir.program import Program
+from tilestitch.sim.chip.execute import memory_bytes
+from tilestitch.units import format_bytes
+
+MEMINFO = Path("/proc/meminfo")  # Linux has it; elsewhere nothing is asked
+
+
+def fits_side_by_side(program: Program) -> bool:
+    """Whether both executions fit at once; raises `InputError` where the float32 one does not even fit alone."""
+    available, wide, narrow = _available_bytes(), *(sum(memory_bytes(program, wide=wide)) for wide in (True, False))
+    if available is None or wide + narrow <= available:
+        return True
+    if wide > available:
+        raise InputError(
+            f"{program.graph.name}: its execution takes {format_bytes(wide)} for the memories of a cluster, and "
+            f"{format_bytes(available)} of this computer's memory are available; try a smaller --batch, or none of "
+            "--verify"
+        )
+    return False
+
+
+def _available_bytes() -> int | None:
+    """What programs can take without swapping, where the system says it."""
+    try:
+        found = re.search(r"^MemAvailable: +(\d+) kB$", MEMINFO.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else 1024 * int(found[1])
