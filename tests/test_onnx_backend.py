@@ -128,6 +128,17 @@ def test_no_test_of_a_single_node_is_wrong_and_most_are_verified():
     assert all(one.reason for one in found if one.outcome is Outcome.REFUSED)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+def test_the_page_shows_the_counts(request):
+    """And is written by `pytest --update-golden`."""
+    text, counts = PAGE.read_text(encoding="utf-8"), summary(all_results()).partition("\n\n")[0]
+    between = f"<!-- counts -->\n```\n{counts}\n```\n"
+    shown = re.compile(r"<!-- counts -->\n```\n.*?\n```\n", re.DOTALL)
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(shown.sub(lambda _: between, text), encoding="utf-8")
+    assert shown.findall(PAGE.read_text(encoding="utf-8")) == [between]
+
+
 def test_the_summary_counts_every_test_once():
     found = [
         Result("test_a", Outcome.OWN, ""),
