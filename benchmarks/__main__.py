@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("chip_timing", "compilation")
+BENCHMARKS = ("chip_timing", "compilation", "partition")
 
 
 def main(names: list[str]) -> None:

@@ -860,6 +860,34 @@ MUTANTS = (
         "pass",
         ("test_partition",),
     ),
+    Mutant(
+        "a set that grows does not look at what both halves read from outside",
+        "partition/liveness.py",
+        "default=len(first.stretches))\n",
+        "default=len(first.stretches)) + 1\n",
+        ("test_liveness",),
+    ),
+    Mutant(
+        "an operator that leaves more live runs at once",
+        "partition/stretch.py",
+        "if step <= peak and after <= now:",
+        "if step <= peak:",
+        ("test_liveness",),
+    ),
+    Mutant(
+        "a tensor that follows along another axis counts",
+        "partition/splitting.py",
+        "axis = along.inputs.get(tensor)",
+        "axis = 0",
+        ("test_liveness",),
+    ),
+    Mutant(
+        "the factor may grow by merging",
+        "partition/coarse.py",
+        "factor = self.groups[consumer].split.factor",
+        "factor = 1 << 29",
+        ("test_graphturbo::test_resnet50_is_cut_where_its_stages_end",),
+    ),
 )
 
 

@@ -1,15 +1,16 @@
 """Coarse sub-graphs: operators merged as long as their pieces use the local buffers as well as they did apart.
 
 Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.2, Algorithm 2. INFERRED where the paper leaves a choice: which
-branch of an exit is merged (the latest whose only reader is the exit), and that every path of a diamond is one
-sub-graph between the same entry and exit.
+branch of an exit is merged (the latest whose only reader is the exit), that every path of a diamond is one sub-graph
+between the same entry and exit, and that the copies of a concatenation are one node.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.partition.splitting import Split, best_split
+from tilestitch.partition.liveness import Arrangement, Arranger
+from tilestitch.partition.splitting import AxisSplit, Split, axis_splits, choose, extended, leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,48 +24,64 @@ class CoarseGroup:
 def coarse_groups(graph: Graph, capacity_bytes: int) -> tuple[CoarseGroup, ...]:
     """Merge single operators until nothing changes; `capacity_bytes` is what the local buffers of a cluster hold.
 
-    Groups come in an order in which they can run, by their last operators.
+    Groups come in an order in which they can run, by their last operators. The work grows with the operators and
+    with the sizes of the groups that are merged other than one behind the other.
     """
     return _Merging(graph, capacity_bytes).run()
 
 
+@dataclass(slots=True)
+class _Group:
+    arrangement: Arrangement
+    leaving: list[str]  # tensors that it makes for others
+    axes: list[AxisSplit]
+    split: Split
+    grown: bool  # whether `axes` know only some of the inputs
+
+
 class _Merging:
-    """Groups that grow. A group has the number of its last operator, so numbers are a running order."""
+    """Groups that grow. A group has the number of its last node, so numbers are a running order."""
 
     def __init__(self, graph: Graph, capacity_bytes: int) -> None:
         self.graph, self.capacity_bytes = graph, capacity_bytes
-        self.position = {op.name: number for number, op in enumerate(graph.operators)}
-        self.members: dict[int, tuple[Operator, ...]] = {n: (op,) for n, op in enumerate(graph.operators)}
-        self.group_of = dict(self.position)
-        self.producers: dict[int, set[int]] = {n: set() for n in self.members}
-        self.consumers: dict[int, set[int]] = {n: set() for n in self.members}
-        for op in graph.operators:
-            for name in op.inputs:
-                for writer in graph.producers.get(name, ()):
-                    self._connect(self.position[writer.name], self.position[op.name])
-        self.splits = {n: self._split(members) for n, members in self.members.items()}
+        self.arranger = Arranger(graph, graph.operators)
+        self.groups = {number: self._group([number]) for number in range(len(self.arranger.nodes))}
+        self.producers: dict[int, set[int]] = {number: set() for number in self.groups}
+        self.consumers: dict[int, set[int]] = {number: set() for number in self.groups}
+        for number, tensors in enumerate(self.arranger.reads):
+            for tensor in tensors:
+                for maker in self.arranger.makers[tensor]:
+                    self._connect(maker, number)
+        self.refused: set[tuple[tuple[int, int], ...]] = set()  # number and size of each group of a merge
 
     def _connect(self, producer: int, consumer: int) -> None:
         self.producers[consumer].add(producer)
         self.consumers[producer].add(consumer)
 
-    def _split(self, members: Sequence[Operator]) -> Split:
-        return best_split(self.graph, members, self.capacity_bytes)
+    def _operators(self, arrangement: Arrangement) -> list[Operator]:
+        return [op for number in sorted(arrangement.inside) for op in self.arranger.nodes[number]]
+
+    def _group(self, nodes: Iterable[int]) -> _Group:
+        arrangement = self.arranger.arrange(nodes)
+        operators = self._operators(arrangement)
+        axes = axis_splits(self.graph, operators)
+        split = choose(axes, arrangement.peak_bytes, self.capacity_bytes)
+        return _Group(arrangement, leaving(self.graph, operators), axes, split, grown=False)
 
     def run(self) -> tuple[CoarseGroup, ...]:
         sweeps: tuple[Callable[[int], bool], ...] = (self._straight, self._diamond, self._branch)
         before = -1
-        while len(self.members) != before:
-            before = len(self.members)
+        while len(self.groups) != before:
+            before = len(self.groups)
             for sweep in sweeps:
-                for number in sorted(self.members):
-                    while number in self.members and sweep(number):
+                for number in sorted(self.groups):
+                    while number in self.groups and sweep(number):
                         pass
-        found = (self.members[number] for number in sorted(self.members))
-        return tuple(
-            CoarseGroup(tuple(op.name for op in members), self.splits[number])
-            for number, members in zip(sorted(self.members), found, strict=True)
-        )
+        found = []
+        for _, group in sorted(self.groups.items()):
+            operators = self._operators(group.arrangement)
+            found.append(CoarseGroup(tuple(op.name for op in operators), group.split))
+        return tuple(found)
 
     def _straight(self, number: int) -> bool:
         """Merge a group with its only producer, whose only consumer it is."""
@@ -82,9 +99,8 @@ class _Merging:
 
     def _merge_pair(self, producer: int, consumer: int) -> bool:
         """Rule (i): the factor does not shrink from producer to consumer, and does not grow by merging."""
-        if self.splits[consumer].factor < self.splits[producer].factor:
-            return False
-        return self._merge((producer, consumer), lambda split: split.factor <= self.splits[consumer].factor)
+        factor = self.groups[consumer].split.factor
+        return factor >= self.groups[producer].split.factor and self._merge((producer, consumer), factor)
 
     def _diamond(self, number: int) -> bool:
         """Merge an exit with all paths to it, each one group between the same entry and this exit.
@@ -97,29 +113,52 @@ class _Merging:
         entries = {frozenset(self.producers[path]) for path in paths}
         if len(entries) != 1 or len(next(iter(entries))) != 1:
             return False
-        largest = max(self.splits[group].factor for group in (*paths, number))
-        return self._merge((*sorted(paths), number), lambda split: split.factor <= largest)
+        largest = max(self.groups[group].split.factor for group in (*paths, number))
+        return self._merge((*sorted(paths), number), largest)
 
-    def _merge(self, groups: Iterable[int], allowed: Callable[[Split], bool]) -> bool:
-        groups = tuple(groups)
-        members = tuple(
-            sorted((op for group in groups for op in self.members[group]), key=lambda op: self.position[op.name])
-        )
-        split = self._split(members)
-        if not split.fits or not allowed(split):
+    def _merge(self, numbers: tuple[int, ...], most: int) -> bool:
+        """Merge groups into the last of them where they fit together in at most that many pieces."""
+        tried = tuple((number, len(self.groups[number].arrangement.inside)) for number in numbers)
+        if tried in self.refused:
             return False
-        kept = groups[-1]
-        for group in groups[:-1]:
-            for producer in self.producers.pop(group):
-                self.consumers[producer].discard(group)
+        groups = [self.groups[number] for number in numbers]
+        merged = self._behind(groups[0], groups[1], most) if len(groups) == 2 else None
+        if merged is None:
+            merged = self._group(number for group in groups for number in group.arrangement.inside)
+        if not merged.split.fits or merged.split.factor > most:
+            self.refused.add(tried)
+            return False
+        *others, kept = numbers
+        for number in others:
+            for producer in self.producers.pop(number):
+                self.consumers[producer].discard(number)
                 self._connect(producer, kept)
-            for consumer in self.consumers.pop(group):
+            for consumer in self.consumers.pop(number):
                 if consumer in self.producers:
-                    self.producers[consumer].discard(group)
+                    self.producers[consumer].discard(number)
                     if consumer != kept:
                         self._connect(kept, consumer)
-            del self.members[group], self.splits[group]
-        self.producers[kept] -= set(groups)
-        self.consumers[kept] -= set(groups)
-        self.members[kept], self.splits[kept] = members, split
+            del self.groups[number]
+        self.producers[kept] -= set(numbers)
+        self.consumers[kept] -= set(numbers)
+        self.groups[kept] = merged
         return True
+
+    def _behind(self, first: _Group, second: _Group, most: int) -> _Group | None:
+        """Both as one group where all of the second runs after the first and reads all that leaves it.
+
+        None where that is not so. If they may be merged, `first` has grown to be the result.
+        """
+        if len(first.leaving) != 1 or first.leaving[0] in self.graph.outputs:
+            return None
+        tail = self.arranger.tail(first.arrangement, second.arrangement)
+        if tail is None:
+            return None
+        if second.grown:
+            second.axes = axis_splits(self.graph, self._operators(second.arrangement))
+            second.grown = False
+        axes = extended(first.axes, second.axes, first.leaving[0])
+        split = choose(axes, tail.peak_bytes, self.capacity_bytes)
+        if split.fits and split.factor <= most:
+            self.arranger.append(first.arrangement, second.arrangement, tail)
+        return _Group(first.arrangement, second.leaving, axes, split, grown=True)

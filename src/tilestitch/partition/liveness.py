@@ -1,12 +1,15 @@
-"""How much memory a set of operators needs at once: live tensors at each step, and the order that needs least."""
+"""How much memory a set of operators needs at once: live tensors at each step, and the order that needs least.
 
-import heapq
-from collections.abc import Sequence
+The operators fall into stretches, cut where every earlier operator comes before the last of a stretch and every later
+one after it: orders do not cross there. So each stretch is searched alone, equal ones once, and a set that grows at
+its end keeps the stretches that it had.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import DimKind, Graph, Operator
-
-_STATES = 4_000  # of the search for the best order of one stretch of operators; beyond, the order of the graph stands
+from tilestitch.partition.stretch import Best, Pattern, best_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,132 +26,216 @@ def least_peak(graph: Graph, operators: Sequence[Operator]) -> Liveness:
     Live are the tensors that they read from outside from their first reader among them to their last, and those that
     they make until their last reader has run, or to the end where others read them; constants do not count. The
     result of an operator that goes through an operand element by element, or row by row, takes its place where it
-    ends with it. Between points at which a single tensor is live the order is searched exactly, least peak first, as
-    far as the search stays small.
+    ends with it. Copies that make one tensor, one behind the other, count as one operator: a concatenation. The order
+    is exact as far as its search stays small (`stretch.best_order`).
     """
-    return _Search(graph, operators).run()
+    arranger = Arranger(graph, operators)
+    found = arranger.arrange(range(len(arranger.nodes)))
+    order = (op.name for stretch in found.stretches for node in stretch.order for op in arranger.nodes[node])
+    return Liveness(tuple(order), found.peak_bytes)
 
 
-class _Search:
-    """Bit masks over operators and tensors of one set."""
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Nodes in the order of least peak; no order crosses its ends."""
+
+    order: tuple[int, ...]
+    after_bytes: int  # live after the last of them
+    peak_bytes: int  # the largest while they, or any before them, run
+
+
+@dataclass(slots=True)
+class Arrangement:
+    """A set of nodes in the order of least peak. It grows by `Arranger.append`."""
+
+    inside: set[int]
+    sources: list[int]  # those that wait for none of the others
+    sinks: list[int]  # those for which none of the others waits
+    stretches: list[Stretch]
+    first_read: dict[int, int]  # tensor from outside -> number of the stretch that reads it first
+    last_read: dict[int, int]
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.stretches[-1].peak_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What replaces the stretches of an arrangement from number `start` on when others are appended to it."""
+
+    start: int
+    stretches: list[Stretch]
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.stretches[-1].peak_bytes
+
+
+class Arranger:
+    """Arranges operators of one graph, and keeps the stretches that were searched.
+
+    A node is an operator, or the copies that make one tensor; nodes have numbers in the order of the operators.
+    """
 
     def __init__(self, graph: Graph, operators: Sequence[Operator]) -> None:
-        self.names = [op.name for op in operators]
-        inside = set(self.names)
-        made = {name: number for number, op in enumerate(operators) for name in op.outputs}
-        self.tensors: dict[str, int] = {}
-        self.sizes: list[int] = []
-        self.readers: list[int] = []  # per tensor the operators that read it, as a mask
-        self.kept: list[bool] = []  # per tensor whether it is needed after all of them
-        self.reads: list[list[int]] = []
-        self.makes: list[list[int]] = []
-        self.needs: list[int] = []  # per operator those that it waits for, as a mask
-        for number, op in enumerate(operators):
-            reads = [self._tensor(graph, name, inside) for name in op.inputs if name not in graph.constants]
+        self.nodes = _nodes(operators)
+        names = [name for name in graph.tensors if name not in graph.constants]
+        tensors = {name: number for number, name in enumerate(names)}
+        self.size_bytes = [graph.tensors[name].size_bytes for name in names]
+        inside = {op.name for op in operators}
+        self.reads: list[tuple[int, ...]] = []
+        self.makes: list[tuple[int, ...]] = []
+        self.readers: list[list[int]] = [[] for _ in tensors]
+        self.makers: list[list[int]] = [[] for _ in tensors]
+        for number, node in enumerate(self.nodes):
+            reads = dict.fromkeys(tensors[name] for op in node for name in op.inputs if name in tensors)
+            makes = dict.fromkeys(tensors[name] for op in node for name in op.outputs)
+            self.reads.append(tuple(reads))
+            self.makes.append(tuple(makes))
             for tensor in reads:
-                self.readers[tensor] |= 1 << number
-            self.reads.append(reads)
-            self.makes.append([self._tensor(graph, name, inside) for name in op.outputs])
-            waits = 0
-            for name in op.inputs:
-                if name in made:
-                    waits |= 1 << made[name]
-            self.needs.append(waits)
-        self.in_place = [_in_place(op) for op in operators]
-        self.outside = [name not in made for name in self.tensors]
+                self.readers[tensor].append(number)
+            for tensor in makes:
+                self.makers[tensor].append(number)
+        self.in_place = [len(node) == 1 and _in_place(node[0]) for node in self.nodes]
+        self.needed = {  # by others than the operators
+            number
+            for name, number in tensors.items()
+            if name in graph.outputs or any(reader.name not in inside for reader in graph.consumers.get(name, ()))
+        }
+        self.solved: dict[Pattern, Best] = {}
 
-    def _tensor(self, graph: Graph, name: str, inside: set[str]) -> int:
-        if name not in self.tensors:
-            self.tensors[name] = len(self.tensors)
-            self.sizes.append(graph.tensors[name].size_bytes)
-            self.readers.append(0)
-            made_inside = any(op.name in inside for op in graph.producers.get(name, ()))
-            read_outside = any(op.name not in inside for op in graph.consumers.get(name, ()))
-            self.kept.append(made_inside and (read_outside or name in graph.outputs))
-        return self.tensors[name]
+    def arrange(self, nodes: Iterable[int]) -> Arrangement:
+        """A set of nodes, not empty, in the order of least peak."""
+        members = sorted(nodes)
+        found = Arrangement(set(members), [], [], [], {}, {})
+        cuts, found.sources, found.sinks = self._cuts(members)
+        self._extend(found, Tail(0, self._arrange(members, cuts, found, None, 0)))
+        return found
 
-    def run(self) -> Liveness:
-        order: list[int] = []
-        peak, done, live = 0, 0, 0
-        for stretch in self._stretches():
-            found = self._best(stretch, done, live)
-            for number in found:
-                step, live = self._step(number, done, live)
-                peak, done = max(peak, step), done | 1 << number
-            order.extend(found)
-        return Liveness(tuple(self.names[number] for number in order), peak)
+    def tail(self, first: Arrangement, second: Arrangement) -> Tail | None:
+        """The end of `first` with `second` behind it; None unless all of `second` runs after all of `first`.
 
-    def _step(self, number: int, done: int, live: int) -> tuple[int, int]:
-        """Bytes while an operator runs after `done`, and bytes after it."""
-        after = done | 1 << number
-        ending = [t for t in self.reads[number] if not self.kept[t] and not self.readers[t] & ~after]
-        made = sum(self.sizes[t] for t in self.makes[number])
-        live += sum(self.sizes[t] for t in self.reads[number] if self.outside[t] and not self.readers[t] & done)
-        reused = 0
-        if self.in_place[number]:
-            reused = max((self.sizes[t] for t in ending if self.sizes[t] == made), default=0)
-        dead = sum(self.sizes[t] for t in self.makes[number] if not self.readers[t] and not self.kept[t])
-        return live + made - reused, live + made - sum(self.sizes[t] for t in ending) - dead
+        Searched again is only what `second` changes: from the last stretch of `first` on that reads a tensor from
+        outside that `second` reads as well, so that it does not end there.
+        """
+        if len(first.sinks) > 1 or not all(self._reads_from(first.sinks[0], source) for source in second.sources):
+            return None
+        few, many = sorted((first.last_read, second.last_read), key=len)
+        start = min((first.last_read[tensor] for tensor in few if tensor in many), default=len(first.stretches))
+        members = sorted(number for stretch in first.stretches[start:] for number in stretch.order)
+        members += sorted(second.inside)
+        return Tail(start, self._arrange(members, self._cuts(members)[0], first, second, start))
 
-    def _stretches(self) -> list[list[int]]:
-        """Cut the order of the graph where every later operator depends on the last one: orders do not cross there."""
-        count = len(self.names)
-        ancestors = [0] * count
-        for number in range(count):
-            waits, found = self.needs[number], self.needs[number]
-            while waits:
-                low = waits & -waits
-                found |= ancestors[low.bit_length() - 1]
-                waits ^= low
-            ancestors[number] = found
-        later = [0] * (count + 1)  # operators that every operator from here on comes after
-        later[count] = (1 << count) - 1
-        for number in reversed(range(count)):
-            later[number] = later[number + 1] & (ancestors[number] | 1 << number)
+    def append(self, first: Arrangement, second: Arrangement, tail: Tail) -> None:
+        """Grow `first` by `second`; `tail` is what `Arranger.tail` found for the two."""
+        first.inside |= second.inside
+        first.sinks = second.sinks
+        self._extend(first, tail)
+
+    def _reads_from(self, maker: int, reader: int) -> bool:
+        return any(tensor in self.makes[maker] for tensor in self.reads[reader])
+
+    def _extend(self, found: Arrangement, tail: Tail) -> None:
+        del found.stretches[tail.start :]
+        seen: set[int] = set()
+        for stretch in tail.stretches:
+            for node in stretch.order:
+                for tensor in self.reads[node]:
+                    if any(maker in found.inside for maker in self.makers[tensor]):
+                        continue
+                    found.last_read[tensor] = len(found.stretches)
+                    if tensor not in seen and found.first_read.get(tensor, tail.start) >= tail.start:
+                        found.first_read[tensor] = len(found.stretches)
+                    seen.add(tensor)
+            found.stretches.append(stretch)
+
+    def _cuts(self, members: Sequence[int]) -> tuple[list[list[int]], list[int], list[int]]:
+        """The stretches of some nodes, their sources and their sinks."""
+        count = len(members)
+        place = {number: at for at, number in enumerate(members)}
+        waits_for = [-1] * count  # the last that each waits for
+        waited_by = [count] * count  # the first that waits for each
+        for at, number in enumerate(members):
+            for tensor in self.reads[number]:
+                for maker in self.makers[tensor]:
+                    before = place.get(maker)
+                    if before is not None:
+                        waits_for[at] = max(waits_for[at], before)
+                        waited_by[before] = min(waited_by[before], at)
+        forced = [False] * count  # whether all later ones come after each
+        earliest = count
+        for at in reversed(range(count)):
+            forced[at] = earliest >= at
+            earliest = min(earliest, waits_for[at])
         stretches: list[list[int]] = [[]]
-        for number in range(count):
+        latest = 0
+        for at, number in enumerate(members):
             stretches[-1].append(number)
-            before = (1 << number) - 1
-            joined = ancestors[number] & before == before
-            if joined and number + 1 < count and later[number + 1] >> number & 1:
+            if latest <= at and forced[at] and at + 1 < count:  # and whether all earlier ones come before it
                 stretches.append([])
-        return stretches
+            latest = max(latest, waited_by[at])
+        sources = [number for number, before in zip(members, waits_for, strict=True) if before < 0]
+        sinks = [number for number, after in zip(members, waited_by, strict=True) if after == count]
+        return stretches, sources, sinks
 
-    def _best(self, stretch: list[int], done: int, live: int) -> list[int]:
-        """The order of one stretch with the least peak: the cheapest path over sets of operators that have run."""
-        if len(stretch) <= 2 and all(self.needs[stretch[-1]] >> n & 1 for n in stretch[:-1]):
-            return stretch
-        goal = done
-        for number in stretch:
-            goal |= 1 << number
-        waiting: list[tuple[int, int, int, int]] = [(0, 0, done, live)]  # peak, -steps, set, live
-        came: dict[int, tuple[int, int]] = {}
-        best = {done: 0}
-        states = 0
-        while waiting:
-            peak, steps, state, now = heapq.heappop(waiting)
-            if peak > best[state]:
-                continue
-            if state == goal:
-                order = []
-                while state != done:
-                    number, state = came[state]
-                    order.append(number)
-                return order[::-1]
-            states += 1
-            if states > _STATES:
-                return stretch
-            for number in stretch:
-                bit = 1 << number
-                if state & bit or self.needs[number] & ~state:
-                    continue
-                step, after = self._step(number, state, now)
-                found = max(peak, step)
-                if found < best.get(state | bit, 1 << 62):
-                    best[state | bit] = found
-                    came[state | bit] = number, state
-                    heapq.heappush(waiting, (found, steps - 1, state | bit, after))
-        raise AssertionError("operators that wait for one another")
+    def _arrange(
+        self, members: Sequence[int], cuts: list[list[int]], first: Arrangement, second: Arrangement | None, start: int
+    ) -> list[Stretch]:
+        """Search each stretch of `cuts`, which run after `start` stretches of `first`."""
+        here = set(members)
+
+        def inside(node: int) -> bool:
+            return node in first.inside or (second is not None and node in second.inside)
+
+        def live_before(tensor: int) -> bool:
+            makers = [maker for maker in self.makers[tensor] if inside(maker)]
+            return any(maker not in here for maker in makers) or first.first_read.get(tensor, start) < start
+
+        def needed_after(tensor: int) -> bool:
+            if not any(inside(maker) for maker in self.makers[tensor]):
+                return False
+            return tensor in self.needed or not all(inside(reader) for reader in self.readers[tensor])
+
+        touched = [
+            list(dict.fromkeys(tensor for node in stretch for tensor in (*self.reads[node], *self.makes[node])))
+            for stretch in cuts
+        ]
+        last = {tensor: at for at, tensors in enumerate(touched) for tensor in tensors}
+        kept = {tensor for tensor in last if needed_after(tensor)}
+        begun = {tensor for tensor in last if live_before(tensor)}
+        live = first.stretches[start - 1].after_bytes if start > 0 else 0
+        peak = first.stretches[start - 1].peak_bytes if start > 0 else 0
+        found: list[Stretch] = []
+        for at, stretch in enumerate(cuts):
+            tensors = {tensor: number for number, tensor in enumerate(touched[at])}
+            pattern = Pattern(
+                tuple(self.size_bytes[tensor] for tensor in tensors),
+                tuple(tensor in begun for tensor in tensors),
+                tuple(last[tensor] == at and tensor not in kept for tensor in tensors),
+                tuple(tuple(tensors[tensor] for tensor in self.reads[number]) for number in stretch),
+                tuple(tuple(tensors[tensor] for tensor in self.makes[number]) for number in stretch),
+                tuple(self.in_place[number] for number in stretch),
+            )
+            best = self.solved.get(pattern)
+            if best is None:
+                best = self.solved[pattern] = best_order(pattern)
+            peak = max(peak, live + best.peak_bytes)
+            live += best.after_bytes
+            begun.update(tensors)
+            found.append(Stretch(tuple(stretch[number] for number in best.order), live, peak))
+        return found
+
+
+def _nodes(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:
+    """Operators one by one, but copies into one tensor that follow one another together."""
+    found: list[tuple[Operator, ...]] = []
+    for op in operators:
+        if op.kind == "copy" and found and found[-1][0].kind == "copy" and found[-1][0].outputs == op.outputs:
+            found[-1] = (*found[-1], op)
+        else:
+            found.append((op,))
+    return found
 
 
 def _in_place(op: Operator) -> bool:
