@@ -53,6 +53,10 @@ STRUCTURE = (
     network("an output without a name", lambda: model(RELU, outputs=["y", ""])),
     network("an input without a name", lambda: model(RELU, inputs=["x:2,3", ":2,3"])),
     network("a weight without a name", lambda: model(RELU, weights=[weight("", [1])])),
+    network(
+        "an output of another type",
+        changed(plain, lambda m: setattr(m.graph.output[0].type.tensor_type, "elem_type", 7)),
+    ),
     network("no outputs", lambda: model(RELU, outputs=[])),
     network("no nodes and no outputs", lambda: model(outputs=[])),
     network("nothing but a name", lambda: onnx.ModelProto(ir_version=8, producer_name="nobody")),

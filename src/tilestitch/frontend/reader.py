@@ -12,7 +12,7 @@ from tilestitch.errors import InputError, printable
 from tilestitch.frontend.accesses import Shape
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch
 from tilestitch.frontend.budget import Budget
-from tilestitch.frontend.element_types import known_types, schema_type, type_text
+from tilestitch.frontend.element_types import known_types, numpy_type, schema_type, type_name, type_text
 from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.generic import generic
@@ -124,10 +124,18 @@ def _read_graph(
     for proto, node, wanted in zip(graph.node, names, needed_outputs(graph.node, outputs), strict=True):
         if any(wanted):
             _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
-    for output in outputs:
-        if output in network.sequences:
-            raise InputError(f"{where}: output '{output}' is a sequence of tensors; export with tensors for outputs.")
-        network.keep_output(output)
+    for value in graph.output:
+        if value.name in network.sequences:
+            raise InputError(
+                f"{where}: output '{value.name}' is a sequence of tensors; export with tensors for outputs."
+            )
+        network.keep_output(value.name)
+        declared, found = value.type.tensor_type.elem_type, network.element_type(value.name)
+        if declared and numpy_type(declared) != found:
+            raise InputError(
+                f"{where}: output '{value.name}' is declared with elements of type {type_name(declared)}, and computed "
+                f"with those of type {type_text(found)}; declare it so, or add a Cast."
+            )
     known.update(network.converted(weights))
     fed = tuple(value.name for value in inputs if 0 not in shapes[value.name])
     return _finished(title, network, fed, outputs)
