@@ -11,6 +11,8 @@ from tilestitch.errors import InputError
 from tilestitch.frontend.handlers import HANDLERS
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ops import generic
+from tilestitch.sim.chip.interpret import interpret
+from tilestitch.sim.chip.reference import onnxruntime_outputs
 
 DEFINED = [
     ("Elu", 22, [(2, 3)], {"alpha": 0.5}),
@@ -34,6 +36,49 @@ def test_a_definition_means_what_onnxruntime_computes(monkeypatch, op, opset, op
     assert done.report.verified, done.report.checks
     assert op not in [row.operator for row in done.report.generic_operators]
     assert len(done.loaded.operators) > 1
+
+
+def own_functions() -> onnx.ModelProto:
+    """Twice, which calls Slope; Slope has an attribute, and its inner tensor has a name that the network uses too."""
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+    leaky = helper.make_node("LeakyRelu", ["a"], ["t"])
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    negated = helper.make_node("Neg", ["t"], ["b"])
+    slope = helper.make_function("own", "Slope", ["a"], ["b"], [leaky, negated], opsets, ["slope"])
+    calls = [
+        helper.make_node("Slope", [x], [y], domain="own", slope=s) for x, y, s in (("a", "c", 0.5), ("c", "b", 0.25))
+    ]
+    twice = helper.make_function("own", "Twice", ["a"], ["b"], calls, opsets)
+    net = Net()
+    net.nodes = [
+        helper.make_node("Twice", [net.input(2, 3)], ["t"], domain="own"),
+        helper.make_node("Slope", ["t"], ["y"], domain="own", slope=2.0),
+    ]
+    found = net.model("t", "y")
+    found.opset_import.append(opsets[1])
+    found.functions.extend([slope, twice])
+    return found
+
+
+def test_functions_of_the_file_are_written_out():
+    """As exporters of PyTorch wrote them; the reference runs the calls themselves."""
+    done = api.compile(own_functions(), "toy", verify=True)
+    assert [op.kind for op in done.loaded.operators] == ["leaky_relu", "neg"] * 3
+    assert done.report.verified, done.report.checks
+    x = {name: np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3) for name in done.loaded.inputs}
+    (theirs,) = onnxruntime_outputs(own_functions(), [x])
+    ours = interpret(done.loaded, x, wide=True)
+    for name in ("t", "y"):
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-6)
+
+
+def test_functions_that_onnx_cannot_write_out_are_refused():
+    model = own_functions()
+    model.functions.append(model.functions[0])
+    with pytest.raises(
+        InputError, match=r"net: its functions cannot be written out \(.*multiple.*\); export it without"
+    ):
+        api.load_graph(model)
 
 
 def test_a_definition_that_cannot_be_read_leaves_a_generic_operator(monkeypatch):

@@ -22,6 +22,7 @@ from tilestitch import zoo
 from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
+from tilestitch.frontend.inlining import without_functions
 from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
@@ -41,7 +42,7 @@ _SMALL = ":small"
 def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
     """A network and what to call it; names of the zoo come before files, and a `Path` is always a file."""
     if isinstance(name_or_path, onnx.ModelProto):
-        return with_own_outputs(name_or_path), printable(name_or_path.graph.name or "network")
+        return _prepared(name_or_path, printable(name_or_path.graph.name or "network"))
     if not isinstance(name_or_path, str | Path):
         found = _shown(name_or_path)
         raise InputError(f"model: expected the name of a network, the path of a file or a ModelProto, found {found}")
@@ -56,7 +57,12 @@ def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
 
 
 def _from_file(path: Path) -> tuple[onnx.ModelProto, str]:
-    return with_own_outputs(load_model(path)), printable(path.name)
+    return _prepared(load_model(path), printable(path.name))
+
+
+def _prepared(model: onnx.ModelProto, name: str) -> tuple[onnx.ModelProto, str]:
+    """The same network in the form that reader and reference share."""
+    return with_own_outputs(without_functions(name, model)), name
 
 
 def zoo_model(name: str) -> onnx.ModelProto:

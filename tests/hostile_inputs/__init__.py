@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tests.hostile_inputs.commands import OPTIONS, PLACES
 from tests.hostile_inputs.files import EXTERNAL, FILES, WEIGHTS
+from tests.hostile_inputs.functions import FUNCTIONS
 from tests.hostile_inputs.growths import GROWTHS
 from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
@@ -16,6 +17,7 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "structure": STRUCTURE,
     "shapes": SHAPES,
     "attributes": ATTRIBUTES,
+    "functions": FUNCTIONS,
     "bombs": BOMBS,
     "growths": GROWTHS,
     "sizes": SIZES,

@@ -1,0 +1,63 @@
+"""Functions that a file defines itself, as exporters of PyTorch 2.0 to 2.5 do: written out where they are called."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx
+from onnx import checker, inliner
+
+from tilestitch.errors import InputError
+
+MAX_NODES = 10**5  # of a network when all is written out
+MAX_DEPTH = 50  # of functions that call functions
+
+_Key = tuple[str, str]  # domain and name
+_Functions = Mapping[_Key, onnx.FunctionProto]
+
+
+def without_functions(where: str, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same network without functions of its own; raises `InputError` where they are endless or do not fit."""
+    if not model.functions:
+        return model
+    functions = {(function.domain, function.name): function for function in model.functions}
+    nodes = _written_out(where, model.graph.node, functions, {}, 0)
+    if nodes > MAX_NODES:
+        raise InputError(
+            f"{where}: with its functions written out the network has {nodes:,} nodes; expected at most {MAX_NODES:,}."
+        )
+    try:
+        found = inliner.inline_local_functions(model)
+    except (RuntimeError, TypeError, ValueError, checker.ValidationError) as error:
+        reason = str(error).strip().split("\n")[0][:300]
+        raise InputError(f"{where}: its functions cannot be written out ({reason}); export it without them.") from error
+    if found.functions:  # onnx leaves those whose opset is not that of the network
+        left = found.functions[0]
+        versions = ", ".join(f"'{opset.domain}' {opset.version}" for opset in left.opset_import)
+        raise InputError(
+            f"{where}: function '{left.name}' of domain '{left.domain}' is not of the network's opsets ({versions}); "
+            "export it with one opset for all."
+        )
+    return found
+
+
+def _written_out(
+    where: str, nodes: Sequence[onnx.NodeProto], functions: _Functions, known: dict[_Key, int], depth: int
+) -> int:
+    """How many nodes there are when all calls are written out; `known` keeps the numbers of functions."""
+    if depth > MAX_DEPTH:
+        raise InputError(f"{where}: its functions call one another more than {MAX_DEPTH} deep, or without end.")
+    count = 0
+    for node in _with_inner(nodes):
+        key = node.domain, node.op_type
+        if key in functions and key not in known:
+            known[key] = _written_out(where, functions[key].node, functions, known, depth + 1)
+        count += known.get(key, 1)
+    return count
+
+
+def _with_inner(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those of the graphs inside them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _with_inner(graph.node)
