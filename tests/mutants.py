@@ -118,8 +118,8 @@ MUTANTS = (
     Mutant(
         "the last piece goes to no core",
         "ir/tiles.py",
-        "for box in product(*axes)]",
-        "for box in product(*(axis[: max(1, len(axis) - 1)] for axis in axes))]",
+        "for piece in product(*axes)]",
+        "for piece in product(*(axis[: max(1, len(axis) - 1)] for axis in axes))]",
         (RAGGED,),
     ),
     Mutant(
@@ -310,8 +310,8 @@ MUTANTS = (
     Mutant(
         "a broadcast misses its last target",
         "lower/kernel.py",
-        "self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)",
-        "self._copy(tensor, region, source, tuple(targets[: max(1, len(targets) - 1)]), EngineKind.MOVER, mover)",
+        "self._copy(tensor, part, source, targets, EngineKind.MOVER, mover)",
+        "self._copy(tensor, part, source, targets[: max(1, len(targets) - 1)], EngineKind.MOVER, mover)",
         (BROADCAST,),
     ),
     Mutant(
@@ -324,8 +324,8 @@ MUTANTS = (
     Mutant(
         "what a core holds already is loaded again",
         "lower/kernel.py",
-        "if which == operand and (held is None or held[0] != region):",
-        "if which == operand:",
+        "if which != operand or (held is not None and held[0] == region):",
+        "if which != operand:",
         ("test_kernels::test_what_stays_at_the_core_is_not_loaded_again",),
     ),
     Mutant(
@@ -685,8 +685,8 @@ MUTANTS = (
     Mutant(
         "the estimate forgets the place of what a result takes over",
         "cost/kernel.py",
-        "made += 0 if name in in_place else slots",
-        "made += 0 if name in set(shape.in_place.values()) else slots",
+        "made += 0 if name in in_place or name in written else slots",
+        "made += 0 if name in set(shape.in_place.values()) or name in written else slots",
         ("test_kernels::test_a_result_may_take_the_place_of_more_than_it_is",),
     ),
     Mutant(
@@ -721,8 +721,8 @@ MUTANTS = (
     Mutant(
         "only the first of the cores that work in GB gets what all need",
         "lower/kernel.py",
-        "self._copy(tensor, region, source, tuple(targets), EngineKind.DMA_IN, None)",
-        "self._copy(tensor, region, source, tuple(targets[:1]), EngineKind.DMA_IN, None)",
+        "self._copy(tensor, part, source, targets, EngineKind.DMA_IN, None)",
+        "self._copy(tensor, part, source, targets[:1], EngineKind.DMA_IN, None)",
         ("test_machine_parts::test_each_core_that_works_in_gb_has_a_place_of_its_own",),
     ),
     Mutant(

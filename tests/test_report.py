@@ -40,8 +40,9 @@ CHECKS = (CheckRow("float32", 4e-7, 1e-5, "logits"), CheckRow("float16", 8e-4, 3
 
 @pytest.fixture(scope="module")
 def verified():
-    """The same network by all strategies, verified; the errors, whose last digits are the processor's, replaced."""
-    found = [done.report for done in api.compare("resnet18:small", "toy", batch=4, verify=True)]
+    """The same network by two strategies, verified; the errors, whose last digits are the processor's, replaced."""
+    strategies = ("layerwise", "tvm")
+    found = [done.report for done in api.compare("resnet18:small", "toy", strategies=strategies, batch=4, verify=True)]
     assert all(report.verified for report in found)
     return [replace(report, checks=CHECKS) for report in found]
 
@@ -56,9 +57,17 @@ def report(verified):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_add_up_to_the_whole(compiled, name):
-    """One kernel begins when the one before has ended, so their times add up to the latency, and so does the rest."""
+    """One kernel begins when the one before has ended, so their times add up to the latency, and so does the rest.
+
+    Stitched kernels overlap, so that their times cover the latency.
+    """
     found = compiled[name].report
-    assert sum(kernel.cycles for kernel in found.kernels) == found.latency_cycles
+    cycles = [kernel.cycles for kernel in found.kernels]
+    if all(kernel.launches for kernel in compiled[name].schedule.kernels):
+        assert sum(cycles) == found.latency_cycles
+    else:
+        assert max(cycles) <= found.latency_cycles < sum(cycles)
+        assert any("overlap" in note for note in found.notes)
     assert sum(kernel.ddr_read_bytes + kernel.ddr_written_bytes for kernel in found.kernels) == found.ddr_bytes
     busy = {row.kind: row.busy_cycles for row in found.engines}
     assert sum(kernel.matrix_busy_cycles for kernel in found.kernels) == pytest.approx(busy["matrix"])

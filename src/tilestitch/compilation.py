@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tilestitch.errors import InputError
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
 from tilestitch.ir.program import Program
@@ -36,11 +36,42 @@ class Strategy:
     name: str
     description: str
     partition: Callable[[Graph], tuple[SubGraph, ...]]
+    levels: tuple[Level, ...] = ()  # where results may stay between kernels, first choice first; else in DDR
+    instances: bool = False  # whether coarse sub-graphs are split into instances, which run depth or breadth first
+    stitched: bool = False  # whether all kernels are one, without a barrier between them
+    fallback: str | None = None  # the strategy whose schedule is taken where that is faster
 
 
 STRATEGIES = (
     Strategy("layerwise", "every operator alone, through DDR", layerwise),
     Strategy("tvm", "TVM's FuseOps groups, through DDR", fuse_ops),
+    Strategy("stay-in-gb", "TVM's groups, results in GB where they fit", fuse_ops, (Level.GB,)),
+    Strategy(
+        "stay-in-lb", "TVM's groups, results in the cores where they fit, else in GB", fuse_ops, (Level.LB, Level.GB)
+    ),
+    Strategy(
+        "astitch",
+        "all kernels stitched into one, without instances, results in the cores, else in GB",
+        fuse_ops,
+        (Level.LB, Level.GB),
+        stitched=True,
+    ),
+    Strategy(
+        "graphturbo-ordering",
+        "coarse sub-graphs split into ordered instances, results in the cores where they fit",
+        fuse_ops,
+        (Level.LB, Level.GB),
+        instances=True,
+    ),
+    Strategy(
+        "graphturbo",
+        "ordered instances stitched into one kernel, so that the next operators' weights load early",
+        fuse_ops,
+        (Level.LB, Level.GB),
+        instances=True,
+        stitched=True,
+        fallback="tvm",
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import onnx
 
-from tilestitch.compilation import Compilation, Options, Stage, Strategy
+from tilestitch.compilation import Compilation, Options, Stage, Strategy, strategy_named
 from tilestitch.cost.bounds import bounds
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
@@ -20,12 +20,13 @@ from tilestitch.ir.trace import Trace, slowest_cluster
 from tilestitch.ir.verify import verify_graph, verify_program
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
+from tilestitch.partition.coarse import coarse_groups
 from tilestitch.passes import simplify
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
-from tilestitch.schedule.batch import divisors, rule_batch
+from tilestitch.schedule.batch import divisors, local_capacity, rule_batch
 from tilestitch.schedule.plan import by_units, expect_compilable, plan
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
@@ -37,6 +38,7 @@ from tilestitch.zoo.inputs import iteration_inputs
 MAX_BATCH = 10**9
 
 Progress = Callable[[str, int, int], None]  # step, done, total
+ESTIMATE_SLACK = 1.5  # a schedule whose estimate is larger by this factor than a simulated latency is not faster
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
 
@@ -75,6 +77,7 @@ def compile_network(
     candidates = _iteration_batches(model, name, machine, strategy, options, share, static or 1)
     best: Compilation | None = None
     misfit: DoesNotFit | None = None
+    falling = strategy.instances and options.batch_per_cluster == "rule"  # from the largest, as long as it helps
     for number, batch in enumerate(candidates):
         progress("search of the batch per cluster", number, len(candidates))
         try:
@@ -84,14 +87,71 @@ def compile_network(
             continue
         if found.trace is None:
             return found  # stopped early: nothing to compare candidates by
-        if best is None or best.trace is None or found.trace.latency_cycles < best.trace.latency_cycles:
+        if best is None or _latency(found) < _latency(best):
             best = found
+        elif falling:
+            break
     if best is None:
         assert misfit is not None
         raise misfit
     if best.trace is None or best.schedule is None:
         return best
+    if strategy.fallback is not None:
+        other = strategy_named(strategy.fallback)
+        best = _faster(best, other, model, name, machine, options, share, static or 1, clusters, progress)
     return replace(best, report=_report(best, model, machine, options, share, references, progress))
+
+
+def _latency(done: Compilation) -> int:
+    assert done.trace is not None
+    return done.trace.latency_cycles
+
+
+def _faster(
+    best: Compilation,
+    other: Strategy,
+    model: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    options: Options,
+    share: int,
+    smallest: int,
+    clusters: int,
+    progress: Progress,
+) -> Compilation:
+    """`best`, or what the other strategy makes of the batch where that is faster, with a note that says so.
+
+    Every batch per iteration is tried whose estimate is not far above what `best` takes.
+    """
+    assert best.schedule is not None
+    strategy, ours = best.schedule.strategy, _latency(best)
+    for batch in _iteration_batches(
+        model, name, machine, other, replace(options, batch_per_cluster="auto"), share, smallest
+    ):
+        try:
+            planned = _compile_batch(
+                model,
+                name,
+                machine,
+                other,
+                replace(options, stop_after=Stage.SCHEDULE),
+                batch,
+                share // batch,
+                clusters,
+                progress,
+            )
+            assert planned.schedule is not None
+            estimated = sum(kernel.estimated_cycles for kernel in planned.schedule.kernels)
+            if estimated * planned.schedule.iterations > ESTIMATE_SLACK * _latency(best):
+                continue
+            found = _compile_batch(model, name, machine, other, options, batch, share // batch, clusters, progress)
+        except DoesNotFit:
+            continue
+        if _latency(found) < _latency(best):
+            assert found.schedule is not None
+            note = f"{strategy} falls back to {other.name}: {_latency(found):,} cycles instead of {ours:,}"
+            best = replace(found, schedule=replace(found.schedule, strategy=strategy, notes=(note,)))
+    return best
 
 
 def _compile_batch(
@@ -122,10 +182,14 @@ def _compile_batch(
         done = replace(done, groups=strategy.partition(done.simplified))
     if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None:
         graph, parts = _without_views(done.simplified, done.groups, machine)
+        coarse = coarse_groups(graph, local_capacity(machine)) if strategy.instances else ()
         schedule = plan(
             graph,
             parts,
             machine,
+            strategy.levels,
+            [(one.operators, (one.split.axis, one.split.factor if one.split.fits else 1)) for one in coarse],
+            stitched=strategy.stitched,
             strategy=strategy.name,
             batch=batch,
             iterations=iterations * options.batches,
@@ -196,6 +260,8 @@ def _iteration_batches(
         raise InputError(f"--batch-per-cluster {printable(repr(asked), 40)}: expected a number, rule or auto")
     if len(possible) == 1:
         return possible
+    if strategy.instances:
+        return possible[::-1]
     graph = simplify(read_onnx(model, name=name, batch=smallest, dims=options.dims), fold_bn=options.fold_bn)
     limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph), machine), machine)
     return [max(n for n in possible if n <= limit)]

@@ -13,7 +13,10 @@ from tilestitch.errors import InputError, printable
 
 Command: TypeAlias = Callable[..., Any]
 
-STRATEGY_HELP = "How to decide: layerwise or tvm."  # a test holds this list against the table of strategies
+# A test holds this list against the table of strategies.
+STRATEGY_HELP = (
+    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or astitch or graphturbo-ordering or graphturbo."
+)
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
 STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # and this one against the pipeline's
 

@@ -1,9 +1,12 @@
 """Estimated cycles of one kernel under one tiling, and whether it fits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region, part_box
+from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Tensor
 from tilestitch.ir.region import Region
@@ -28,6 +31,7 @@ class OperandFigures:
     ddr_factor: float  # bytes that DDR moves for each byte, runs rounded up to bursts
     gb_factor: float  # likewise GB, when it holds the tensor whole
     descriptors: int
+    shares: Shares  # where its bytes come from
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class ResultFigures:
 
     size_bytes: int
     in_gb: bool  # where the units write it already
+    level: Level  # where it stays
     slots: int
     ddr_factor: float
     gb_factor: float
@@ -55,6 +60,7 @@ class TileFigures:
     matrix_cycles: int  # of one tile, all parts
     vector_cycles: int
     made_in_gb_bytes: int  # of one core, which has no LB for what its tiles make
+    gb_bytes: int  # of GB that are free for the kernel
     misfit: str | None  # in the memories of a core
 
     @property
@@ -69,16 +75,26 @@ def measure(
     tile: tuple[int, ...],
     steps: tuple[int, ...],
     reduction: tuple[int, ...],
+    around: Surroundings = NOWHERE,
+    origins: Mapping[Operand, Shares] = MappingProxyType({}),
+    kept_bytes: int = 0,
 ) -> TileFigures:
-    """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller."""
+    """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller.
+
+    `origins` says where the bytes of operands on chip come from, `kept_bytes` what the results take where they stay.
+    """
     graph, sink, anchor, core = shape.graph, shape.sink, shape.anchor, shape.core
-    extents = tuple(dim.extent for dim in sink.dims)
+    whole = around.iterations(sink)
+    extents = whole.extents
     piece = tuple(
         min(e, step * ceil_div(ceil_div(e, step), s)) for e, s, step in zip(extents, splits, steps, strict=True)
     )
     tile = tuple(map(min, tile, piece))
     counts = tuple(map(ceil_div, piece, tile))
-    middle = tuple(min(t, e - t) if c * s > 2 else 0 for t, e, c, s in zip(tile, extents, counts, splits, strict=True))
+    middle = tuple(
+        a + (min(t, e - t) if c * s > 2 else 0)
+        for a, t, e, c, s in zip(whole.start, tile, extents, counts, splits, strict=True)
+    )
     boxes = operator_boxes(
         graph, shape.operators, Region(middle, tuple(m + t for m, t in zip(middle, tile, strict=True)))
     )
@@ -93,23 +109,26 @@ def measure(
     gb = machine.memory(Level.GB)
     bursts = machine.ddr.burst_bytes, gb.burst_bytes if gb is not None else 1
     operands = tuple(
-        _operand_figures(shape, operand, boxes, part, parts, counts, splits, bursts) for operand in shape.operands
+        _operand_figures(shape, operand, boxes, part, parts, counts, splits, bursts, origins.get(operand, FROM_DDR))
+        for operand in shape.operands
     )
     tiles, in_gb = prod(counts), shape.home is Level.GB
     results, made = [], 0
+    written = set(around.kept) if around.results is shape.home else frozenset()  # where they stay, by the units
     in_place = {op.writes[0].tensor for op in shape.operators if op.name in shape.in_place}
     for name, region in made_regions(shape, boxes).items():
         tensor = graph.tensors[name]
         slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
-        made += 0 if name in in_place else slots * aligned(size)
+        made += 0 if name in in_place or name in written else slots * aligned(size)
         if name in shape.results:
             factors, descriptors = _strides(tensor, region, bursts)
-            results.append(ResultFigures(size, in_gb, slots, *factors, descriptors))
+            level = around.results if name in around.kept else Level.DDR
+            results.append(ResultFigures(size, in_gb, level, slots, *factors, descriptors))
     needs = {
         level: sum(
             o.slots * aligned(o.size_bytes)
             for o, which in zip(operands, shape.operands, strict=True)
-            if which.level is level
+            if which.level is level and not o.shares.direct
         )
         for level in (Level.LB, Level.WEIGHTS)
     }
@@ -125,7 +144,15 @@ def measure(
         for op in shape.operators
         if op.kind == "gather"
     )
-    misfit = _misfit(machine, needs)
+    rooms = {
+        memory.level: around.rooms.get(memory.level, Room(memory.size_bytes)).left(
+            kept_bytes if memory.level is around.results else 0
+        )
+        for memory in machine.memories
+    }
+    misfit = _misfit(machine, needs, rooms)
+    if misfit is None and rooms.get(Level.GB, 0) < 0:
+        misfit = _misfit(machine, {Level.GB: kept_bytes}, rooms)
     if parts > 1 and accumulators is None:
         misfit = "a reduction in parts, and the core has no accumulators to keep partial sums in"
     return TileFigures(
@@ -138,6 +165,7 @@ def measure(
         matrix,
         vector,
         made if in_gb else 0,
+        rooms.get(Level.GB, 0),
         misfit,
     )
 
@@ -151,6 +179,7 @@ def _operand_figures(
     counts: tuple[int, ...],
     splits: tuple[int, ...],
     bursts: tuple[int, int],
+    shares: Shares,
 ) -> OperandFigures:
     tensor = shape.graph.tensors[operand.tensor]
     moving = shape.movers[operand.tensor]
@@ -169,6 +198,7 @@ def _operand_figures(
         ddr_factor=factors[0],
         gb_factor=factors[1],
         descriptors=descriptors,
+        shares=shares,
     )
 
 
@@ -220,13 +250,30 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
     tiles, cores, counts = figures.tiles, figures.cores, figures.counts
     ddr = gb = link = 0.0
     dma_copies = mover_copies = staged = first_load = 0
+    exposed = 0.0  # bytes that come from other cores, after those have made them
     for operand in figures.operands:
+        origin = operand.shares
+        if origin.direct:
+            continue
         inner = max((i for i, d in enumerate(order) if d in operand.moving and counts[d] > 1), default=-1)
         loads = prod(counts[d] for d in order[: inner + 1])
         if operand.in_parts and figures.parts > 1:
             loads = tiles * figures.parts
         total = loads * operand.distinct * operand.size_bytes
         copies = loads * operand.distinct
+        if origin.ddr < 1:
+            link += loads * operand.size_bytes * (1 - origin.ddr)
+            mover_copies += ceil_div(copies * operand.descriptors, cores)
+            gb += total * origin.gb * operand.gb_factor
+            exposed += operand.size_bytes * (1 - origin.ddr)
+            if operand.in_gb:
+                staged += operand.slots * cores * aligned(operand.size_bytes)
+                gb += total * (1 - origin.ddr)
+            elif origin.ddr and gb_memory is not None:
+                staged += operand.slots * operand.distinct * aligned(operand.size_bytes)
+            ddr += total * origin.ddr * operand.ddr_factor
+            dma_copies += copies * operand.descriptors if origin.ddr else 0
+            continue
         first_load += operand.size_bytes
         if gb_memory is None:
             ddr += total * operand.ddr_factor
@@ -257,6 +304,14 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
     staged += cores * figures.made_in_gb_bytes
     last_store = last_setups = 0
     for result in figures.results:
+        if result.level is Level.LB or (result.level is Level.GB and result.in_gb):
+            continue
+        if result.level is Level.GB:
+            link += tiles * result.size_bytes
+            gb += tiles * cores * result.size_bytes * result.gb_factor
+            mover_copies += tiles * result.descriptors
+            exposed += result.size_bytes
+            continue
         last_store += result.size_bytes
         last_setups += cores * result.descriptors if gb_memory is not None else 0
         ddr += tiles * cores * result.size_bytes * result.ddr_factor
@@ -278,15 +333,16 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
             gb += tiles * cores * figures.gathered_bytes
         else:
             link += tiles * figures.gathered_bytes
-    if gb_memory is not None and staged > gb_memory.size_bytes:
-        return Estimate(0, 0, _misfit(machine, {Level.GB: staged}))
+    if gb_memory is not None and staged > figures.gb_bytes:
+        return Estimate(0, 0, _misfit(machine, {Level.GB: staged}, {Level.GB: figures.gb_bytes}))
 
     ddr_rate = machine.channel_bytes_per_cycle if cores == 1 else machine.ddr.bandwidth_bytes_per_cycle
     link_rate = machine.link.bandwidth_bytes_per_cycle
-    # What the first load and the last store take, and the arithmetic of one tile, is hidden by nothing. An engine or
-    # a memory has its own part of that among its total already.
+    # What the first load and the last store take, and the arithmetic of one tile, is hidden by nothing; nor is what
+    # comes from other cores, which have only just made it. An engine or a memory has its own part of that among its
+    # total already.
     ddr_rim = int((first_load + last_store * cores) / ddr_rate)
-    link_rim = int((first_load + last_store) / link_rate) if link else 0
+    link_rim = int((first_load + last_store + exposed) / link_rate) if link else 0
     rim = ddr_rim + link_rim + figures.matrix_cycles + figures.vector_cycles + last_setups * setup.dma_cycles
     cycles = max(
         tiles * figures.matrix_cycles - figures.matrix_cycles,
@@ -299,12 +355,15 @@ def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...],
     return Estimate(cycles + rim + setup.launch_cycles, int(ddr))
 
 
-def _misfit(machine: Accelerator, needs: dict[Level, int]) -> str | None:
-    """Which memory overflows, as an inequality; None where everything fits."""
+def _misfit(machine: Accelerator, needs: Mapping[Level, int], rooms: Mapping[Level, int]) -> str | None:
+    """Which memory overflows, as an inequality; None where everything fits. `rooms` is what is free of each."""
     for level, need in needs.items():
         memory = machine.memory(level)
-        if memory is not None and need > memory.size_bytes:
+        if memory is not None and need > rooms[level]:
+            kept = memory.size_bytes - rooms[level]
+            beside = f" beside {kept:,} B that stay there" if kept else ""
             return (
-                f"{need:,} B in {level}, which holds {memory.size_bytes:,} B ({need - memory.size_bytes:,} B too much)"
+                f"{need:,} B in {level}, which holds {memory.size_bytes:,} B{beside} "
+                f"({need - rooms[level]:,} B too much)"
             )
     return None

@@ -85,6 +85,27 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     )
 
 
+def passes_through(shape: KernelShape, tensor: str) -> bool:
+    """Whether the one result is made from an operand element by element, and no other element of it is needed.
+
+    So a tile of the result can take the place of the same tile of the operand.
+    """
+    readers = [(op, read) for op in shape.operators for read in op.reads if read.tensor == tensor]
+    if len(readers) != 1 or len(shape.results) != 1 or len(shape.sink.writes) != 1:
+        return False
+    graph, (op, read) = shape.graph, readers[0]
+    while is_elementwise(op) and len(op.writes) == 1 and read.axes == op.writes[0].axes:
+        made = op.writes[0].tensor
+        if op is shape.sink:
+            one, other = graph.tensors[tensor], graph.tensors[made]
+            return (one.shape, one.dtype, one.layout) == (other.shape, other.dtype, other.layout)
+        following = [(later, use) for later in shape.operators for use in later.reads if use.tensor == made]
+        if len(following) != 1 or len(graph.producers[made]) != 1:
+            return False
+        op, read = following[0]
+    return False
+
+
 def part_box(anchor: Operator, box: Region, extents: Sequence[int]) -> Region:
     """The first (and largest) part of `box` when the reduction dims of `anchor` are cut by `extents`."""
     stop = tuple(
@@ -191,10 +212,11 @@ def local_names(graph: Graph, operators: Sequence[Operator]) -> list[str]:
 
 
 def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
-    """Equal for kernels of a schedule that differ only in names, in their operators and in how they are cut."""
+    """Equal for kernels of a schedule that differ only in names: same operators, cut alike, launched alike."""
     operators = tuple(graph.by_name[name] for name in kernel.operators)
     names = local_names(graph, operators)
     anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
-    return kernel_signature(graph, operators), anchor, tiling, resident, kernel.cores, kernel.streamed
+    flags = kernel.streamed, kernel.launches
+    return kernel_signature(graph, operators), anchor, tiling, resident, kernel.cores, kernel.box, *flags

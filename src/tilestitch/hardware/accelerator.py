@@ -158,7 +158,11 @@ class Accelerator:
 
     def memory(self, level: Level) -> Memory | None:
         """The memory of that level, None where the machine has none."""
-        return next((memory for memory in self.memories if memory.level is level), None)
+        return self._by_level.get(level)
+
+    @cached_property
+    def _by_level(self) -> dict[Level, Memory]:
+        return {memory.level: memory for memory in self.memories}
 
     def local(self, core: Core, level: Level) -> Memory | None:
         """The memory of that level which this core has for itself."""

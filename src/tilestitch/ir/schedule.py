@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.region import Region
 from tilestitch.units import counted
 
 
@@ -33,10 +35,30 @@ class Kernel:
     cores: tuple[int, ...]  # those that it may use, all alike
     estimated_cycles: int
     streamed: bool = False  # one operator, whose operands pass the core in pieces and are used as a whole
+    box: Region | None = None  # the iterations of the sink that it covers; None: all
+    launches: bool = True  # else it continues the kernel before, without a barrier
 
     @property
     def sink(self) -> str:
         return self.operators[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where what one kernel makes of a tensor waits for the kernels that read it: in GB, or in the cores' LB.
+
+    In LB each core at work keeps the part that it made, all at the same address. What has no home lies in DDR.
+    """
+
+    tensor: str
+    region: Region  # of the tensor
+    level: Level
+    parts: tuple[tuple[int, Region], ...]  # in LB: cores with their parts
+    address: int
+    size_bytes: int  # in GB; in LB of the largest part
+    first: int  # number of the kernel that makes it
+    last: int  # number of the last kernel that reads it
+    instead_of: str | None = None  # the tensor, read for the last time by the kernel, whose place it takes
 
 
 @dataclass(frozen=True)
@@ -49,21 +71,29 @@ class Schedule:
     iterations: int
     clusters: int
     kernels: tuple[Kernel, ...]
+    homes: tuple[Home, ...] = ()  # in the order of the kernels that make them
+    notes: tuple[str, ...] = ()  # decisions that a reader should know of
 
     def __str__(self) -> str:
         lines = [
             f"schedule {self.strategy} of {self.graph.name}: {counted(self.clusters, 'cluster')} x "
             f"{counted(self.iterations, 'iteration')} x batch {self.batch}, {counted(len(self.kernels), 'kernel')}"
         ]
+        homes: dict[int, list[Home]] = {}
+        for home in self.homes:
+            homes.setdefault(home.first, []).append(home)
         unlike = len({kernel.cores for kernel in self.kernels}) > 1
         for number, kernel in enumerate(self.kernels):
             sink = self.graph.by_name[kernel.sink]
             tiling = kernel.tiling
+            extents = (sink.whole if kernel.box is None else kernel.box).extents
             cut = " ".join(
-                f"{dim.name}:{dim.extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < dim.extent else "")
-                for dim, s, t in zip(sink.dims, tiling.splits, tiling.tile, strict=True)
+                f"{dim.name}:{extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < extent else "")
+                for dim, extent, s, t in zip(sink.dims, extents, tiling.splits, tiling.tile, strict=True)
             )
-            lines.append(f"  {number:4d} {' + '.join(kernel.operators)}")
+            piece = "" if kernel.box is None else f" {kernel.box}"
+            stitched = "" if kernel.launches else "; stitched to the kernel before"
+            lines.append(f"  {number:4d} {' + '.join(kernel.operators)}{piece}{stitched}")
             parts = ""
             if kernel.anchor is not None:
                 anchor = self.graph.by_name[kernel.anchor]
@@ -83,6 +113,11 @@ class Schedule:
                 f"       loops {cut}; order {order}{parts}{cores}{resident}; "
                 f"about {kernel.estimated_cycles:,} cycles (estimated)"
             )
+            lines += [
+                f"       keeps {home.tensor}{home.region} in {home.level.upper()} until kernel {home.last}"
+                for home in homes.get(number, ())
+            ]
+        lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
 
 

@@ -53,13 +53,13 @@ def operator_boxes(graph: Graph, operators: Sequence[Operator], sink_box: Region
     return boxes
 
 
-def core_pieces(sink: Operator, tiling: Tiling) -> list[Region]:
-    """The part of the sink's iterations that each core computes, outermost split dim first."""
+def core_pieces(box: Region, splits: Sequence[int], steps: Sequence[int]) -> list[Region]:
+    """The part of the sink's iterations in `box` that each core computes, outermost split dim first."""
     axes = [
-        even_pieces(dim.extent, count, step)
-        for dim, count, step in zip(sink.dims, tiling.splits, tiling.steps, strict=True)
+        [(start + a, start + b) for a, b in even_pieces(extent, count, step)]
+        for start, extent, count, step in zip(box.start, box.extents, splits, steps, strict=True)
     ]
-    return [Region(tuple(a for a, _ in box), tuple(b for _, b in box)) for box in product(*axes)]
+    return [Region(tuple(a for a, _ in piece), tuple(b for _, b in piece)) for piece in product(*axes)]
 
 
 def tiles_of(piece: Region, tiling: Tiling) -> list[Region]:

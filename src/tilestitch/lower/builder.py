@@ -105,6 +105,7 @@ class Builder:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.engine: list[int] = []
+        self.kernel: list[int] = []
         self.kind: list[int] = []
         self.flags: list[int] = []
         self.operator: list[int] = []
@@ -123,6 +124,7 @@ class Builder:
         self._lives: list[_Life] = []
         self._owners: list[list[tuple[int, int, int]]] = [[] for _ in cluster.spaces]  # start, stop, buffer
         self._last: dict[int, int] = {}  # engine -> its latest instruction
+        self._kernel = 0
         self._barrier = -1  # everything before this instruction has ended when anything after it starts
         self._touched: list[int] = []  # buffers with uses since the barrier
 
@@ -171,6 +173,10 @@ class Builder:
         self._touched.clear()
         self._barrier = number
         return number
+
+    def enter(self, kernel: int) -> None:
+        """What follows belongs to kernel number `kernel` of this builder."""
+        self._kernel = kernel
 
     def emit(
         self,
@@ -245,6 +251,7 @@ class Builder:
     ) -> int:
         number = len(self.engine)
         self.engine.append(engine)
+        self.kernel.append(self._kernel)
         self.kind.append(int(kind))
         self.flags.append(flags)
         self.operator.append(operator)

@@ -7,6 +7,7 @@ stores of wave w in program order, so that an in-order mover never holds back th
 from math import prod
 
 from tilestitch.cost.shape import KernelShape, Operand, kernel_shape, made_regions
+from tilestitch.cost.surroundings import Source, cover, reads_directly
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
@@ -15,21 +16,25 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.homes import Around
 from tilestitch.lower.places import Places
 from tilestitch.lower.waves import Step, needs_of, steps_of_cores
 from tilestitch.ops.work import operand_dtype, tile_cycles
 
 
-def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
-    """Tell a builder the instructions of one kernel; `ddr` maps every tensor that lives in DDR to its buffer."""
-    _KernelLowering(builder, graph, kernel, ddr).run()
+def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> None:
+    """Tell a builder the instructions of one kernel.
+
+    `ddr` maps every tensor that lives in DDR to its buffer; `around` says what of the others lies where.
+    """
+    _KernelLowering(builder, graph, kernel, ddr, around).run()
 
 
 class _KernelLowering:
     """The state of lowering one kernel: addresses, and which buffer holds what at this point of the program."""
 
-    def __init__(self, builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:
-        self.builder, self.graph, self.kernel, self.ddr = builder, graph, kernel, ddr
+    def __init__(self, builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> None:
+        self.builder, self.graph, self.kernel, self.ddr, self.around = builder, graph, kernel, ddr, around
         self.cluster: Cluster = builder.cluster
         self.machine: Accelerator = self.cluster.machine
         operators = [graph.by_name[name] for name in kernel.operators]
@@ -37,13 +42,21 @@ class _KernelLowering:
         self.steps = steps_of_cores(graph, kernel, self.shape)
         self.needs = {core: [needs_of(self.shape, step) for step in steps] for core, steps in self.steps.items()}
         self.waves = max(len(steps) for steps in self.steps.values())
-        self.places = Places(builder, graph, kernel, self.shape, self.steps, self.needs)
+        self.sources = {tensor: tuple(found) for tensor, found in around.sources.items()}
+        # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
+        self.loaded = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
+        loads = {
+            core: [[need for need in wave if self._direct(core, *need) is None] for wave in waves]
+            for core, waves in self.needs.items()
+        }
+        self.places = Places(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
 
     def run(self) -> None:
-        """Emit the kernel: launch, then waves with the loads one ahead."""
-        self.builder.launch(self.machine.setup.launch_cycles)
+        """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
+        if self.kernel.launches:
+            self.builder.launch(self.machine.setup.launch_cycles)
         self._load(0)
         for wave in range(self.waves):
             before = dict(self.held)
@@ -52,22 +65,35 @@ class _KernelLowering:
             self._compute(wave, before)
 
     def _load(self, wave: int) -> None:
-        for operand in self.shape.operands:
+        for operand in self.loaded:
             wanted: dict[Region, list[int]] = {}
             for core, needs in self.needs.items():
                 if wave >= len(needs):
                     continue
                 for which, region in needs[wave]:
                     held = self.held.get((core, operand))
-                    if which == operand and (held is None or held[0] != region):
+                    if which != operand or (held is not None and held[0] == region):
+                        continue
+                    buffer = self._direct(core, operand, region)
+                    if buffer is not None:
+                        self.held[core, operand] = region, buffer
+                    else:
                         wanted.setdefault(region, []).append(core)
             for ordinal, (region, cores) in enumerate(wanted.items()):
                 self._load_region(operand, region, cores, cores[(wave + ordinal) % len(cores)])
 
+    def _direct(self, core: int, operand: Operand, region: Region) -> int | None:
+        """The buffer in which a core's units find `region` already, if there is one."""
+        sources = self.sources.get(operand.tensor)
+        if sources is None:
+            return None
+        number = reads_directly(self.shape, operand, region, sources, core)
+        return None if number is None else self.around.sources[operand.tensor][sources[number]]
+
     def _load_region(self, operand: Operand, region: Region, cores: list[int], mover: int) -> None:
         """Bring one region to every core that needs it; a region that several need is broadcast."""
         tensor = self.graph.tensors[operand.tensor]
-        source = self.ddr[operand.tensor]
+        source = self.ddr.get(operand.tensor, -1)  # a tensor that lies on chip as a whole has no place in DDR
         if operand.tensor in self.places.resident:
             buffer, missing = self.places.resident[operand.tensor]
             for slab in [slab for slab in missing if slab.overlaps(region)]:
@@ -77,21 +103,32 @@ class _KernelLowering:
             if operand.level is Level.GB:  # where the units read it
                 self.held.update({(core, operand): (region, buffer) for core in cores})
                 return
-        elif operand in self.places.staging:
-            slots = self.places.staging[operand]
-            staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
-            self._copy(tensor, region, source, (staged,), EngineKind.DMA_IN, None)
-            source = staged
         targets = []
         for core in cores:
             slots = self.places.operands[core, operand]
             target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
             self.held[core, operand] = region, target
             targets.append(target)
+        for part, at in cover(region, self.sources.get(operand.tensor, ())):
+            self._load_part(operand, part, source, at, tuple(targets), mover)
+
+    def _load_part(
+        self, operand: Operand, part: Region, source: int, at: Source | None, targets: tuple[int, ...], mover: int
+    ) -> None:
+        """Copy what lies in one place; `source` is the tensor's buffer in DDR, or in GB where it is kept whole."""
+        tensor = self.graph.tensors[operand.tensor]
+        if at is not None:
+            self._copy(tensor, part, self.around.sources[operand.tensor][at], targets, EngineKind.MOVER, mover)
+            return
+        if operand in self.places.staging:
+            slots = self.places.staging[operand]
+            staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(part), tensor.name, part)
+            self._copy(tensor, part, source, (staged,), EngineKind.DMA_IN, None)
+            source = staged
         if operand.level is Level.GB:
-            self._copy(tensor, region, source, tuple(targets), EngineKind.DMA_IN, None)
+            self._copy(tensor, part, source, targets, EngineKind.DMA_IN, None)
         else:
-            self._copy(tensor, region, source, tuple(targets), EngineKind.MOVER, mover)
+            self._copy(tensor, part, source, targets, EngineKind.MOVER, mover)
 
     def _copy(
         self,
@@ -207,6 +244,9 @@ class _KernelLowering:
 
     def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
+        kept = self.around.results.get(name)
+        if kept is not None and self.around.levels[name] is self.shape.home:
+            return kept[core if self.shape.home is Level.LB else None]
         region = made_regions(self.shape, step.boxes)[name]
         slots, size = self.places.inner[core, name], self.graph.tensors[name].bytes_of(region)
         reused = self.shape.in_place.get(op.name)
@@ -240,9 +280,15 @@ class _KernelLowering:
         )
 
     def _store(self, core: int, name: str, buffer: int) -> None:
-        """Bring a finished tile to DDR, through GB where there is one."""
+        """Bring a finished tile to DDR, through GB where there is one, unless it stays on chip."""
+        kept = self.around.results.get(name, {})
+        if buffer in kept.values():
+            return
         tensor = self.graph.tensors[name]
         region = self.builder.region_of(buffer)
+        if kept:
+            self._copy(tensor, region, buffer, (kept[None],), EngineKind.MOVER, core)
+            return
         slots = self.places.results.get((core, name))
         if slots is not None:
             staged = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), name, region)

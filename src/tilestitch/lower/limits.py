@@ -36,10 +36,11 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
 
 def _steps(graph: Graph, kernel: Kernel) -> int:
     """How many tiles the cores work on in one iteration, parts of a reduction counted one by one; rounded up."""
-    sink, tiling = graph.by_name[kernel.sink], kernel.tiling
+    tiling = kernel.tiling
+    box = graph.by_name[kernel.sink].whole if kernel.box is None else kernel.box
     tiles = prod(
-        max(pieces, ceil_div(dim.extent, extent))
-        for dim, pieces, extent in zip(sink.dims, tiling.splits, tiling.tile, strict=True)
+        max(pieces, ceil_div(extent, tile))
+        for extent, pieces, tile in zip(box.extents, tiling.splits, tiling.tile, strict=True)
     )
     if kernel.anchor is None:
         return tiles

@@ -1,10 +1,10 @@
 """Kernels one after another: blocks of instructions, each lowered by itself, get common numbers.
 
-A launch waits for everything before it and everything of its kernel waits for the launch, so a kernel's instructions
-are the same wherever it stands. Kernels that differ only in names therefore share one block.
+A launch waits for everything before it and everything up to the next launch waits for it, so those instructions are
+the same wherever they stand. Kernels that differ only in names therefore share one block.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,16 +13,17 @@ import numpy as np
 from tilestitch.ir.region import Region
 from tilestitch.lower.builder import Builder
 
-COLUMNS = ("engine", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
+COLUMNS = ("engine", "kernel", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
 
 _Entry = TypeVar("_Entry", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The instructions of one kernel, its launch first; all numbers count within the block and its own tables.
+    """What one launch starts, the launch first; all numbers count within the block and its own tables.
 
-    The first `in_ddr` buffers are tensors in DDR, whose places are the program's to give.
+    The first `given` buffers exist before it: tensors in DDR, whose places are the program's to give, and what kernels
+    before have left on chip.
     """
 
     columns: np.ndarray  # int64: a row for each of `COLUMNS`
@@ -31,7 +32,7 @@ class Block:
     wait_counts: np.ndarray
     waits: np.ndarray
     buffers: np.ndarray  # space, address, bytes, tensor, region
-    in_ddr: int
+    given: int
     regions: tuple[Region, ...]
     tensors: tuple[str, ...]
     operators: tuple[str, ...]
@@ -39,7 +40,7 @@ class Block:
     last: np.ndarray  # of every engine, what a launch after this has to wait for
 
 
-def block_of(builder: Builder, in_ddr: int) -> Block:
+def block_of(builder: Builder, given: int) -> Block:
     """What a builder was told, as a block."""
     return Block(
         columns=np.array([getattr(builder, name) for name in COLUMNS], np.int64),
@@ -48,7 +49,7 @@ def block_of(builder: Builder, in_ddr: int) -> Block:
         wait_counts=np.array([len(waits) for waits in builder.waits], np.int64),
         waits=np.array([one for waits in builder.waits for one in waits], np.int64),
         buffers=np.array(builder.buffer_rows, np.int64).reshape(-1, 5),
-        in_ddr=in_ddr,
+        given=given,
         regions=tuple(builder.regions),
         tensors=tuple(builder.tensors),
         operators=tuple(builder.operators),
@@ -72,7 +73,6 @@ class Linker:
             rows.append((space, address, size_bytes, _number(self.tensors, name), _number(self.regions, region)))
         self._buffers = [np.array(rows, np.int64).reshape(-1, 5)]
         self._columns: list[np.ndarray] = []
-        self._kernel: list[np.ndarray] = []
         self._operand_counts: list[np.ndarray] = []
         self._operands: list[np.ndarray] = []
         self._wait_counts: list[np.ndarray] = []
@@ -81,15 +81,25 @@ class Linker:
         self._instructions, self._buffer_count = 0, len(rows)
         self.last = np.zeros(0, np.int64)  # of every engine that did something since the last launch
 
-    def add(self, block: Block, kernel: int, tensors_now: Mapping[str, str], operators_now: Mapping[str, str]) -> None:
-        """Append a block as kernel number `kernel`, with the names that its tensors and operators have there."""
+    def add(
+        self,
+        block: Block,
+        kernel: int,
+        given: Sequence[int],
+        tensors_now: Mapping[str, str],
+        operators_now: Mapping[str, str],
+    ) -> np.ndarray:
+        """Append a block, its first kernel as number `kernel`; returns the numbers of its buffers.
+
+        `given` are those of the buffers that exist before it, the mappings say which names its tensors and operators
+        have there.
+        """
         if block not in self._known:
             self._known[block] = _numbers(self.regions, block.regions), _numbers(self.paths, block.paths)
         regions, paths = self._known[block]
         tensors = _numbers(self.tensors, (tensors_now[name] for name in block.tensors))
         operators = _numbers(self.operators, (operators_now[name] for name in block.operators))
-        given = [self.in_ddr[tensors_now[block.tensors[tensor]]] for tensor in block.buffers[: block.in_ddr, 3]]
-        own = block.buffers[block.in_ddr :]
+        own = block.buffers[block.given :]
         buffers = np.concatenate([np.array(given, np.int64), self._buffer_count + np.arange(len(own))])
         begin = self._instructions
 
@@ -97,10 +107,10 @@ class Linker:
         for name, numbers in (("operator", operators), ("box", regions), ("path", paths)):
             row = columns[COLUMNS.index(name)]
             row[row >= 0] = numbers[row[row >= 0]]
+        columns[COLUMNS.index("kernel")] += kernel
         wait_counts = block.wait_counts.copy()
         wait_counts[0] = len(self.last)
         self._columns.append(columns)
-        self._kernel.append(np.full(columns.shape[1], kernel))
         self._operand_counts.append(block.operand_counts)
         operands = block.operands
         self._operands.append(np.stack([buffers[operands[:, 0]], regions[operands[:, 1]], operands[:, 2]], axis=1))
@@ -112,6 +122,7 @@ class Linker:
         self.last = block.last + begin
         self._instructions += columns.shape[1]
         self._buffer_count += len(own)
+        return buffers
 
     def __len__(self) -> int:
         return self._instructions
@@ -119,10 +130,6 @@ class Linker:
     def column(self, name: str) -> np.ndarray:
         """One of `COLUMNS`, over all blocks."""
         return _joined([columns[COLUMNS.index(name)] for columns in self._columns])
-
-    @property
-    def kernel(self) -> np.ndarray:
-        return _joined(self._kernel)
 
     @property
     def operand_counts(self) -> np.ndarray:

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tilestitch.cost.shape import KernelShape, Operand, made_regions
+from tilestitch.cost.surroundings import Source, cover
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Builder
+from tilestitch.lower.homes import Around, Ring
 from tilestitch.lower.waves import Needs, Step
-from tilestitch.units import aligned, ceil_div
+from tilestitch.units import ALIGNMENT_BYTES, aligned, ceil_div
 
 SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
 SLAB_BYTES = 32768  # and in pieces of at least this size
@@ -32,6 +34,20 @@ class Slots:
         address = self.address + (self.used % self.count) * self.size_bytes
         self.used += 1
         return address
+
+
+@dataclass(slots=True)
+class RingSlots:
+    """Places one behind the other in what a kernel leaves free of GB."""
+
+    space: int
+    size_bytes: int
+    ring: Ring
+    low: int = 0
+    high: int = 0
+
+    def next(self) -> int:
+        return self.ring.take(self.size_bytes, self.low, self.high)
 
 
 class _Arena:
@@ -56,17 +72,29 @@ class Places:
         shape: KernelShape,
         steps: Mapping[int, Sequence[Step]],
         needs: Mapping[int, Sequence[Needs]],
+        around: Around,
+        sources: Mapping[str, tuple[Source, ...]],
     ) -> None:
+        """`needs` are those that are copied to the cores, `around` and `sources` say what is kept on chip."""
+        self.around, self.sources = around, sources
         self.builder, self.graph, self.kernel, self.shape = builder, graph, kernel, shape
         self.cluster = builder.cluster
         self.operands: dict[tuple[int, Operand], Slots] = {}  # by core
-        self.staging: dict[Operand, Slots] = {}  # in GB
+        self.staging: dict[Operand, Slots | RingSlots] = {}  # in GB
         self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
         self.inner: dict[tuple[int, str], Slots] = {}  # of what a tile makes, by core
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
+        self._kept_whole: dict[str, tuple[Slots, list[Region]]] = {}
+        self._taken: list[Slots] = []
         self._arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
         self._place_operands(needs)
         self._place_results(steps)
+        self._move_to_windows()
+        self._open_ring()
+        for name, (slots, slabs) in self._kept_whole.items():
+            tensor, space = graph.tensors[name], self.cluster.space(Level.GB)
+            whole = Region.whole(tensor.shape)
+            self.resident[name] = builder.buffer(space, slots.address, tensor.size_bytes, name, whole), slabs
 
     def _place_operands(self, needs: Mapping[int, Sequence[Needs]]) -> None:
         gb = self.cluster.has(Level.GB)
@@ -76,24 +104,40 @@ class Places:
             changes, biggest, groups = 0, 0, 0
             for core_needs in needs.values():
                 loads = [region for wave in core_needs for which, region in wave if which == operand]
-                changes = max(changes, 1 + sum(a != b for a, b in pairwise(loads)))
+                changes = max(changes, sum(a != b for a, b in pairwise(loads)) + bool(loads))
                 biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
             for wave in range(waves):
                 groups = max(groups, len(_wave_regions(needs, wave, operand)))
             count = 1 if changes == 1 else 2
             resident, in_gb = operand.tensor in self.kernel.tiling.resident, operand.level is Level.GB
+            if not changes:
+                continue  # every core finds it where it lies
             for core in () if resident and in_gb else needs:
                 space = self.cluster.space(operand.level, core)
                 self.operands[core, operand] = self._take(space, biggest, count)
             if gb and resident:
-                if operand.tensor not in self.resident:
-                    self.resident[operand.tensor] = self._keep_in_gb(tensor)
-            elif gb and not in_gb:
+                if operand.tensor not in self._kept_whole:
+                    slots = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1)
+                    self._kept_whole[operand.tensor] = slots, _slabs(tensor)
+            elif gb and not in_gb and self._from_ddr(operand, needs):
+                if self.around.ring is not None:
+                    self.staging[operand] = RingSlots(self.cluster.space(Level.GB), biggest, self.around.ring)
+                    continue
                 self.staging[operand] = self._take(self.cluster.space(Level.GB), biggest, count * groups)
+
+    def _from_ddr(self, operand: Operand, needs: Mapping[int, Sequence[Needs]]) -> bool:
+        sources = self.sources.get(operand.tensor)
+        if sources is None:
+            return True
+        wanted = dict.fromkeys(
+            region for waves in needs.values() for wave in waves for which, region in wave if which == operand
+        )
+        return any(at is None for region in wanted for _, at in cover(region, sources))
 
     def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
         staged = self.cluster.has(Level.GB) and self.shape.home is not Level.GB
         tiles = max(core_steps[-1].tile for core_steps in steps.values()) + 1
+        written = {name for name, level in self.around.levels.items() if level is self.shape.home}
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
         largest: dict[str, int] = {}
         for core_steps in steps.values():
@@ -102,12 +146,14 @@ class Places:
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
         count = 2 if tiles > 1 else 1
         for name, size in largest.items():
+            if name in written:
+                continue
             for core in steps:
                 if name in places:
                     self.inner[core, name] = self.inner[core, places[name]]
                 else:
                     self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)
-                if staged and name in self.shape.results:
+                if staged and name in self.shape.results and name not in self.around.levels:
                     self.results[core, name] = self._take(self.cluster.space(Level.GB), size, count)
 
     def _reused(self, op: Operator) -> tuple[str, ...]:
@@ -117,18 +163,36 @@ class Places:
     def _take(self, space: int, size_bytes: int, count: int) -> Slots:
         address = self._arenas[space].take(aligned(size_bytes) * count)
         where = self.cluster.spaces[space]
-        if self._arenas[space].top > where.size_bytes:
+        low, high = self._window(space)
+        if self._arenas[space].top > high - low:
             raise InvalidIR(
                 f"kernel {self.kernel.name} ({' + '.join(self.kernel.operators)}): its tiling was chosen to fit, and "
-                f"takes {self._arenas[space].top:,} B of {where.name}, which holds {where.size_bytes:,} B"
+                f"takes {self._arenas[space].top:,} B of {where.name}, which holds {where.size_bytes:,} B, "
+                f"of which {high - low:,} B are free in one piece"
             )
-        return Slots(space, address, aligned(size_bytes), count)
+        self._taken.append(Slots(space, address, aligned(size_bytes), count))
+        return self._taken[-1]
 
-    def _keep_in_gb(self, tensor: Tensor) -> tuple[int, list[Region]]:
-        space = self.cluster.space(Level.GB)
-        whole = Region.whole(tensor.shape)
-        address = self._take(space, tensor.size_bytes, 1).address
-        return self.builder.buffer(space, address, tensor.size_bytes, tensor.name, whole), _slabs(tensor)
+    def _open_ring(self) -> None:
+        """Let staging use all of GB that neither this kernel's other places nor what is kept occupy."""
+        for slots in self.staging.values():
+            if isinstance(slots, RingSlots):
+                (low, high), top = self._window(slots.space), self._arenas[slots.space].top
+                slots.low, slots.high = (low, high - top) if self.around.upper else (low + top, high)
+
+    def _window(self, space: int) -> tuple[int, int]:
+        """The addresses among which the kernel has its own places."""
+        return self.around.windows.get(self.cluster.spaces[space].level, (0, self.cluster.spaces[space].size_bytes))
+
+    def _move_to_windows(self) -> None:
+        """Move everything to the lower or upper end of what is free."""
+        shifts = {}
+        for space in range(len(self.cluster.spaces)):
+            low, high = self._window(space)
+            room = (high - low - self._arenas[space].top) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+            shifts[space] = low + room if self.around.upper else low
+        for slots in self._taken:
+            slots.address += shifts[slots.space]
 
 
 def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:

@@ -1,23 +1,20 @@
 """A whole schedule as a program: DDR addresses, kernels in order, outer-loop iterations unrolled."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.cost.shape import kernel_key, local_names
 from tilestitch.errors import DoesNotFit
-from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
-from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Kernel, Schedule
-from tilestitch.lower.builder import Builder
+from tilestitch.ir.schedule import Schedule
+from tilestitch.lower.blocks import Launched, block_key, in_ddr, launches_of, lower_block, tensors_of
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.kernel import lower_kernel
+from tilestitch.lower.homes import HomeBuffers
 from tilestitch.lower.limits import expect_few_steps
-from tilestitch.lower.link import Block, Linker, block_of
-from tilestitch.lower.stream import lower_streamed
+from tilestitch.lower.link import Block, Linker
 from tilestitch.units import aligned, format_bytes
 
 
@@ -35,7 +32,7 @@ def lower(
 ) -> Program:
     """The program of one cluster.
 
-    Kernels that differ only in names are lowered once, and of the iterations only one; the others repeat it: same
+    Launches that differ only in names are lowered once, and of the iterations only one; the others repeat it: same
     instructions, same places on chip, their own slices of inputs and outputs. That is exact because a kernel's launch
     waits for everything before it, so that nothing but the first launch of an iteration waits for the iteration
     before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
@@ -44,39 +41,35 @@ def lower(
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
     cluster = Cluster(machine)
-    linker = Linker(_in_ddr(graph, cluster, plan.address))
-    known: dict[tuple, tuple[Block, list[str], Kernel]] = {}
-    for number, kernel in enumerate(schedule.kernels):
-        key = kernel_key(graph, kernel)
-        tensors = local_names(graph, [graph.by_name[name] for name in kernel.operators])
+    linker = Linker(in_ddr(graph, cluster, plan.address))
+    known: dict[tuple, tuple[Block, list[HomeBuffers], Launched]] = {}
+    placed: dict[int, list[int]] = {}  # place of a home in the schedule -> its buffers
+    for launched in launches_of(schedule.kernels, schedule.homes):
+        key = block_key(graph, cluster, launched, schedule.homes)
         if key not in known:
-            known[key] = lower_block(cluster, graph, kernel, plan.address), tensors, kernel
-        block, tensors_then, then = known[key]
-        linker.add(
+            block, filled = lower_block(cluster, graph, launched, schedule.homes, plan.address)
+            known[key] = block, filled, launched
+        block, filled, then = known[key]
+        tensors_then, tensors = tensors_of(graph, then.kernels), tensors_of(graph, launched.kernels)
+        given = [linker.in_ddr[name] for name in tensors if name in linker.in_ddr]
+        for place in launched.live:
+            given += placed[place] if schedule.homes[place].tensor in tensors else ()
+        numbers = linker.add(
             block,
-            number,
+            launched.first,
+            given,
             dict(zip(tensors_then, tensors, strict=True)),
-            dict(zip(then.operators, kernel.operators, strict=True)),
+            dict(zip(_operators(then), _operators(launched), strict=True)),
         )
-        progress(number + 1, len(schedule.kernels))
+        for place, buffers in zip((place for own in launched.made for place in own), filled, strict=True):
+            placed[place] = [int(numbers[buffer]) for buffer in buffers.values()]
+        progress(launched.first + len(launched.kernels), len(schedule.kernels))
     return _assemble(schedule, cluster, linker, plan)
 
 
-def lower_block(cluster: Cluster, graph: Graph, kernel: Kernel, addresses: dict[str, int]) -> Block:
-    """The instructions of one kernel; `addresses` holds the places of tensors in DDR."""
-    builder = Builder(cluster)
-    names = local_names(graph, [graph.by_name[name] for name in kernel.operators])
-    rows = _in_ddr(graph, cluster, {name: addresses[name] for name in names if name in addresses})
-    ddr = {row[3]: builder.buffer(*row) for row in rows}
-    (lower_streamed if kernel.streamed else lower_kernel)(builder, graph, kernel, ddr)
-    return block_of(builder, len(ddr))
-
-
-def _in_ddr(graph: Graph, cluster: Cluster, address: dict[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:
-    """The buffers of the tensors in DDR: constants first."""
-    for name, at in address.items():
-        tensor = graph.tensors[name]
-        yield cluster.space(Level.DDR), at, tensor.size_bytes, name, Region.whole(tensor.shape)
+def _operators(launched: Launched) -> list[str]:
+    """Names of operators; one that several kernels of a launch run comes once for each."""
+    return [name for kernel in launched.kernels for name in kernel.operators]
 
 
 def _used_constants(graph: Graph) -> list[str]:
@@ -105,14 +98,15 @@ def _plan_ddr(schedule: Schedule, machine: Accelerator) -> _Plan:
 
 
 def _stored(schedule: Schedule) -> frozenset[str]:
-    """Tensors that some kernel reads from another one."""
-    graph = schedule.graph
-    home = {name: number for number, kernel in enumerate(schedule.kernels) for name in kernel.operators}
-    return frozenset(
-        tensor
-        for tensor, writers in graph.producers.items()
-        if any(home[c.name] != home[w.name] for w in writers for c in graph.consumers.get(tensor, ()))
-    )
+    """Tensors of which some kernel makes a part for others that has no home on chip."""
+    graph, homes = schedule.graph, {(home.first, home.tensor) for home in schedule.homes}
+    found: dict[str, None] = {}
+    for number, kernel in enumerate(schedule.kernels):
+        inside = set(kernel.operators)
+        for tensor in (tensor for name in kernel.operators for tensor in graph.by_name[name].outputs):
+            if (number, tensor) not in homes and any(r.name not in inside for r in graph.consumers.get(tensor, ())):
+                found[tensor] = None
+    return frozenset(found)
 
 
 def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan) -> Program:
@@ -168,7 +162,7 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
         engine=every(linker.column("engine"), np.int16),
         kind=every(linker.column("kind"), np.int8),
         flags=every(linker.column("flags"), np.uint8),
-        kernel=every(linker.kernel, np.int32),
+        kernel=every(linker.column("kernel"), np.int32),
         iteration=every(np.zeros(length, np.int64), np.int32, 1),
         operator=every(linker.column("operator"), np.int32),
         box=every(linker.column("box"), np.int32),

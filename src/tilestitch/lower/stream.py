@@ -34,7 +34,8 @@ def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str
         )
 
     ddr_space = builder.buffer_rows[ddr[op.inputs[0]]][0]
-    builder.launch(machine.setup.launch_cycles)
+    if kernel.launches:
+        builder.launch(machine.setup.launch_cycles)
     for name in op.inputs:
         stream(graph.tensors[name], Mode.READ)
     reads = tuple((ddr[a.tensor], graph.read_region(a, op.whole), Mode.READ) for a in op.reads)

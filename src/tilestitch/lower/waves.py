@@ -25,7 +25,7 @@ class Step:
 def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int, list[Step]]:
     """Per core at work, its tiles, or the parts of their reductions, in execution order."""
     found = {}
-    for core, piece in zip(kernel.cores, core_pieces(shape.sink, kernel.tiling), strict=False):
+    for core, piece in zip(kernel.cores, _pieces(shape, kernel), strict=False):
         steps = []
         for tile, box in enumerate(tiles_of(piece, kernel.tiling)):
             boxes = operator_boxes(graph, shape.operators, box)
@@ -37,6 +37,11 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
                 steps.append(Step(tile, boxes, part, at == 0, at == len(parts) - 1))
         found[core] = steps
     return found
+
+
+def _pieces(shape: KernelShape, kernel: Kernel) -> list[Region]:
+    box = shape.sink.whole if kernel.box is None else kernel.box
+    return core_pieces(box, kernel.tiling.splits, kernel.tiling.steps)
 
 
 def needs_of(shape: KernelShape, step: Step) -> Needs:

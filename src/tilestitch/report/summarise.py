@@ -20,6 +20,8 @@ from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
 from tilestitch.units import ceil_div
 
+OVERLAP = "One launch starts several kernels, which overlap: their times add up to more than the latency."
+
 
 def summarise(
     schedule: Schedule,
@@ -78,12 +80,17 @@ def summarise(
         traffic=_traffic_rows(trace, batches),
         energy_pj=tuple((part, value / batches) for part, value in energy_pj),
         checks=checks,
-        notes=_notes(schedule.graph),
+        notes=(*schedule.notes, *_notes(schedule)),
     )
 
 
-def _notes(graph: Graph) -> tuple[str, ...]:
-    """Constants that float16 cannot hold are clamped, and the reader is told."""
+def _notes(schedule: Schedule) -> tuple[str, ...]:
+    """What a reader must know of: kernels that overlap, and constants that float16 cannot hold and so are clamped."""
+    overlapping = not all(kernel.launches for kernel in schedule.kernels)
+    return (*((OVERLAP,) if overlapping else ()), *_clamped(schedule.graph))
+
+
+def _clamped(graph: Graph) -> tuple[str, ...]:
     clamped = [
         name
         for name, value in graph.constants.items()

@@ -7,9 +7,12 @@ from tilestitch.cost.shape import kernel_signature, local_names
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.schedule import Kernel, Schedule
+from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
+from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances
+from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
+from tilestitch.schedule.residency import Task, passing_bytes, stay_on_chip
 from tilestitch.schedule.tiling import tile_kernel
 
 
@@ -58,11 +61,52 @@ def by_units(graph: Graph, kernel: tuple[Operator, ...], machine: Accelerator) -
     return [part for piece in pieces for part in by_units(graph, piece, machine)]
 
 
+def _on_chip(
+    graph: Graph,
+    groups: Sequence[tuple[str, ...]],
+    machine: Accelerator,
+    levels: Sequence[Level],
+    coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]],
+    *,
+    stitched: bool,
+    progress: Callable[[int, int], None],
+) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
+    """Kernels and homes of the order of instances that passes least through DDR.
+
+    Depth first is taken where it passes nothing; else breadth first is compared.
+    """
+    orders = [[Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]]
+    if coarse:
+        names, splits = [members for members, _ in coarse], [split for _, split in coarse]
+        for cut in (with_whole_kernels(graph, names, groups), names):
+            instances = split_into_instances(graph, cut, splits)
+            found = [
+                tasks_of_instances(graph, groups, instances, order, stitched=stitched)
+                for order in dict.fromkeys((depth_first(instances), breadth_first(instances)))
+            ]
+            if None not in found:
+                orders = [tasks for tasks in found if tasks is not None]
+                break
+    best, known = None, {}
+    for tasks in orders:
+        tiled = stay_on_chip(graph, tasks, machine, levels, known=known, progress=progress)
+        cost = passing_bytes(graph, tasks, *tiled)
+        if best is None or cost < best[0]:
+            best = cost, tiled
+        if cost[0] == 0:
+            break  # nothing passes DDR
+    assert best is not None
+    return best[1]
+
+
 def plan(
     graph: Graph,
     groups: Sequence[tuple[str, ...]],
     machine: Accelerator,
+    levels: Sequence[Level] = (),
+    coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]] = (),
     *,
+    stitched: bool = False,
     strategy: str,
     batch: int,
     iterations: int,
@@ -71,10 +115,15 @@ def plan(
 ) -> Schedule:
     """Tile every group; groups that differ only in names are tiled once.
 
-    `groups` hold operator names of `graph` (views composed away) in an order in which they can run.
+    `groups` hold operator names of `graph` (views composed away) in an order in which they can run. Results stay at
+    the first of `levels` at which there is room, else in DDR. `coarse` are sub-graphs that are split into instances,
+    each with the axis of its outputs that is cut and the number of pieces; `stitched` makes each instance one launch.
     Raises `DoesNotFit`, and `InputError` for a machine that cannot be compiled for yet.
     """
     expect_compilable(machine)
+    if coarse or stitched or any(machine.memory(level) is not None for level in levels):
+        tiled, homes = _on_chip(graph, groups, machine, levels, coarse, stitched=stitched, progress=progress)
+        return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []
     for number, group in enumerate(groups):

@@ -1,0 +1,138 @@
+"""The kernels of instances: each instance's operators in kernels, each with the iterations that the instance needs."""
+
+from collections.abc import Mapping, Sequence
+
+from tilestitch.cost.surroundings import Source, cover
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.instance import Instance, InstanceGraph
+from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import box_for_region, cuts_of, kernels_of, operator_boxes
+from tilestitch.schedule.instances import parked
+from tilestitch.schedule.residency import Task
+from tilestitch.units import ceil_div
+
+
+def tasks_of_instances(
+    graph: Graph,
+    kernels: Sequence[tuple[str, ...]],
+    instances: InstanceGraph,
+    order: Sequence[int],
+    *,
+    stitched: bool,
+) -> list[Task] | None:
+    """The kernels of the instances in their order; None where pieces cannot be cut where they would have to be.
+
+    `kernels` hold operators that may run together, in running order; an instance runs those of its own operators.
+    The results of an instance that is parked stay in GB from the start. `stitched`: one launch starts
+    all of them.
+    """
+    waiting = set(parked(instances, order))
+    of_group: dict[int, list[tuple[Operator, ...]]] = {}
+    tasks: list[Task] = []
+    for number in order:
+        instance = instances.instances[number]
+        if instance.group not in of_group:
+            of_group[instance.group] = _kernels(graph, kernels, instance)
+        own = _tasks(graph, of_group[instance.group], instance, number in waiting)
+        tasks += [
+            Task(task.operators, task.box, not stitched or len(tasks) + place == 0, task.parked)
+            for place, task in enumerate(own)
+        ]
+    return tasks if _in_order(graph, tasks) else None
+
+
+def with_whole_kernels(
+    graph: Graph, groups: Sequence[tuple[str, ...]], kernels: Sequence[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """The groups with every kernel moved as a whole to the group in which it begins, where that group has any left.
+
+    A sub-graph that ends with an addition takes the ReLU behind it, which costs nothing there.
+    """
+    group_of = {name: number for number, group in enumerate(groups) for name in group}
+    moved = dict(group_of)
+    for kernel in kernels:
+        begin = min(group_of[name] for name in kernel)
+        moved.update(dict.fromkeys(kernel, begin))
+    found: list[list[str]] = [[] for _ in groups]
+    for op in graph.operators:
+        found[moved[op.name]].append(op.name)
+    return [tuple(members) for members in found] if all(found) else [tuple(group) for group in groups]
+
+
+def _kernels(graph: Graph, kernels: Sequence[tuple[str, ...]], instance: Instance) -> list[tuple[Operator, ...]]:
+    """What an instance has of each kernel, cut into kernels with one end each, in running order."""
+    inside = set(instance.operators)
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    found = []
+    for kernel in kernels:
+        own = [graph.by_name[name] for name in kernel if name in inside]
+        if own:
+            found += kernels_of(graph, own)
+    return sorted(found, key=lambda kernel: position[kernel[-1].name])
+
+
+def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Instance, waits: bool) -> list[Task]:
+    """Each kernel with the iterations of its end that the instance needs, from the last kernel to the first."""
+    needed: dict[str, Region] = dict(instance.writes)
+    found: list[Task] = []
+    for kernel in reversed(kernels):
+        sink = kernel[-1]
+        box: Region | None = None
+        for write in sink.writes:
+            if write.tensor in needed:
+                wanted = box_for_region(sink, write, needed[write.tensor])
+                box = wanted if box is None else box.hull(wanted)
+        if box is None:
+            continue  # nobody needs any of it in this piece
+        box = _whole_steps(sink, box, cuts_of(graph, kernel).steps)
+        for name, region in _reads(graph, kernel, box).items():
+            needed[name] = region.hull(needed[name]) if name in needed else region
+        leaves = any(name in instance.writes for name in sink.outputs)
+        found.append(Task(tuple(op.name for op in kernel), box, True, waits and leaves))
+    return found[::-1]
+
+
+def _whole_steps(sink: Operator, box: Region, steps: Sequence[int]) -> Region:
+    """`box` widened so that it begins and ends where tiles may."""
+    start = tuple(a // step * step for a, step in zip(box.start, steps, strict=True))
+    stop = tuple(
+        min(dim.extent, ceil_div(b, step) * step) for b, step, dim in zip(box.stop, steps, sink.dims, strict=True)
+    )
+    return Region(start, stop)
+
+
+def _reads(graph: Graph, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
+    """What a kernel needs of tensors that others make."""
+    boxes = operator_boxes(graph, kernel, box)
+    inside = {op.name for op in kernel}
+    found: dict[str, Region] = {}
+    for op in kernel:
+        for read in op.reads:
+            if any(maker.name not in inside for maker in graph.producers.get(read.tensor, ())):
+                region = graph.read_region(read, boxes[op.name])
+                found[read.tensor] = region.hull(found[read.tensor]) if read.tensor in found else region
+    return found
+
+
+def _in_order(graph: Graph, tasks: Sequence[Task]) -> bool:
+    """Whether everything that a task reads is made before it, and every output as a whole."""
+    made: dict[str, list[Source]] = {}
+    for task in tasks:
+        kernel = [graph.by_name[name] for name in task.operators]
+        assert task.box is not None
+        for tensor, region in _reads(graph, kernel, task.box).items():
+            own = [write.hull(op.whole) for op in kernel for write in op.writes if write.tensor == tensor]
+            before = [*made.get(tensor, ()), *(Source(part, Level.DDR, None) for part in own)]
+            if any(source is None for _, source in cover(region, before)):
+                return False
+        boxes = operator_boxes(graph, kernel, task.box)
+        for op in kernel:
+            for write in op.writes:
+                made.setdefault(write.tensor, []).append(Source(write.hull(boxes[op.name]), Level.DDR, None))
+    return all(
+        source is not None
+        for name in graph.outputs
+        if name in graph.producers
+        for _, source in cover(Region.whole(graph.tensors[name].shape), made.get(name, ()))
+    )

@@ -1,0 +1,361 @@
+"""Which results of kernels stay on chip until their last reader, at which level and address.
+
+Source for the order of levels and for what is spilled: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, local_names, passes_through
+from tilestitch.cost.surroundings import Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import Home, Kernel
+from tilestitch.ir.tiles import core_pieces, operator_boxes
+from tilestitch.schedule.tiling import tile_kernel
+from tilestitch.units import aligned
+
+# Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
+ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
+
+
+class Spill(StrEnum):
+    """Which of the tensors that stay on chip gives way where a kernel does not fit beside them."""
+
+    LONGEST = "longest"  # the one that stays for the most kernels
+    LARGEST = "largest"
+    BELADY = "belady"  # the one whose next reader is furthest away
+
+
+# By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
+Tilings = dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kernel to be: operators, the part of the sink's iterations that it covers, and whether it is launched."""
+
+    operators: tuple[str, ...]
+    box: Region | None = None
+    launches: bool = True
+    parked: bool = False  # another instance runs before its results are read, so that they leave the cores' buffers
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What follows from a task and its place in the order."""
+
+    operators: tuple[Operator, ...]
+    box: Region
+    reads: dict[str, Region]  # what others make, and the hull of what is needed of it
+    writes: dict[str, Region]
+    kept: tuple[str, ...]  # results that may stay on chip
+    readers: dict[str, list[int]]  # of each result, in order
+
+
+def stay_on_chip(
+    graph: Graph,
+    tasks: Sequence[Task],
+    machine: Accelerator,
+    levels: Sequence[Level],
+    *,
+    spill: Spill = Spill.LONGEST,
+    known: Tilings | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
+    """Tile every task, in order, and keep its results at the first of `levels` at which it fits, else in DDR.
+
+    Where a task fits at no level beside what others keep, one of those gives way to the next level, and planning goes
+    back to the kernel that makes it; each gives way at most once a level, so this ends. Raises `DoesNotFit` where a
+    task does not fit on the empty machine. `known` keeps tilings for further calls with the same machine.
+    """
+    usable = [level for level in levels if machine.memory(level) is not None]
+    return _Planning(graph, tasks, machine, usable, spill, {} if known is None else known).run(progress)
+
+
+def passing_bytes(
+    graph: Graph, tasks: Sequence[Task], kernels: Sequence[Kernel], homes: Sequence[Home]
+) -> tuple[int, int, int]:
+    """Bytes of the results that pass through DDR, of those that pass through GB, and the kernels' estimated cycles."""
+    at_home = {(home.first, home.tensor): home.level for home in homes}
+    found = {Level.DDR: 0, Level.GB: 0, Level.LB: 0}
+    for number, facts in enumerate(_facts(graph, tasks)):
+        for tensor in facts.readers:
+            size = graph.tensors[tensor].bytes_of(facts.writes[tensor])
+            found[at_home.get((number, tensor), Level.DDR)] += size
+    return found[Level.DDR], found[Level.GB], sum(kernel.estimated_cycles for kernel in kernels)
+
+
+class _Planning:
+    """The state of planning: what is decided for the kernels so far, and from which level each task starts."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        tasks: Sequence[Task],
+        machine: Accelerator,
+        levels: Sequence[Level],
+        spill: Spill,
+        known: Tilings,
+    ) -> None:
+        self.graph, self.tasks, self.machine, self.spill = graph, tasks, machine, spill
+        self.levels = (*levels, Level.DDR)
+        self.facts = _facts(graph, tasks)
+        above = sum(level is Level.LB for level in levels)
+        self.start = [above * task.parked for task in tasks]  # the first level to try, which spilling raises
+        self.kernels: list[Kernel] = []
+        self.homes: list[list[Home]] = []
+        self.known = known
+        self.signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
+        self.shapes: dict[tuple, KernelShape] = {}
+
+    def run(self, progress: Callable[[int, int], None]) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
+        while len(self.kernels) < len(self.tasks):
+            number = len(self.kernels)
+            live = [home for homes in self.homes for home in homes if home.last >= number]
+            try:
+                kernel, homes = self._place(number, live)
+            except DoesNotFit:
+                if not live:
+                    raise
+                victim = self._victim(live, number)
+                self.start[victim.first] = self.levels.index(victim.level) + 1
+                del self.kernels[victim.first :], self.homes[victim.first :]
+                continue
+            self.kernels.append(kernel)
+            self.homes.append(homes)
+            progress(number + 1, len(self.tasks))
+        return tuple(self.kernels), tuple(home for homes in self.homes for home in homes)
+
+    def _victim(self, live: Sequence[Home], number: int) -> Home:
+        def weight(home: Home) -> int:
+            if self.spill is Spill.LONGEST:
+                return home.last - home.first
+            if self.spill is Spill.LARGEST:
+                return home.size_bytes * max(1, len(home.parts))
+            return next(reader for reader in self.facts[home.first].readers[home.tensor] if reader >= number)
+
+        return max(live, key=lambda home: (weight(home), -home.first))
+
+    def _place(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]]:
+        """The kernel of a task with its results at the first level at which it fits."""
+        facts = self.facts[number]
+        if not facts.kept:
+            return self._tiled(number, live, Level.DDR), []
+        misfit: DoesNotFit | None = None
+        for level in self.levels[self.start[number] :]:
+            for old in self._replaceable(number, live) if level is Level.LB else ():
+                try:
+                    kernel = self._tiled(number, live, level, old.parts)
+                except DoesNotFit:
+                    continue
+                (tensor,) = facts.kept
+                region, last = facts.writes[tensor], facts.readers[tensor][-1]
+                return kernel, [
+                    Home(tensor, region, level, old.parts, old.address, old.size_bytes, number, last, old.tensor)
+                ]
+            try:
+                kernel = self._tiled(number, live, level)
+            except DoesNotFit as error:
+                misfit = error
+                continue
+            return kernel, self._homes(number, kernel, live, level)
+        assert misfit is not None
+        raise misfit
+
+    def _replaceable(self, number: int, live: Sequence[Home]) -> list[Home]:
+        """Operands in LB, read here for the last time, whose place the one result can take."""
+        facts = self.facts[number]
+        if len(facts.kept) != 1:
+            return []
+        ending = [
+            home
+            for home in live
+            if home.level is Level.LB and home.last == number and home.region == facts.writes[facts.kept[0]]
+        ]
+        operators = [self.graph.by_name[op.name] for op in facts.operators]
+        return [
+            home
+            for home in ending
+            if passes_through(
+                kernel_shape(self.graph, operators, self.machine, self.machine.cores[home.parts[0][0]]), home.tensor
+            )
+        ]
+
+    def _homes(self, number: int, kernel: Kernel, live: Sequence[Home], level: Level) -> list[Home]:
+        """The homes of a kernel's results, one behind the other.
+
+        They lie in the smallest gap that holds them and is not the largest, else at the top of that.
+        """
+        if level is Level.DDR:
+            return []
+        facts, memory = self.facts[number], self.machine.memory(level)
+        assert memory is not None
+        shape = self._shape(kernel)
+        pieces = [facts.box]
+        if level is Level.LB:
+            pieces = core_pieces(facts.box, kernel.tiling.splits, kernel.tiling.steps)
+        made = [made_sizes(shape, piece, facts.kept) for piece in pieces]
+        sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
+        taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
+        largest, *others = free_gaps(memory.size_bytes, taken)
+        fitting = [gap for gap in others if gap[1] - gap[0] >= sum(sizes)]
+        low, top = min(fitting, key=lambda gap: (gap[1] - gap[0], gap[0])) if fitting else largest
+        if all(facts.readers[tensor][-1] == number + 1 for tensor in facts.kept):
+            top = low + sum(sizes)  # gone after the next kernel: at the other end from what stays longer
+        found = []
+        for at, tensor in enumerate(facts.kept):
+            top -= sizes[at]
+            parts: tuple[tuple[int, Region], ...] = ()
+            if level is Level.LB:
+                parts = tuple((core, part[at][0]) for core, part in zip(kernel.cores, made, strict=False))
+            last = facts.readers[tensor][-1]
+            found.append(Home(tensor, facts.writes[tensor], level, parts, top, sizes[at], number, last))
+        return found
+
+    def _shape(self, kernel: Kernel) -> KernelShape:
+        key = kernel.operators, kernel.cores[0]
+        if key not in self.shapes:
+            operators = [self.graph.by_name[name] for name in kernel.operators]
+            core = self.machine.cores[kernel.cores[0]]
+            self.shapes[key] = kernel_shape(self.graph, operators, self.machine, core)
+        return self.shapes[key]
+
+    def _tiled(
+        self, number: int, live: Sequence[Home], level: Level, instead: tuple[tuple[int, Region], ...] = ()
+    ) -> Kernel:
+        """The tiling of a task whose results stay at `level`; tasks that differ only in names and place are one."""
+        task = self.tasks[number]
+        around = replace(self._around(number, live, level), instead=instead)
+        if not task.launches:  # half of the memories, so that its loads do not wait for the kernel before
+            try:
+                return self._tiled_around(number, _halved(around, self.machine))
+            except DoesNotFit:
+                pass
+        return self._tiled_around(number, around)
+
+    def _tiled_around(self, number: int, around: Surroundings) -> Kernel:
+        task, facts = self.tasks[number], self.facts[number]
+        if task.operators not in self.signatures:
+            signature = kernel_signature(self.graph, facts.operators)
+            self.signatures[task.operators] = signature, local_names(self.graph, facts.operators)
+        signature, names = self.signatures[task.operators]
+        key = signature, *self._key(facts, around, names)
+        name = f"k{number}"
+        if key not in self.known:
+            try:
+                kernel = tile_kernel(self.graph, facts.operators, name, self.machine, around, launches=task.launches)
+                at = {tensor: place for place, tensor in enumerate(names)}
+                anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
+                self.known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
+            except DoesNotFit as error:
+                self.known[key] = str(error)
+        known = self.known[key]
+        if isinstance(known, str):
+            raise DoesNotFit(known)
+        kernel, resident, anchor = known
+        return replace(
+            kernel,
+            name=name,
+            operators=task.operators,
+            anchor=None if anchor is None else task.operators[anchor],
+            tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
+            box=task.box,
+            launches=task.launches,
+        )
+
+    def _around(self, number: int, live: Sequence[Home], level: Level) -> Surroundings:
+        facts = self.facts[number]
+        sources: dict[str, tuple[Source, ...]] = {}
+        for home in reversed(live):
+            needed = facts.reads.get(home.tensor)
+            if needed is not None and home.region.overlaps(needed):
+                parts = home.parts or ((None, home.region),)
+                found = tuple(Source(region, home.level, core) for core, region in parts)
+                sources[home.tensor] = (*sources.get(home.tensor, ()), *found)
+        rooms = {}
+        for kept in (Level.LB, Level.GB):
+            memory = self.machine.memory(kept)
+            if memory is not None:
+                taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is kept]
+                if taken:
+                    rooms[kept] = room_of(memory.size_bytes, taken).rounded(memory.size_bytes // ROOM_STEPS[kept])
+                else:
+                    rooms[kept] = Room(memory.size_bytes)
+        kept = facts.kept if level is not Level.DDR else ()
+        return Surroundings(sources, level, kept, rooms, self.tasks[number].box)
+
+    def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
+        """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
+        place = {tensor: number for number, tensor in enumerate(names)}
+        needs = tuple((place[tensor], region.extents) for tensor, region in facts.reads.items() if tensor in place)
+        sources = tuple(
+            (
+                place[tensor],
+                tuple((one.region.relative_to(facts.reads[tensor]), one.level, one.core) for one in found),
+            )
+            for tensor, found in around.sources.items()
+        )
+        return (
+            facts.box.extents,
+            () if around.box is None else needs,
+            sources,
+            around.results,
+            tuple(place[tensor] for tensor in around.kept),
+            tuple(around.rooms.items()),
+            tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
+        )
+
+
+def _halved(around: Surroundings, machine: Accelerator) -> Surroundings:
+    """With half of the room for what is loaded from GB and DDR."""
+    rooms = dict(around.rooms)
+    weights = machine.memory(Level.WEIGHTS)
+    if weights is not None:
+        rooms[Level.WEIGHTS] = Room(weights.size_bytes // 2)
+    if Level.GB in rooms:
+        rooms[Level.GB] = Room(rooms[Level.GB].bytes // 2, rooms[Level.GB].gaps)
+    return replace(around, rooms=rooms)
+
+
+def _facts(graph: Graph, tasks: Sequence[Task]) -> list[_Facts]:
+    """What every task reads and writes, and who reads what it makes."""
+    indirect = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    pieces: dict[str, list[Source]] = {}  # of a tensor, the latest first; the number of its task stands for the core
+    found: list[_Facts] = []
+    for number, task in enumerate(tasks):
+        operators = tuple(graph.by_name[name] for name in task.operators)
+        box = operators[-1].whole if task.box is None else task.box
+        boxes = operator_boxes(graph, operators, box)
+        reads: dict[str, Region] = {}
+        writes: dict[str, Region] = {}
+        for op in operators:
+            for read in op.reads:
+                if read.tensor in graph.producers:
+                    region = graph.read_region(read, boxes[op.name])
+                    reads[read.tensor] = region.hull(reads[read.tensor]) if read.tensor in reads else region
+        inside = set(task.operators)
+        for op in operators:
+            for write in op.writes:
+                tensor = write.tensor
+                if tensor in graph.outputs or any(c.name not in inside for c in graph.consumers.get(tensor, ())):
+                    region = write.hull(boxes[op.name])
+                    writes[tensor] = region.hull(writes[tensor]) if tensor in writes else region
+        for tensor, region in reads.items():
+            used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
+            for maker in used:
+                assert maker is not None
+                found[maker].readers.setdefault(tensor, []).append(number)
+        found.append(_Facts(operators, box, reads, writes, (), {}))
+        for tensor, region in writes.items():
+            pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
+    for facts in found:
+        facts.kept = tuple(
+            tensor
+            for tensor in facts.writes
+            if tensor not in graph.outputs and tensor not in indirect and tensor in facts.readers
+        )
+    return found

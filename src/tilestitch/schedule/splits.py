@@ -1,0 +1,94 @@
+"""How a kernel's work may be divided among cores, and which divisions are worth a search of tiles."""
+
+from tilestitch.cost.shape import KernelShape, Operand
+from tilestitch.cost.surroundings import Shares, Surroundings, made_sizes, shares
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import core_pieces, cuts_of, operator_boxes
+from tilestitch.ops.work import operand_dtype, tile_cycles
+from tilestitch.units import ceil_div
+
+SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
+LOCAL_SPLITS_KEPT = 3  # likewise where operands lie on chip
+SPLITS_WORTH = 1.1  # of the least compute time: within this, splits are compared by what they copy
+
+
+def splits_worth_a_search(
+    shape: KernelShape, numbers: tuple[int, ...], around: Surroundings
+) -> list[tuple[tuple[int, ...], dict[Operand, Shares]]]:
+    """Pieces per dim of the sink, for those splits over the cores `numbers` that take the least compute time.
+
+    Each with where the operands on chip come from; among splits of nearly the same compute time those that copy least
+    from core to core.
+    """
+    sink, cores = shape.sink, len(numbers)
+    box = around.iterations(sink)
+    steps = cuts_of(shape.graph, shape.operators).steps
+    divisors = [d for d in range(1, cores + 1) if cores % d == 0]
+    found: list[tuple[int, ...]] = []
+
+    def extend(prefix: tuple[int, ...], left: int) -> None:
+        if len(prefix) == len(sink.dims):
+            found.append(prefix)
+            return
+        extent, step = box.extents[len(prefix)], steps[len(prefix)]
+        for d in divisors:
+            if d <= left and left % d == 0 and d <= ceil_div(extent, step):
+                extend((*prefix, d), left // d)
+
+    extend((), cores)
+    if around.instead:
+        found = [splits for splits in found if _fills(shape, numbers, around, splits, steps)]
+    timed = []
+    for splits in found:
+        piece = largest_piece(box.extents, steps, splits)
+        stop = tuple(a + b for a, b in zip(box.start, piece, strict=True))
+        boxes = operator_boxes(shape.graph, shape.operators, Region(box.start, stop))
+        cycles = sum(
+            tile_cycles(op, boxes[op.name], operand_dtype(op, shape.graph), shape.core, matrix=op.name in shape.matrix)
+            for op in shape.operators
+        )
+        rank = outermost(shape.graph, sink, splits) if around.on_chip else (len(timed),)
+        timed.append((cycles, rank, splits))
+    timed.sort()
+    if not around.sources or not timed:
+        return [(splits, {}) for _, _, splits in timed[:SPLITS_KEPT]]
+    known = []
+    for cycles, rank, splits in timed:
+        if len(known) >= SPLITS_KEPT and cycles > SPLITS_WORTH * timed[0][0]:
+            break
+        origins = shares(shape, around, numbers, splits, steps)
+        copied = sum(not origin.direct and origin.lb > 0 for origin in origins.values())
+        known.append((cycles, copied, rank, splits, origins))
+    known.sort(key=lambda one: one[:3])
+    local = min(known, key=lambda one: (one[1], one[0], one[2]))  # the one that copies least is always tried
+    kept = known[:LOCAL_SPLITS_KEPT]
+    return [(splits, origins) for *_, splits, origins in (kept if local in kept else [*kept[:-1], local])]
+
+
+def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of the largest piece of a core."""
+    return tuple(
+        min(e, step * ceil_div(ceil_div(e, step), s)) for e, step, s in zip(extents, steps, splits, strict=True)
+    )
+
+
+def outermost(graph: Graph, sink: Operator, splits: tuple[int, ...]) -> tuple[int, ...]:
+    """Smallest for the split that cuts most along the dims that are outermost in memory."""
+    write = sink.writes[0]
+    in_memory = [dim for axis in graph.tensors[write.tensor].layout for dim, _ in write.axes[axis].terms]
+    rest = [dim for dim in range(len(splits)) if dim not in in_memory]
+    return tuple(-splits[dim] for dim in (*in_memory, *rest))
+
+
+def _fills(
+    shape: KernelShape, numbers: tuple[int, ...], around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
+) -> bool:
+    """Whether every core makes exactly the part whose place the result takes."""
+    pieces = core_pieces(around.iterations(shape.sink), splits, steps)
+    if len(pieces) != len(around.instead):
+        return False
+    return all(
+        core == number and made_sizes(shape, piece, around.kept)[0][0] == part
+        for number, piece, (core, part) in zip(numbers, pieces, around.instead, strict=False)
+    )

@@ -1,0 +1,59 @@
+"""Tensors that stay on chip between kernels: right results, less traffic, bounds that hold."""
+
+from functools import cache
+
+import pytest
+
+from tilestitch import api
+from tilestitch.compilation import STRATEGIES, Compilation
+from tilestitch.cost.surroundings import Room, Source, cover, without
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.region import Region
+
+NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")
+MACHINES = ("toy", "stcp920")
+ON_CHIP = tuple(strategy.name for strategy in STRATEGIES if strategy.name not in ("layerwise", "tvm"))
+
+
+@cache
+def compiled(network: str, machine: str, strategy: str) -> Compilation:
+    return api.compile(network, machine, strategy=strategy, batch=4, verify=True)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("strategy", ON_CHIP)
+def test_what_stays_on_chip_is_right_and_does_not_pass_ddr(network: str, machine: str, strategy: str) -> None:
+    done, through_ddr = compiled(network, machine, strategy), compiled(network, machine, "tvm")
+    report, other = done.report, through_ddr.report
+    assert report is not None
+    assert other is not None
+    assert done.schedule is not None
+    assert report.verified, report.checks
+    assert report.latency_cycles >= report.bound_cycles
+    assert report.compulsory_bytes <= report.ddr_bytes <= other.ddr_bytes
+    assert done.schedule.homes
+
+
+def test_a_region_is_cut_by_what_holds_it():
+    """The first source that holds an element counts; DDR has the rest."""
+    left, right = Region((0, 0), (4, 2)), Region((0, 1), (4, 3))
+    sources = [Source(left, Level.LB, 0), Source(right, Level.GB, None)]
+    assert cover(Region((1, 0), (3, 5)), sources) == [
+        (Region((1, 0), (3, 2)), sources[0]),
+        (Region((1, 2), (3, 3)), sources[1]),
+        (Region((1, 3), (3, 5)), None),
+    ]
+
+
+def test_a_box_without_a_hole_is_boxes_that_lie_apart():
+    box, hole = Region((0, 0, 0), (4, 5, 6)), Region((1, 2, 0), (3, 4, 5))
+    parts = without(box, hole)
+    assert sum(part.size for part in parts) == box.size - hole.size
+    everything = [*parts, hole]
+    assert not any(a.overlaps(b) for number, a in enumerate(everything) for b in everything[:number])
+
+
+def test_what_is_kept_takes_the_gap_that_leaves_most_in_one_piece():
+    room = Room(100, (30, 50))
+    assert [room.left(size) for size in (0, 50, 51, 100, 101)] == [100, 100, 50, 50, -1]
