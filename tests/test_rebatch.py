@@ -49,7 +49,16 @@ def shared_input() -> onnx.ModelProto:
     return net.model(net.op("Add", net.op("MatMul", x, table), mask))
 
 
-@pytest.mark.parametrize("make", [classifier, attention, class_token, shared_input], ids=lambda make: make.__name__)
+def resized() -> onnx.ModelProto:
+    """Sizes of all axes, the batch among them."""
+    net = Net()
+    return net.model(net.op("Resize", net.input(1, 3, 4, 4), "", "", [1, 3, 6, 8], mode="linear"))
+
+
+MAKERS = [classifier, attention, class_token, shared_input, resized]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("per_cluster", [1, 3])
 def test_a_network_of_one_sample_runs_for_many(make: Callable[[], onnx.ModelProto], per_cluster: int):
     """Compared with onnxruntime on each sample alone."""

@@ -115,6 +115,11 @@ def _resized_axes(node: Node, network: Network, *, cropped: bool) -> list[Resize
         scales = network.required_value(node, 2, "scales").astype(np.float32)
     if node.operand(3) is not None and 0 not in network.shape(node.inputs[3]):
         sizes = network.required_value(node, 3, "sizes")
+        exported = network.exported_shapes.get(node.inputs[0], shape)
+        if sizes.shape == (len(axes),):  # an axis that keeps its extent keeps it for another batch as well
+            sizes = np.asarray(
+                [shape[at] if size == exported[at] else size for at, size in zip(axes, sizes, strict=True)]
+            )
     given = sizes if scales is None else scales
     if (scales is None) == (sizes is None) or given is None or given.shape != (len(axes),) or not (given > 0).all():
         raise node.fault(f"expected either scales or sizes, above 0, one for each of {len(axes)} axes.")
