@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.graphs import Net
+from tests.hostile_inputs.making import external_weight
 from tilestitch import api
 from tilestitch.errors import InputError
 from tilestitch.frontend.handlers import HANDLERS
@@ -70,6 +71,21 @@ def test_functions_of_the_file_are_written_out():
     ours = interpret(done.loaded, x, wide=True)
     for name in ("t", "y"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-6)
+
+
+def test_weights_of_a_branch_lie_beside_the_model(tmp_path):
+    """Wherever the command is given."""
+    weight = external_weight("w", [3], location="w.data")
+    (tmp_path / "w.data").write_bytes(np.array([1, 2, 4], np.float32).tobytes())
+    net = Net()
+    add = helper.make_node("Add", [net.input(2, 3), "w"], ["t"])
+    branch = helper.make_graph([add], "branch", [], [onnx.ValueInfoProto(name="t")], [weight])
+    (tmp_path / "net.onnx").write_bytes(
+        net.model(net.op("If", [True], then_branch=branch, else_branch=branch)).SerializeToString()
+    )
+    done = api.compile(tmp_path / "net.onnx", "toy", verify=True)
+    assert done.report.verified, done.report.checks
+    assert [value.tolist() for value in done.loaded.constants.values()] == [[1.0, 2.0, 4.0]]
 
 
 def test_functions_that_onnx_cannot_write_out_are_refused():

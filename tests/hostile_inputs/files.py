@@ -8,7 +8,8 @@ import socket
 import zipfile
 from pathlib import Path
 
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 
 from tests.hostile_inputs.making import (
     COMPILE,
@@ -19,6 +20,8 @@ from tests.hostile_inputs.making import (
     network,
     node,
     raw_weight,
+    value,
+    weight,
     whole_bytes,
 )
 from tilestitch import api
@@ -104,8 +107,22 @@ def external(
     return Hostile(name, made.asked, both)
 
 
+def inside_a_branch(location: str) -> onnx.ModelProto:
+    """A network that adds a weight which only a branch holds, in another file."""
+    branches = {
+        name: helper.make_graph(
+            [node("Add", "x w", "z")], name, [], [value("z")], [external_weight("w", (3,), location=location)]
+        )
+        for name in ("then_branch", "else_branch")
+    }
+    return model(node("If", "c", **branches), weights=[weight("c", True, bool)])
+
+
 EXTERNAL = (
     external("missing", make=lambda: None),
+    network("of a branch, missing", lambda: inside_a_branch("w.data")),
+    network("of a branch, by an absolute path", lambda: inside_a_branch("/etc/passwd")),
+    Hostile("of a branch, given as a value", lambda: api.compile(inside_a_branch("w.data"), "toy")),
     external("in the folder above", location="../w.data"),
     external("in the folder above, by a detour", location="sub/../../w.data"),
     external("by an absolute path", location="/etc/passwd"),

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
@@ -35,19 +35,30 @@ def load_model(path: Path) -> onnx.ModelProto:
         raise InputError(
             f"{where}: is not an ONNX model, or was cut off ({len(content):,} bytes); export or download it again."
         ) from None
-    for tensor in tensors_of(model.graph):
+    for tensor in tensors_of(model):
         if uses_external_data(tensor):
             _load_external(path, tensor)
     return model
 
 
-def tensors_of(graph: onnx.GraphProto) -> Iterator[TensorProto]:
-    """The weights of a graph: initialisers, and values in the attributes of nodes."""
+def tensors_of(model: onnx.ModelProto) -> Iterator[TensorProto]:
+    """The weights of a model: initialisers and values in the attributes of nodes, wherever there are graphs."""
+    yield from _tensors_of(model.graph)
+    for function in model.functions:
+        yield from _values_in(function.node)
+
+
+def _tensors_of(graph: onnx.GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
-    for node in graph.node:
+    yield from _values_in(graph.node)
+
+
+def _values_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                yield attribute.t
+            yield from (attribute.t, *attribute.tensors)
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _tensors_of(graph)
 
 
 def with_own_outputs(model: onnx.ModelProto) -> onnx.ModelProto:

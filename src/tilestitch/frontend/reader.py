@@ -63,7 +63,7 @@ def read_onnx(
     opsets = opsets_of(where, model)
     graph = model.graph
     if isinstance(source, onnx.ModelProto):
-        _refuse_external_data(where, graph)
+        _refuse_external_data(where, model)
     check_structure(where, graph)
     weights = {} if weights is None else weights
     for tensor in graph.initializer:
@@ -260,8 +260,8 @@ def _finished(name: str, network: Network, inputs: tuple[str, ...], outputs: tup
     return Graph(name, tensors, tuple(reversed(operators)), inputs, outputs, constants)
 
 
-def _refuse_external_data(where: str, graph: onnx.GraphProto) -> None:
-    for tensor in tensors_of(graph):
+def _refuse_external_data(where: str, model: onnx.ModelProto) -> None:
+    for tensor in tensors_of(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise InputError(
                 f"{where}: tensor '{tensor.name}' is kept in another file; give the path of the model's file instead."
