@@ -1,9 +1,10 @@
 """Estimated cycles of one kernel under one tiling, and whether it fits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+from typing import TypeAlias
 
 from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region, part_box
 from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
@@ -14,6 +15,8 @@ from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.ops.work import operand_dtype, tile_cycles
 from tilestitch.units import aligned, ceil_div
+
+_Corner: TypeAlias = tuple[dict[str, Region], Region | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +98,15 @@ def measure(
         a + (min(t, e - t) if c * s > 2 else 0)
         for a, t, e, c, s in zip(whole.start, tile, extents, counts, splits, strict=True)
     )
-    boxes = operator_boxes(
-        graph, shape.operators, Region(middle, tuple(m + t for m, t in zip(middle, tile, strict=True)))
-    )
-    part, parts = None, 1
+    corners = [_corner(shape, middle, tile, reduction)]
+    if shape.padded and any(c * s == 2 and t < e for c, s, t, e in zip(counts, splits, tile, extents, strict=True)):
+        far = tuple(
+            a + min(t, e - t) if c * s == 2 else m
+            for a, m, t, e, c, s in zip(whole.start, middle, tile, extents, counts, splits, strict=True)
+        )
+        corners.append(_corner(shape, far, tile, reduction))  # the second of two may have less padding than the first
+    (boxes, part), parts = corners[0], 1
     if anchor is not None:
-        part = part_box(anchor, boxes[anchor.name], reduction)
         parts = prod(
             ceil_div(dim.extent, cut)
             for dim, cut in zip(anchor.dims, reduction, strict=True)
@@ -109,7 +115,7 @@ def measure(
     gb = machine.memory(Level.GB)
     bursts = machine.ddr.burst_bytes, gb.burst_bytes if gb is not None else 1
     operands = tuple(
-        _operand_figures(shape, operand, boxes, part, parts, counts, splits, bursts, origins.get(operand, FROM_DDR))
+        _operand_figures(shape, operand, corners, parts, counts, splits, bursts, origins.get(operand, FROM_DDR))
         for operand in shape.operands
     )
     tiles, in_gb = prod(counts), shape.home is Level.GB
@@ -173,8 +179,7 @@ def measure(
 def _operand_figures(
     shape: KernelShape,
     operand: Operand,
-    boxes: dict[str, Region],
-    part: Region | None,
+    corners: Sequence[_Corner],
     parts: int,
     counts: tuple[int, ...],
     splits: tuple[int, ...],
@@ -183,7 +188,7 @@ def _operand_figures(
 ) -> OperandFigures:
     tensor = shape.graph.tensors[operand.tensor]
     moving = shape.movers[operand.tensor]
-    region = operand_region(shape, operand, boxes, part)
+    region = max((operand_region(shape, operand, boxes, part) for boxes, part in corners), key=tensor.bytes_of)
     once = prod(counts[d] for d in moving) == 1 and not (operand.in_parts and parts > 1)
     factors, descriptors = _strides(tensor, region, bursts)
     return OperandFigures(
@@ -200,6 +205,13 @@ def _operand_figures(
         descriptors=descriptors,
         shares=shares,
     )
+
+
+def _corner(shape: KernelShape, start: tuple[int, ...], tile: tuple[int, ...], reduction: tuple[int, ...]) -> _Corner:
+    """The iterations of every operator for one tile of the sink, and the first part of the anchor's."""
+    stop = tuple(a + t for a, t in zip(start, tile, strict=True))
+    boxes = operator_boxes(shape.graph, shape.operators, Region(start, stop))
+    return boxes, None if shape.anchor is None else part_box(shape.anchor, boxes[shape.anchor.name], reduction)
 
 
 def _strides(tensor: Tensor, region: Region, bursts: tuple[int, int]) -> tuple[tuple[float, float], int]:
