@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tilestitch.errors import InputError, printable
-from tilestitch.reproduce.graphturbo import graphturbo
+from tilestitch.reproduce.graphturbo import graphturbo_rows
 from tilestitch.reproduce.rows import Row, rows_json, rows_text
 
 __all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
@@ -21,4 +21,4 @@ def reproduce(
     """
     if name not in NAMES:
         raise InputError(f"reproduce '{printable(name)}': expected one of: {', '.join(NAMES)}")
-    return graphturbo(networks=networks, must_match=must_match, jobs=jobs, progress=progress)
+    return graphturbo_rows(networks=networks, must_match=must_match, jobs=jobs, progress=progress)

@@ -15,7 +15,7 @@ MACHINES = ("stcp920-paper", "stcp920")
 Progress = Callable[[str, int, int], None]  # step, done, total
 
 
-def graphturbo(
+def graphturbo_rows(
     *, networks: Sequence[str] = (), must_match: bool = False, jobs: int = 1, progress: Progress
 ) -> tuple[Row, ...]:
     """All rows, or those of some networks (by the names of the zoo); `must_match` leaves out what is simulated.
