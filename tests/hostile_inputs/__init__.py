@@ -8,7 +8,8 @@ from tests.hostile_inputs.functions import FUNCTIONS
 from tests.hostile_inputs.growths import GROWTHS
 from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
-from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, SIZES, STRUCTURE
+from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
+from tests.hostile_inputs.sizes import SIZES
 
 GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "files": FILES,

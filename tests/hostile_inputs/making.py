@@ -66,7 +66,7 @@ def external_weight(name: str, dims: Sequence[int], **entries: str) -> TensorPro
 def model(
     *nodes: onnx.NodeProto,
     inputs: Sequence[str | onnx.ValueInfoProto] = ("x:2,3",),
-    outputs: Sequence[str] = ("y",),
+    outputs: Sequence[str | onnx.ValueInfoProto] = ("y",),
     weights: Sequence[TensorProto] = (),
     opsets: Mapping[str, int] = {"": OPSET},
     ir_version: int = 8,
@@ -76,7 +76,7 @@ def model(
         nodes,
         "net",
         [value(one) if isinstance(one, str) else one for one in inputs],
-        [value(one) for one in outputs],
+        [value(one) if isinstance(one, str) else one for one in outputs],
         weights,
     )
     return helper.make_model(

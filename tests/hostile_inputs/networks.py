@@ -1,4 +1,4 @@
-"""Networks whose structure, attributes, shapes or sizes cannot be right."""
+"""Networks whose structure, attributes or shapes cannot be right."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
-from tests.hostile_inputs.making import COMPILE, RELU, contents, model, network, node, raw_weight, value, weight
+from tests.hostile_inputs.making import RELU, contents, model, network, node, raw_weight, value, weight
 
 
 def changed(
@@ -395,45 +395,4 @@ BOMBS = (
             weights=[weight("n", [1, 1, 1000, 1000], int), weight("m", [1, 1, 1000, 1000], int)],
         ),
     ),
-)
-
-SIZES = (
-    network("a dim of 2^40", lambda: model(RELU, inputs=[f"x:2,{2**40}"])),
-    network("a dim of 2^63 - 1", lambda: model(RELU, inputs=[f"x:{2**63 - 1}"])),
-    network("a product beyond 64 bits", lambda: model(RELU, inputs=[f"x:{2**32},{2**32}"])),
-    network("a product beyond any machine", lambda: model(RELU, inputs=["x:" + ",".join([str(2**20)] * 20)])),
-    network(
-        "an outer product of large vectors", lambda: model(node("MatMul", "x z"), inputs=["x:1000000,1", "z:1,1000000"])
-    ),
-    network(
-        "a huge pool",
-        lambda: model(node("MaxPool", kernel_shape=[1, 1], strides=[2**30, 2**30]), inputs=[f"x:1,1,{2**31},{2**31}"]),
-    ),
-    network("a huge expansion of an input", lambda: constant_operand("Expand", [10**6, 10**6], "x:1,1")),
-    network("a huge convolution", lambda: conv(pads=[2**20] * 4)),
-    network(
-        "a table of no end",
-        lambda: model(node("Gather", "x i"), inputs=[f"x:{2**50},8", value("i:4", TensorProto.INT64)]),
-    ),
-    network("a batch of a million million", lambda: model(RELU, inputs=["x:N,3"]), f"{COMPILE} --batch 1000000000000"),
-    network("a batch beyond 64 bits", lambda: model(RELU, inputs=["x:N,3"]), f"{COMPILE} --batch {10**30}"),
-    network(
-        "a batch of a thousand million, tried in every way",
-        lambda: model(RELU, inputs=["x:N,3"]),
-        f"{COMPILE} --batch 1000000000 --batch-per-cluster auto",
-    ),
-    network(
-        "a prime batch of a thousand million", lambda: model(RELU, inputs=["x:N,3"]), f"{COMPILE} --batch 999999937"
-    ),
-    network("a million million batches", lambda: model(RELU, inputs=["x:N,3"]), f"{COMPILE} --batches 1000000000000"),
-    network("a million batches", lambda: model(RELU, inputs=["x:N,3"]), f"{COMPILE} --batches 1000000"),
-    network(
-        "a million iterations",
-        lambda: model(RELU, inputs=["x:N,3"]),
-        f"{COMPILE} --batch 2000000 --batch-per-cluster 1",
-    ),
-    network(
-        "a huge dim by name", lambda: model(RELU, inputs=["x:N,length"]), f"{COMPILE} --dim length=999999999999999999"
-    ),
-    network("an export with a fixed batch of a million million", lambda: model(RELU, inputs=[f"x:{10**12},1"])),
 )

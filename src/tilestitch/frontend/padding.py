@@ -1,6 +1,7 @@
 """Pad and CenterCropPad: more elements around a tensor, or fewer."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -42,10 +43,11 @@ def pad(node: Node, network: Network) -> None:
     if computed is None:
         surround(node, network, x, before, result, value, node.target)
         return
+    network.afford(node, prod(result))
     padded = surround(node, network, x, before, result, 0.0, network.step(node, "padded"))
-    inside = np.zeros(result, np.bool_)
-    inside[tuple(slice(max(0, b), max(0, b) + size + min(0, b) + min(0, a)) for b, size, a in zip(
-        before, shape, after, strict=True))] = True  # fmt: skip
+    inside = np.ones(result, np.bool_)
+    for places, begin, size in zip(np.indices(result, sparse=True), before, shape, strict=True):
+        inside &= (begin <= places) & (places < begin + size)
     names = (network.new_constant(node, "inside", inside), padded, computed)
     apply(node, network, "where", names, network.last_step(node, "filled"), element_type=network.element_type(x))
 

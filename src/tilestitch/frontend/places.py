@@ -105,6 +105,7 @@ def reverse_sequence(node: Node, network: Network) -> None:
             f"{text_of(network.shape(lengths))}; expected axes 0 and 1, and a length for each sequence."
         )
     element_type = network.element_type(lengths)
+    network.afford(node, shape[time_at])
     steps = np.arange(shape[time_at]).astype(element_type)
     times = network.new_constant(node, "times", steps)
     mirrored = network.new_constant(node, "times.mirrored", (-1 - steps).astype(element_type))

@@ -30,6 +30,8 @@ def _places(
 ) -> None:
     """The number of each window's largest element among all elements, the spatial axes in either order."""
     batch, channels, *sizes = network.shape(node.inputs[0])
+    padded = (window.pad_begin + window.size + window.pad_end for window in windows)
+    network.afford(node, prod(padded) + batch * channels)
     numbers = np.arange(prod(sizes), dtype=np.int64)
     numbers = numbers.reshape(sizes[::-1]).T if column_major else numbers.reshape(sizes)
     for number, window in enumerate(windows):  # padding is never the largest, so its number does not matter
@@ -69,6 +71,7 @@ def average_pool(node: Node, network: Network) -> None:
     """
     count_padding = node.flag("count_include_pad")
     windows = _windows(node, network)
+    network.afford(node, prod(window.count for window in windows) + 32 * sum(window.count for window in windows))
     counts = np.ones((), np.int64)
     for window in windows:
         along_axis = [window.elements(position, count_padding=count_padding) for position in range(window.count)]

@@ -95,6 +95,7 @@ def _gru_step(d: Direction, state: State, step: int) -> State:
     """Gates z, r, h: h' = (1 - z) h~ + z h, where r scales what the candidate h~ sees of the state."""
     node, network, size = d.node, d.network, d.layer.hidden
     if state.hidden is None:
+        network.afford(node, d.layer.batch * size)
         zeros = np.zeros((d.layer.batch, size), network.element_type(node.inputs[0]))
         state = State(network.new_constant(node, "initial", zeros))
     assert state.hidden is not None

@@ -66,6 +66,7 @@ def scatter_nd(node: Node, network: Network) -> None:
     targets = [network.step(node, name) for name in steps[:-1]] + [network.last_step(node, steps[-1])]
     known = network.value(places)
     if known is not None and reduction == "none":
+        network.afford(node, rows)
         sources = np.arange(rows)
         sources[known] = rows + np.arange(count)
         both = join(node, network, (flat, updates), 0, network.step(node, "rows.both"))
@@ -104,6 +105,7 @@ def tensor_scatter(node: Node, network: Network) -> None:
         return
 
     element_type = network.element_type(starts)
+    network.afford(node, size)
 
     def constant(name: str, value: object) -> str:
         return network.new_constant(node, name, np.asarray(value, element_type))
@@ -193,6 +195,7 @@ def _emit(
     target: Target,
 ) -> str:
     shape = network.shape(data)
+    network.afford(node, shape[at])
     places = network.new_constant(node, "numbers", np.arange(shape[at], dtype=network.element_type(indices.tensor)))
     reads = (straight(data, len(shape)), indices, updates, Access(places, along(at)))
     attributes = (("reduction", reduction), ("size", shape[at]))

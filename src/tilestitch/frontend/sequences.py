@@ -94,15 +94,18 @@ def _split(node: Node, network: Network) -> list[onnx.NodeProto]:
     x, target = node.inputs[0], node.outputs[0]
     (axis,) = normalised_axes(node, (node.integer("axis", 0),), len(network.shape(x)))
     keeps, size = node.flag("keepdims", default=True), network.shape(x)[axis]
-    lengths: tuple[int, ...] = (1,) * size
+    value = np.asarray(1)
     if node.operand(1) is not None:
         keeps, value = True, network.required_value(node, 1, "split")
-        lengths = tuple(int(length) for length in value.ravel())
-        if value.ndim == 0 and lengths[0] > 0:
-            piece = lengths[0]
-            lengths = tuple(min(piece, size - start * piece) for start in range(ceil_div(size, piece)))
-    if len(lengths) > MAX_TURNS:
-        raise node.fault(f"it cuts an axis of {size:,} into {len(lengths):,} tensors; at most {MAX_TURNS:,} are known.")
+    piece = int(value) if value.ndim == 0 else None
+    if piece is not None and piece < 1:
+        raise node.fault(f"split {piece}: expected a length of at least 1.")
+    count = value.size if piece is None else ceil_div(size, piece)
+    if count > MAX_TURNS:
+        raise node.fault(f"it cuts an axis of {size:,} into {count:,} tensors; at most {MAX_TURNS:,} are known.")
+    lengths = [int(length) for length in value.flat]
+    if piece is not None:
+        lengths = [min(piece, size - start * piece) for start in range(count)]
     parts = tuple(network.fresh(f"{target}.{number}") for number in range(len(lengths)))
     network.sequences[target] = parts
     if not keeps:

@@ -28,7 +28,8 @@ class Window:
         """How many elements of the window at `position` lie in the input, or in the padded input."""
         low, high = (-self.pad_begin, self.size + self.pad_end) if count_padding else (0, self.size)
         first = self.stride * position - self.pad_begin
-        return sum(low <= first + self.dilation * element < high for element in range(self.kernel))
+        before = max(0, ceil_div(low - first, self.dilation))
+        return max(0, min(self.kernel, ceil_div(high - first, self.dilation)) - before)
 
 
 def read_windows(node: Node, sizes: Shape, kernel: Shape) -> tuple[Window, ...]:
