@@ -1,7 +1,7 @@
 """What a compilation is asked for and what it gives: strategies, options, and the value of every stage."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tilestitch.errors import InputError
@@ -109,6 +109,18 @@ class Compilation:
     program: Program | None = None
     trace: Trace | None = None
     report: Report | None = None
+
+    def up_to(self, last: Stage) -> "Compilation":
+        """Without the values of the stages after `last`."""
+        kept = list(Stage)[: list(Stage).index(last) + 1]
+        return replace(
+            self,
+            simplified=self.simplified if Stage.SIMPLIFY in kept else None,
+            groups=self.groups if Stage.PARTITION in kept else None,
+            schedule=self.schedule if Stage.SCHEDULE in kept else None,
+            program=self.program if Stage.LOWER in kept else None,
+            trace=self.trace if Stage.SIMULATE in kept else None,
+        )
 
     def texts(self, *, limit: int | None = None) -> list[tuple[str, str]]:
         """What each stage that was reached ended with, by its name; `limit` instructions of a program and its trace."""

@@ -1,12 +1,12 @@
 """The whole compiler on one screen: every arrow from a network and a machine to a report."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import onnx
 
 from tilestitch.compilation import Compilation, Options, Stage, Strategy, strategy_named
-from tilestitch.cost.bounds import bounds
+from tilestitch.cost.bounds import bounds, least_cycles
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.reader import read_onnx
@@ -38,7 +38,7 @@ from tilestitch.zoo.inputs import iteration_inputs
 MAX_BATCH = 10**9
 
 Progress = Callable[[str, int, int], None]  # step, done, total
-ESTIMATE_SLACK = 1.5  # a schedule whose estimate is larger by this factor than a simulated latency is not faster
+ESTIMATE_SLACK = 1.2  # a schedule whose estimate is larger by this factor than that of another is not faster
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
 
@@ -74,32 +74,74 @@ def compile_network(
         )
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
-    candidates = _iteration_batches(model, name, machine, strategy, options, share, static or 1)
-    best: Compilation | None = None
+    job = _Job(model, name, machine, options, share, static or 1, clusters, progress, {})
+    candidates = _iteration_batches(job, strategy)
+    if (len(candidates) == 1 and strategy.fallback is None) or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
+        best = _compile_batch(job, strategy, candidates[0], options.stop_after)
+    elif options.stop_after is not Stage.SIMULATE and not strategy.levels:
+        best = _compile_batch(job, strategy, candidates[0], options.stop_after)  # nothing to compare candidates by
+    else:
+        best = _fastest(job, strategy, candidates)
+        if strategy.fallback is not None:
+            best = _not_slower(job, best, strategy_named(strategy.fallback))
+        best = best.up_to(options.stop_after)
+    if best.trace is None or best.schedule is None:
+        return best
+    return replace(best, report=_report(best, model, machine, options, share, references, progress))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A network on a machine, at one batch: what does not change while strategies and batches are tried."""
+
+    model: onnx.ModelProto
+    name: str
+    machine: Accelerator
+    options: Options
+    share: int  # samples of the busiest cluster
+    smallest: int  # batch of one iteration
+    clusters: int
+    progress: Progress
+    simplified: dict[int, Compilation]  # by batch per iteration
+
+
+def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Compilation | None = None) -> Compilation:
+    """The compilation of the least latency: `best`, or that of a batch per iteration; the first of several.
+
+    Left out are batches whose bound shows that they are slower and, for strategies with rooms on chip, whose estimate
+    does. Raises `DoesNotFit` where none fits.
+    """
     misfit: DoesNotFit | None = None
-    falling = strategy.instances and options.batch_per_cluster == "rule"  # from the largest, as long as it helps
     for number, batch in enumerate(candidates):
-        progress("search of the batch per cluster", number, len(candidates))
+        job.progress("search of the batch per cluster", number, len(candidates))
         try:
-            found = _compile_batch(model, name, machine, strategy, options, batch, share // batch, clusters, progress)
+            found = _compile_batch(job, strategy, batch, Stage.PARTITION)
+            if best is not None and _least_cycles(job, strategy, found, batch) >= _latency(best):
+                continue
+            found = _compile_batch(job, strategy, batch, Stage.SCHEDULE, found)
+            if best is not None and strategy.levels and _estimate(found) > ESTIMATE_SLACK * _estimate(best):
+                continue
+            found = _compile_batch(job, strategy, batch, Stage.SIMULATE, found)
         except DoesNotFit as error:
             misfit = error
             continue
-        if found.trace is None:
-            return found  # stopped early: nothing to compare candidates by
         if best is None or _latency(found) < _latency(best):
             best = found
-        elif falling:
-            break
     if best is None:
         assert misfit is not None
         raise misfit
-    if best.trace is None or best.schedule is None:
+    return best
+
+
+def _not_slower(job: _Job, best: Compilation, other: Strategy) -> Compilation:
+    """`best`, or what another strategy makes of the batch where that is faster, with a note that says so."""
+    assert best.schedule is not None
+    strategy, ours = best.schedule.strategy, _latency(best)
+    found = _fastest(job, other, _possible_batches(job), best)
+    if found is best or found.schedule is None:
         return best
-    if strategy.fallback is not None:
-        other = strategy_named(strategy.fallback)
-        best = _faster(best, other, model, name, machine, options, share, static or 1, clusters, progress)
-    return replace(best, report=_report(best, model, machine, options, share, references, progress))
+    note = f"{strategy} falls back to {other.name}: {_latency(found):,} cycles instead of {ours:,}."
+    return replace(found, schedule=replace(found.schedule, strategy=strategy, notes=(note,)))
 
 
 def _latency(done: Compilation) -> int:
@@ -107,80 +149,48 @@ def _latency(done: Compilation) -> int:
     return done.trace.latency_cycles
 
 
-def _faster(
-    best: Compilation,
-    other: Strategy,
-    model: onnx.ModelProto,
-    name: str,
-    machine: Accelerator,
-    options: Options,
-    share: int,
-    smallest: int,
-    clusters: int,
-    progress: Progress,
-) -> Compilation:
-    """`best`, or what the other strategy makes of the batch where that is faster, with a note that says so.
+def _estimate(done: Compilation) -> int:
+    assert done.schedule is not None
+    return sum(kernel.estimated_cycles for kernel in done.schedule.kernels) * done.schedule.iterations
 
-    Every batch per iteration is tried whose estimate is not far above what `best` takes.
-    """
-    assert best.schedule is not None
-    strategy, ours = best.schedule.strategy, _latency(best)
-    for batch in _iteration_batches(
-        model, name, machine, other, replace(options, batch_per_cluster="auto"), share, smallest
-    ):
-        try:
-            planned = _compile_batch(
-                model,
-                name,
-                machine,
-                other,
-                replace(options, stop_after=Stage.SCHEDULE),
-                batch,
-                share // batch,
-                clusters,
-                progress,
-            )
-            assert planned.schedule is not None
-            estimated = sum(kernel.estimated_cycles for kernel in planned.schedule.kernels)
-            if estimated * planned.schedule.iterations > ESTIMATE_SLACK * _latency(best):
-                continue
-            found = _compile_batch(model, name, machine, other, options, batch, share // batch, clusters, progress)
-        except DoesNotFit:
-            continue
-        if _latency(found) < _latency(best):
-            assert found.schedule is not None
-            note = f"{strategy} falls back to {other.name}: {_latency(found):,} cycles instead of {ours:,}"
-            best = replace(found, schedule=replace(found.schedule, strategy=strategy, notes=(note,)))
-    return best
+
+def _least_cycles(job: _Job, strategy: Strategy, done: Compilation, batch: int) -> int:
+    """What no schedule of the strategy with that batch per iteration can be faster than."""
+    assert done.simplified is not None
+    assert done.groups is not None
+    graph, parts = _without_views(done.simplified, done.groups, job.machine)
+    return least_cycles(
+        graph,
+        job.machine,
+        iterations=job.share // batch * job.options.batches,
+        sharers=1 if job.machine.private_ddr else job.clusters,
+        through_ddr=() if strategy.levels else parts,
+    )
 
 
 def _compile_batch(
-    model: onnx.ModelProto,
-    name: str,
-    machine: Accelerator,
-    strategy: Strategy,
-    options: Options,
-    batch: int,
-    iterations: int,
-    clusters: int,
-    progress: Progress,
+    job: _Job, strategy: Strategy, batch: int, last: Stage, done: Compilation | None = None
 ) -> Compilation:
-    """Every stage for one choice of the batch per iteration."""
+    """Every stage up to `last` for one choice of the batch per iteration, those that `done` has left out."""
+    machine, options, progress = job.machine, job.options, job.progress
     order = list(Stage)
-    last = order.index(options.stop_after)
 
     def wanted(stage: Stage) -> bool:
-        return order.index(stage) <= last
+        return order.index(stage) <= order.index(last)
 
-    progress("load", 0, 1)
-    done = Compilation(machine, read_onnx(model, name=name, batch=batch, dims=options.dims))
-    if wanted(Stage.SIMPLIFY):
-        progress("simplify", 0, 1)
-        done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
-    if wanted(Stage.PARTITION) and done.simplified is not None:
+    if done is None:
+        done = job.simplified.get(batch)
+    if done is None:
+        progress("load", 0, 1)
+        done = Compilation(machine, read_onnx(job.model, name=job.name, batch=batch, dims=options.dims))
+        if wanted(Stage.SIMPLIFY):
+            progress("simplify", 0, 1)
+            done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
+            job.simplified[batch] = done
+    if wanted(Stage.PARTITION) and done.simplified is not None and done.groups is None:
         progress("partition", 0, 1)
         done = replace(done, groups=strategy.partition(done.simplified))
-    if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None:
+    if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None and done.schedule is None:
         graph, parts = _without_views(done.simplified, done.groups, machine)
         coarse = coarse_groups(graph, local_capacity(machine)) if strategy.instances else ()
         schedule = plan(
@@ -192,19 +202,19 @@ def _compile_batch(
             stitched=strategy.stitched,
             strategy=strategy.name,
             batch=batch,
-            iterations=iterations * options.batches,
-            clusters=clusters,
+            iterations=job.share // batch * options.batches,
+            clusters=job.clusters,
             progress=lambda at, of: progress("schedule", at, of),
         )
         done = replace(done, schedule=schedule)
-    if wanted(Stage.LOWER) and done.schedule is not None:
+    if wanted(Stage.LOWER) and done.schedule is not None and done.program is None:
         program = lower(done.schedule, machine, progress=lambda at, of: progress("lower", at, of))
         if options.verify:
             verify_program(program)
         done = replace(done, program=program)
-    if wanted(Stage.SIMULATE) and done.program is not None:
+    if wanted(Stage.SIMULATE) and done.program is not None and done.trace is None:
         progress("simulate", 0, 1)
-        done = replace(done, trace=_simulate(done.program, machine, clusters))
+        done = replace(done, trace=_simulate(done.program, machine, job.clusters))
     return done
 
 
@@ -235,24 +245,23 @@ def _without_views(
     return resolved, parts
 
 
-def _iteration_batches(
-    model: onnx.ModelProto,
-    name: str,
-    machine: Accelerator,
-    strategy: Strategy,
-    options: Options,
-    share: int,
-    smallest: int,
-) -> list[int]:
-    """Candidates for the batch of one cluster's iteration: multiples of `smallest` that divide the cluster's share."""
-    possible = [smallest * n for n in divisors(share // smallest)]
-    asked = options.batch_per_cluster
+def _possible_batches(job: _Job) -> list[int]:
+    """Every batch of one cluster's iteration: multiples of the smallest that divide the cluster's share."""
+    return [job.smallest * n for n in divisors(job.share // job.smallest)]
+
+
+def _iteration_batches(job: _Job, strategy: Strategy) -> list[int]:
+    """Those that are asked for, in the order in which they are tried.
+
+    By "rule", strategies that hold results on chip try all, from the largest: how much fits decides for them.
+    """
+    possible, asked = _possible_batches(job), job.options.batch_per_cluster
     if asked == "auto":
-        return possible
+        return possible[::-1] if strategy.levels else possible
     if isinstance(asked, int):
         if asked not in possible:
             raise InputError(
-                f"--batch-per-cluster {asked} does not divide the {share} samples of a cluster; "
+                f"--batch-per-cluster {asked} does not divide the {job.share} samples of a cluster; "
                 f"possible are {', '.join(map(str, possible))}, rule and auto"
             )
         return [asked]
@@ -260,10 +269,12 @@ def _iteration_batches(
         raise InputError(f"--batch-per-cluster {printable(repr(asked), 40)}: expected a number, rule or auto")
     if len(possible) == 1:
         return possible
-    if strategy.instances:
+    if strategy.levels:
         return possible[::-1]
-    graph = simplify(read_onnx(model, name=name, batch=smallest, dims=options.dims), fold_bn=options.fold_bn)
-    limit = smallest * rule_batch(*_without_views(graph, strategy.partition(graph), machine), machine)
+    done = _compile_batch(job, strategy, job.smallest, Stage.PARTITION)
+    assert done.simplified is not None
+    assert done.groups is not None
+    limit = job.smallest * rule_batch(*_without_views(done.simplified, done.groups, job.machine), job.machine)
     return [max(n for n in possible if n <= limit)]
 
 

@@ -1,6 +1,6 @@
 """What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -86,6 +86,33 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
         macs=macs * iterations,
         vector_operations=operations * iterations,
     )
+
+
+def least_cycles(
+    graph: Graph,
+    machine: Accelerator,
+    *,
+    iterations: int,
+    sharers: int = 1,
+    through_ddr: Sequence[Sequence[str]] = (),
+) -> int:
+    """What no schedule of this compiler takes less than for `iterations` runs of `graph` on one cluster.
+
+    Beyond `bounds`: constants are loaded in every iteration, and what one of the kernels `through_ddr` makes for
+    another is written to DDR and read from it.
+    """
+    needed = needs(graph)
+    constants, borders = _compulsory(graph, needed)
+    kernel_of = {name: number for number, kernel in enumerate(through_ddr) for name in kernel}
+    passed = sum(
+        needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
+        for name, writers in graph.producers.items()
+        if name not in graph.outputs
+        and any(kernel_of.get(w.name) != kernel_of.get(r.name) for w in writers for r in graph.consumers.get(name, ()))
+    )
+    carried = (constants + (borders + 2 * passed) * sharers) * iterations
+    limits = bounds(graph, machine, iterations=iterations, sharers=sharers)
+    return max(limits.latency_cycles, _ceil(carried / machine.ddr.bandwidth_bytes_per_cycle))
 
 
 def _peak(unit: MatrixUnit) -> int:
