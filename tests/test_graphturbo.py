@@ -17,7 +17,14 @@ from tilestitch.partition.liveness import least_peak
 from tilestitch.partition.splitting import factors
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
-from tilestitch.schedule.instances import breadth_first, depth_first, joined, parked, split_into_instances
+from tilestitch.schedule.instances import (
+    breadth_first,
+    depth_first,
+    joined,
+    parked,
+    split_into_instances,
+    waiting_bytes,
+)
 from tilestitch.units import ceil_div
 
 MIB = 2**20
@@ -146,3 +153,11 @@ def test_seven_pieces_are_joined_and_seven_wait_in_gb():
     assert len(joined(instances)) == 7
     assert len(parked(instances, depth_first(instances))) == 7
     assert len(parked(instances, breadth_first(instances))) > 7
+
+
+def test_what_waits_at_a_time_is_least_depth_first():
+    """One result of each of the first three stages, 3.2 MB each: 9.6 MB; breadth first, seven pieces of the first."""
+    graph, instances = network("resnet50", 16), pieces_of_resnet50()
+    piece = 2 * 56 * 56 * 256 * 2
+    assert waiting_bytes(graph, instances, depth_first(instances)) == 3 * piece
+    assert waiting_bytes(graph, instances, breadth_first(instances)) == 7 * piece

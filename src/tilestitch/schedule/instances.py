@@ -4,6 +4,7 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3, Algorithm 3.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
@@ -91,6 +92,18 @@ def parked(instances: InstanceGraph, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(
         number for number in order if any(place[consumer] != place[number] + 1 for consumer in consumers[number])
     )
+
+
+def waiting_bytes(graph: Graph, instances: InstanceGraph, order: Sequence[int]) -> int:
+    """The most bytes of parked results that wait at a time."""
+    place = {number: at for at, number in enumerate(order)}
+    consumers = instances.consumers
+    change = [0] * (len(order) + 1)
+    for number in parked(instances, order):
+        size = sum(graph.tensors[name].bytes_of(region) for name, region in instances.instances[number].writes.items())
+        change[place[number] + 1] += size
+        change[max(place[consumer] for consumer in consumers[number])] -= size
+    return max(accumulate(change))
 
 
 def joined(instances: InstanceGraph) -> tuple[int, ...]:

@@ -10,9 +10,9 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
-from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances
+from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
-from tilestitch.schedule.residency import Task, passing_bytes, stay_on_chip
+from tilestitch.schedule.residency import Task, stay_on_chip
 from tilestitch.schedule.tiling import tile_kernel
 
 
@@ -71,32 +71,23 @@ def _on_chip(
     stitched: bool,
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
-    """Kernels and homes of the order of instances that passes least through DDR.
+    """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first.
 
-    Depth first is taken where it passes nothing; else breadth first is compared.
+    Of the two orders, the one in which fewer bytes of results wait at a time; depth first of equals. Where the pieces
+    of instances cannot be cut as they would have to be, the kernels run whole.
     """
-    orders = [[Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]]
+    tasks = [Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]
     if coarse:
         names, splits = [members for members, _ in coarse], [split for _, split in coarse]
         for cut in (with_whole_kernels(graph, names, groups), names):
             instances = split_into_instances(graph, cut, splits)
-            found = [
-                tasks_of_instances(graph, groups, instances, order, stitched=stitched)
-                for order in dict.fromkeys((depth_first(instances), breadth_first(instances)))
-            ]
-            if None not in found:
-                orders = [tasks for tasks in found if tasks is not None]
+            orders = depth_first(instances), breadth_first(instances)
+            order = min(orders, key=lambda order: waiting_bytes(graph, instances, order))
+            found = tasks_of_instances(graph, groups, instances, order, stitched=stitched)
+            if found is not None:
+                tasks = found
                 break
-    best, known = None, {}
-    for tasks in orders:
-        tiled = stay_on_chip(graph, tasks, machine, levels, known=known, progress=progress)
-        cost = passing_bytes(graph, tasks, *tiled)
-        if best is None or cost < best[0]:
-            best = cost, tiled
-        if cost[0] == 0:
-            break  # nothing passes DDR
-    assert best is not None
-    return best[1]
+    return stay_on_chip(graph, tasks, machine, levels, progress=progress)
 
 
 def plan(

@@ -63,30 +63,16 @@ def stay_on_chip(
     levels: Sequence[Level],
     *,
     spill: Spill = Spill.LONGEST,
-    known: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
     """Tile every task, in order, and keep its results at the first of `levels` at which it fits, else in DDR.
 
     Where a task fits at no level beside what others keep, one of those gives way to the next level, and planning goes
     back to the kernel that makes it; each gives way at most once a level, so this ends. Raises `DoesNotFit` where a
-    task does not fit on the empty machine. `known` keeps tilings for further calls with the same machine.
+    task does not fit on the empty machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
-    return _Planning(graph, tasks, machine, usable, spill, {} if known is None else known).run(progress)
-
-
-def passing_bytes(
-    graph: Graph, tasks: Sequence[Task], kernels: Sequence[Kernel], homes: Sequence[Home]
-) -> tuple[int, int, int]:
-    """Bytes of the results that pass through DDR, of those that pass through GB, and the kernels' estimated cycles."""
-    at_home = {(home.first, home.tensor): home.level for home in homes}
-    found = {Level.DDR: 0, Level.GB: 0, Level.LB: 0}
-    for number, facts in enumerate(_facts(graph, tasks)):
-        for tensor in facts.readers:
-            size = graph.tensors[tensor].bytes_of(facts.writes[tensor])
-            found[at_home.get((number, tensor), Level.DDR)] += size
-    return found[Level.DDR], found[Level.GB], sum(kernel.estimated_cycles for kernel in kernels)
+    return _Planning(graph, tasks, machine, usable, spill).run(progress)
 
 
 class _Planning:
@@ -99,7 +85,6 @@ class _Planning:
         machine: Accelerator,
         levels: Sequence[Level],
         spill: Spill,
-        known: Tilings,
     ) -> None:
         self.graph, self.tasks, self.machine, self.spill = graph, tasks, machine, spill
         self.levels = (*levels, Level.DDR)
@@ -108,7 +93,7 @@ class _Planning:
         self.start = [above * task.parked for task in tasks]  # the first level to try, which spilling raises
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
-        self.known = known
+        self.known: Tilings = {}
         self.signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
         self.shapes: dict[tuple, KernelShape] = {}
 
