@@ -345,8 +345,8 @@ MUTANTS = (
     Mutant(
         "a descriptor has any number of strides",
         "ir/transfers.py",
-        "for extent in loops[MAX_STRIDES:]:",
-        "for extent in loops[MAX_STRIDES + 1 :]:",
+        "            if loops > MAX_STRIDES:",
+        "            if loops > MAX_STRIDES + 1:",
         ("test_tiles::test_runs_and_descriptors_are_those_of_the_addresses",),
     ),
     Mutant(
@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "a run goes on past an axis that is cut",
         "ir/transfers.py",
-        "contiguous = extent == from_ == to",
-        "contiguous = extent == to",
+        "contiguous = extent == source[axis] and extent == target[axis]",
+        "contiguous = extent == target[axis]",
         ("test_tiles::test_runs_and_descriptors_are_those_of_the_addresses", STRIDES),
     ),
     Mutant(
@@ -487,8 +487,8 @@ MUTANTS = (
     Mutant(
         "memory begins with zeros",
         "sim/chip/execute.py",
-        "np.full(int(end) * self.scale, POISON, np.uint8)",
-        "np.full(int(end) * self.scale, 0, np.uint8)",
+        "np.full(size, POISON, np.uint8) for size",
+        "np.full(size, 0, np.uint8) for size",
         ("test_hazards::test_what_nobody_wrote_is_no_number",),
     ),
     Mutant(
@@ -565,15 +565,15 @@ MUTANTS = (
     Mutant(
         "a fold waits for no weights",
         "hardware/units.py",
-        "fold = max(rows, load) if unit.overlapped_folds else rows + load",
-        "fold = rows if unit.overlapped_folds else rows + load",
+        "fold = max(rows, array[3]) if array[4] else rows + array[3]",
+        "fold = rows if array[4] else rows + array[3]",
         ("test_machines::test_the_time_of_a_tile_on_a_matrix_unit",),
     ),
     Mutant(
         "half a fold takes half the time",
         "hardware/units.py",
-        "cycles = groups * ceil_div(k, unit.k) * ceil_div(n, unit.n) * fold",
-        "cycles = ceil_div(groups * k * n * fold, unit.k * unit.n)",
+        "cycles = groups * -(-k // array[1]) * -(-n // array[2]) * fold",
+        "cycles = -(-groups * k * n * fold // (array[1] * array[2]))",
         ("test_machines::test_the_time_of_a_tile_on_a_matrix_unit",),
     ),
     Mutant(
@@ -636,29 +636,29 @@ MUTANTS = (
     Mutant(
         "the estimate forgets DDR",
         "cost/kernel.py",
-        "int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2 - ddr_rim,",
-        "dma_copies * setup.dma_cycles // 2,",
+        "ddr / (numerator / denominator) // 1 + dma_copies * rates.dma_cycles // 2 - ddr_rim,",
+        "dma_copies * rates.dma_cycles // 2,",
         (ESTIMATE,),
     ),
     Mutant(
         "the estimate forgets the links",
         "cost/kernel.py",
-        "int(link / link_rate) + mover_copies * setup.mover_cycles - link_rim,",
-        "mover_copies * setup.mover_cycles,",
+        "link / rates.link // 1 + mover_copies * rates.mover_cycles - link_rim,",
+        "mover_copies * rates.mover_cycles,",
         (ESTIMATE,),
     ),
     Mutant(
         "the estimate forgets GB",
         "cost/kernel.py",
-        "int(gb / gb_memory.bandwidth_bytes_per_cycle) if gb_memory is not None else 0,",
-        "0,",
+        "gb / rates.gb // 1 if has_gb else 0.0,",
+        "0.0,",
         (ESTIMATE,),
     ),
     Mutant(
         "the estimate forgets all tiles but one",
         "cost/kernel.py",
-        "tiles * figures.matrix_cycles - figures.matrix_cycles,",
-        "0,",
+        "tiles * whole[MATRIX_CYCLES] - whole[MATRIX_CYCLES],",
+        "0.0,",
         (ESTIMATE,),
     ),
     Mutant(
@@ -684,15 +684,15 @@ MUTANTS = (
     ),
     Mutant(
         "the estimate forgets the place of what a result takes over",
-        "cost/kernel.py",
-        "made += 0 if name in in_place or name in written else slots",
-        "made += 0 if name in set(shape.in_place.values()) or name in written else slots",
+        "cost/nest.py",
+        "name in in_place, name in shape.results",
+        "name in set(shape.in_place.values()), name in shape.results",
         ("test_kernels::test_a_result_may_take_the_place_of_more_than_it_is",),
     ),
     Mutant(
         "the estimate forgets the set-ups of the last store",
         "cost/kernel.py",
-        "+ last_setups * setup.dma_cycles",
+        "+ last_setups * rates.dma_cycles",
         "+ 0 * last_setups",
         (ESTIMATE,),
     ),
@@ -714,8 +714,8 @@ MUTANTS = (
     Mutant(
         "the estimate forgets that one core has one channel",
         "cost/kernel.py",
-        "machine.channel_bytes_per_cycle if cores == 1 else machine.ddr",
-        "machine.ddr.bandwidth_bytes_per_cycle if cores == 1 else machine.ddr",
+        "rates.channel if cores == 1 else rates.ddr",
+        "rates.ddr if cores == 1 else rates.ddr",
         ("test_machine_parts::test_the_search_knows_that_one_core_has_one_channel",),
     ),
     Mutant(
@@ -743,22 +743,22 @@ MUTANTS = (
     Mutant(
         "the estimate forgets what is made in GB",
         "cost/kernel.py",
-        "made if in_gb else 0,",
-        "0,",
+        "made_bytes if in_gb else 0.0",
+        "0.0",
         ("test_machine_parts::test_a_kernel_that_does_not_fit_in_gb_is_told",),
     ),
     Mutant(
         "the estimate forgets the loads into GB",
         "cost/kernel.py",
-        "gb += loads * cores * operand.size_bytes",
+        "gb += loads * cores * size",
         "pass",
         ("test_machine_parts::test_the_estimate_of_a_core_that_works_in_gb_is_near_the_simulation",),
     ),
     Mutant(
         "a reduction has parts without accumulators",
-        "schedule/tiling.py",
-        " or machine.local(shape.core, Level.ACCUMULATORS) is None:",
-        ":",
+        "cost/nest.py",
+        "cut = second if sums and machine.local",
+        "cut = second if machine.local",
         ("test_machine_parts::test_without_accumulators_a_reduction_is_one_part",),
     ),
     Mutant(

@@ -18,7 +18,7 @@ LAYERS = {
     3: ("ops",),
     2: ("ir",),
     1: ("hardware",),
-    0: ("dtypes", "errors", "units"),
+    0: ("compiled", "dtypes", "errors", "units"),
 }
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 

@@ -11,7 +11,7 @@ from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import bounds
-from tilestitch.cost.kernel import estimate, measure
+from tilestitch.cost.kernel import estimate_tiling
 from tilestitch.cost.shape import kernel_shape
 from tilestitch.dtypes import DType
 from tilestitch.errors import DoesNotFit
@@ -29,13 +29,12 @@ def with_channels(machine: Accelerator, channels: int) -> Accelerator:
     return replace(machine, memories=tuple(memories))
 
 
-def estimated(found: Run, machine: Accelerator) -> int:
+def estimated(found: Run, machine: Accelerator) -> float:
     """What the search believes of the one kernel of a schedule, whose tiling was given by hand."""
     (kernel,) = found.schedule.kernels
     graph, tiling = found.schedule.graph, kernel.tiling
     shape = kernel_shape(graph, graph.operators, machine, machine.cores[kernel.cores[0]])
-    figures = measure(shape, machine, tiling.splits, tiling.tile, tiling.steps, tiling.reduction)
-    return estimate(figures, machine, tiling.order, frozenset(tiling.resident)).cycles
+    return estimate_tiling(shape, machine, tiling)
 
 
 # ---- channels of DDR

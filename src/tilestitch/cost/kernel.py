@@ -1,381 +1,522 @@
-"""Estimated cycles of one kernel under one tiling, and whether it fits."""
+"""Estimated cycles of one kernel under one tiling, and whether it fits: compiled, because a search asks for thousands.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
-from types import MappingProxyType
-from typing import TypeAlias
+Numbers of bytes and cycles are in floating point: exact as far as they matter, and without overflow beyond.
+"""
 
-from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region, part_box
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.cost.boxes import boxes_of, bytes_of, hull, operand_region, part_of, widen
+from tilestitch.cost.nest import (
+    ANCHOR,
+    BATCH,
+    BRINGS,
+    COLUMNS,
+    DEPTH,
+    DIMS,
+    ELEMENT,
+    END,
+    EXTENT,
+    FIRST_MATRIX,
+    FIRST_READ,
+    FIRST_WRITE,
+    HOME,
+    IN_GB,
+    IN_LB,
+    IN_PARTS,
+    IN_PLACE,
+    IN_WEIGHTS,
+    IS_RESULT,
+    LANES,
+    LAYOUT,
+    MATRIX,
+    OPERATIONS,
+    RANK,
+    RATE,
+    REDUCED,
+    ROLE,
+    ROWS,
+    SHAPE,
+    SUMS,
+    TENSOR,
+    TENSOR_OF,
+    UNIT,
+    WHERE,
+    Nest,
+    flatten,
+)
+from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
+from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import DimKind, Tensor
-from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import operator_boxes
-from tilestitch.ir.transfers import in_memory_order, runs
-from tilestitch.ops.work import operand_dtype, tile_cycles
-from tilestitch.units import aligned, ceil_div
+from tilestitch.hardware.units import product_cycles
+from tilestitch.ir.schedule import Tiling
+from tilestitch.ir.transfers import contiguous_runs
+from tilestitch.units import ALIGNMENT_BYTES
 
-_Corner: TypeAlias = tuple[dict[str, Region], Region | None]
-
-
-@dataclass(frozen=True, slots=True)
-class OperandFigures:
-    """What one tile needs of an operand."""
-
-    tensor: str
-    size_bytes: int  # of the largest tile
-    whole_bytes: int  # of the tensor
-    moving: frozenset[int]  # dims of the sink that change what a tile needs
-    in_parts: bool
-    in_gb: bool  # the units read it there, so nothing brings it to a core
-    slots: int  # 2 where the next tile's can load while this one's is in use
-    distinct: int  # different regions that the cores need at one time
-    ddr_factor: float  # bytes that DDR moves for each byte, runs rounded up to bursts
-    gb_factor: float  # likewise GB, when it holds the tensor whole
-    descriptors: int
-    shares: Shares  # where its bytes come from
+# Columns of what a tile needs of an operand.
+(
+    SIZE,  # bytes of the largest tile
+    WHOLE,  # bytes of the tensor
+    SLOTS,  # 2 where the next tile's can load while this one's is in use
+    DISTINCT,  # different regions that the cores need at one time
+    DDR_FACTOR,  # bytes that DDR moves for each byte, runs rounded up to bursts
+    GB_FACTOR,  # likewise GB, when it holds the tensor whole
+    DESCRIPTORS,
+) = range(7)
+# Columns of what is true of a whole cut into cores and tiles.
+TILES, CORES, PARTS, GATHERED, MATRIX_CYCLES, VECTOR_CYCLES, MADE_IN_GB, MISFIT, NEED = range(9)
+# Where something stays, and which memory has no room; the last is no memory.
+DDR, LB, WEIGHTS, ACCUMULATORS, GB, UNSUMMED = range(6)
+LEVELS = (Level.DDR, Level.LB, Level.WEIGHTS, Level.ACCUMULATORS, Level.GB)
+MEMORIES = len(LEVELS)
+DIRECT, FROM_DDR_SHARE, FROM_GB_SHARE, PLAIN = range(4)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFigures:
-    """What one tile makes of a tensor that leaves the kernel."""
+class Rates(NamedTuple):
+    """What of a machine every estimate needs: cycles and bytes a cycle."""
 
-    size_bytes: int
-    in_gb: bool  # where the units write it already
-    level: Level  # where it stays
-    slots: int
-    ddr_factor: float
-    gb_factor: float
-    descriptors: int
-
-
-@dataclass(frozen=True)
-class TileFigures:
-    """All that a cut into cores and tiles fixes, whatever the loop order and whatever stays in GB."""
-
-    counts: tuple[int, ...]  # tiles of a core along each dim of the sink
-    cores: int
-    parts: int  # of the anchor's reduction
-    operands: tuple[OperandFigures, ...]
-    results: tuple[ResultFigures, ...]
-    gathered_bytes: int
-    matrix_cycles: int  # of one tile, all parts
-    vector_cycles: int
-    made_in_gb_bytes: int  # of one core, which has no LB for what its tiles make
-    gb_bytes: int  # of GB that are free for the kernel
-    misfit: str | None  # in the memories of a core
-
-    @property
-    def tiles(self) -> int:
-        return prod(self.counts)
+    ddr_burst: float
+    gb_burst: float
+    dma_cycles: float
+    mover_cycles: float
+    compute_cycles: float
+    launch_cycles: float
+    ddr: tuple[float, float]  # numerator and denominator
+    channel: tuple[float, float]  # of DDR, for one core
+    link: float
+    gb: float  # 0: there is none
 
 
-def measure(
+class Place(NamedTuple):
+    """Where a kernel runs: its iterations, their split over cores, and what lies around."""
+
+    start: np.ndarray  # of the iterations, by dim of the sink
+    extents: np.ndarray
+    splits: np.ndarray
+    steps: np.ndarray
+    shares: (
+        np.ndarray
+    )  # operand: 1 where it is read in place, shares of its bytes from DDR and GB, 1 where all is in DDR
+    stays: np.ndarray  # of what tiles make: the level where it stays, and 1 where the units write it there
+    rooms: np.ndarray  # free bytes by level; negative infinity: there is no such memory
+    kept: float  # bytes of the results that stay
+
+
+def rates_of(machine: Accelerator) -> Rates:
+    """The numbers of a machine that estimates are made of."""
+    gb, setup = machine.memory(Level.GB), machine.setup
+    ddr, channel = machine.ddr.bandwidth_bytes_per_cycle, machine.channel_bytes_per_cycle
+    return Rates(
+        float(machine.ddr.burst_bytes),
+        float(gb.burst_bytes) if gb is not None else 1.0,
+        float(setup.dma_cycles),
+        float(setup.mover_cycles),
+        float(setup.compute_cycles),
+        float(setup.launch_cycles),
+        (float(ddr.numerator), float(ddr.denominator)),
+        (float(channel.numerator), float(channel.denominator)),
+        float(machine.link.bandwidth_bytes_per_cycle),
+        float(gb.bandwidth_bytes_per_cycle) if gb is not None else 0.0,
+    )
+
+
+def place_of(
     shape: KernelShape,
     machine: Accelerator,
-    splits: tuple[int, ...],
-    tile: tuple[int, ...],
-    steps: tuple[int, ...],
-    reduction: tuple[int, ...],
+    splits: Sequence[int],
+    steps: Sequence[int],
     around: Surroundings = NOWHERE,
-    origins: Mapping[Operand, Shares] = MappingProxyType({}),
+    origins: Mapping[Operand, Shares] | None = None,
     kept_bytes: int = 0,
-) -> TileFigures:
-    """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller.
+) -> Place:
+    """A kernel under one split over cores.
 
     `origins` says where the bytes of operands on chip come from, `kept_bytes` what the results take where they stay.
     """
-    graph, sink, anchor, core = shape.graph, shape.sink, shape.anchor, shape.core
-    whole = around.iterations(sink)
-    extents = whole.extents
-    piece = tuple(
-        min(e, step * ceil_div(ceil_div(e, step), s)) for e, s, step in zip(extents, splits, steps, strict=True)
-    )
-    tile = tuple(map(min, tile, piece))
-    counts = tuple(map(ceil_div, piece, tile))
-    middle = tuple(
-        a + (min(t, e - t) if c * s > 2 else 0)
-        for a, t, e, c, s in zip(whole.start, tile, extents, counts, splits, strict=True)
-    )
-    corners = [_corner(shape, middle, tile, reduction)]
-    if shape.padded and any(c * s == 2 and t < e for c, s, t, e in zip(counts, splits, tile, extents, strict=True)):
-        far = tuple(
-            a + min(t, e - t) if c * s == 2 else m
-            for a, m, t, e, c, s in zip(whole.start, middle, tile, extents, counts, splits, strict=True)
-        )
-        corners.append(_corner(shape, far, tile, reduction))  # the second of two may have less padding than the first
-    (boxes, part), parts = corners[0], 1
-    if anchor is not None:
-        parts = prod(
-            ceil_div(dim.extent, cut)
-            for dim, cut in zip(anchor.dims, reduction, strict=True)
-            if dim.kind is DimKind.REDUCTION
-        )
-    gb = machine.memory(Level.GB)
-    bursts = machine.ddr.burst_bytes, gb.burst_bytes if gb is not None else 1
-    operands = tuple(
-        _operand_figures(shape, operand, corners, parts, counts, splits, bursts, origins.get(operand, FROM_DDR))
-        for operand in shape.operands
-    )
-    tiles, in_gb = prod(counts), shape.home is Level.GB
-    results, made = [], 0
-    written = set(around.kept) if around.results is shape.home else frozenset()  # where they stay, by the units
-    in_place = {op.writes[0].tensor for op in shape.operators if op.name in shape.in_place}
-    for name, region in made_regions(shape, boxes).items():
-        tensor = graph.tensors[name]
-        slots, size = 2 if tiles > 1 else 1, tensor.bytes_of(region)
-        made += 0 if name in in_place or name in written else slots * aligned(size)
-        if name in shape.results:
-            factors, descriptors = _strides(tensor, region, bursts)
-            level = around.results if name in around.kept else Level.DDR
-            results.append(ResultFigures(size, in_gb, level, slots, *factors, descriptors))
-    needs = {
-        level: sum(
-            o.slots * aligned(o.size_bytes)
-            for o, which in zip(operands, shape.operands, strict=True)
-            if which.level is level and not o.shares.direct
-        )
-        for level in (Level.LB, Level.WEIGHTS)
-    }
-    needs[Level.LB] += 0 if in_gb else made
-    accumulators = machine.local(core, Level.ACCUMULATORS)
-    if anchor is not None and accumulators is not None:
-        needs[Level.ACCUMULATORS] = max(
-            4 * op.writes[0].hull(boxes[op.name]).size for op in shape.operators if op.name in shape.matrix
-        )
-    matrix, vector = _compute_cycles(shape, machine, boxes, part, parts)
-    gathered = sum(
-        graph.tensors[op.writes[0].tensor].bytes_of(op.writes[0].hull(boxes[op.name]))
-        for op in shape.operators
-        if op.kind == "gather"
-    )
-    rooms = {
-        memory.level: around.rooms.get(memory.level, Room(memory.size_bytes)).left(
-            kept_bytes if memory.level is around.results else 0
-        )
-        for memory in machine.memories
-    }
-    misfit = _misfit(machine, needs, rooms)
-    if misfit is None and rooms.get(Level.GB, 0) < 0:
-        misfit = _misfit(machine, {Level.GB: kept_bytes}, rooms)
-    if parts > 1 and accumulators is None:
-        misfit = "a reduction in parts, and the core has no accumulators to keep partial sums in"
-    return TileFigures(
-        counts,
-        prod(splits),
-        parts,
-        operands,
-        tuple(results),
-        gathered,
-        matrix,
-        vector,
-        made if in_gb else 0,
-        rooms.get(Level.GB, 0),
-        misfit,
+    box = around.iterations(shape.sink)
+    known = {} if origins is None else origins
+    found = [(known.get(operand, FROM_DDR), operand not in known) for operand in shape.operands]
+    shares = np.array([(one.direct, one.ddr, one.gb, plain) for one, plain in found], np.float64).reshape(-1, 4)
+    names = list(dict.fromkeys(write.tensor for op in shape.operators for write in op.writes))
+    level = LEVELS.index(around.results)
+    kept = [name in around.kept for name in names]
+    stays = np.array([(level if one else DDR, one and around.results is shape.home) for one in kept], np.int64)
+    rooms = np.full(MEMORIES, -np.inf)
+    for memory in machine.memories:
+        if memory.level in LEVELS:
+            room = around.rooms.get(memory.level, Room(memory.size_bytes))
+            rooms[LEVELS.index(memory.level)] = room.left(kept_bytes if memory.level is around.results else 0)
+    return Place(
+        np.array(box.start, np.int64),
+        np.array(box.extents, np.int64),
+        np.array(splits, np.int64),
+        np.array(steps, np.int64),
+        shares,
+        stays.reshape(-1, 2),
+        rooms,
+        float(kept_bytes),
     )
 
 
-def _operand_figures(
-    shape: KernelShape,
-    operand: Operand,
-    corners: Sequence[_Corner],
-    parts: int,
-    counts: tuple[int, ...],
-    splits: tuple[int, ...],
-    bursts: tuple[int, int],
-    shares: Shares,
-) -> OperandFigures:
-    tensor = shape.graph.tensors[operand.tensor]
-    moving = shape.movers[operand.tensor]
-    region = max((operand_region(shape, operand, boxes, part) for boxes, part in corners), key=tensor.bytes_of)
-    once = prod(counts[d] for d in moving) == 1 and not (operand.in_parts and parts > 1)
-    factors, descriptors = _strides(tensor, region, bursts)
-    return OperandFigures(
-        tensor=operand.tensor,
-        size_bytes=tensor.bytes_of(region),
-        whole_bytes=tensor.size_bytes,
-        moving=moving,
-        in_parts=operand.in_parts,
-        in_gb=operand.level is Level.GB,
-        slots=1 if once else 2,
-        distinct=prod(s for d, s in enumerate(splits) if d in moving),
-        ddr_factor=factors[0],
-        gb_factor=factors[1],
-        descriptors=descriptors,
-        shares=shares,
-    )
+_product_cycles: Callable[..., float] = compiled(product_cycles)
+_contiguous_runs: Callable[..., tuple[float, float]] = compiled(contiguous_runs)
 
 
-def _corner(shape: KernelShape, start: tuple[int, ...], tile: tuple[int, ...], reduction: tuple[int, ...]) -> _Corner:
-    """The iterations of every operator for one tile of the sink, and the first part of the anchor's."""
-    stop = tuple(a + t for a, t in zip(start, tile, strict=True))
-    boxes = operator_boxes(shape.graph, shape.operators, Region(start, stop))
-    return boxes, None if shape.anchor is None else part_box(shape.anchor, boxes[shape.anchor.name], reduction)
+@compiled
+def up(number: float, unit: float) -> float:
+    """`number` divided by `unit`, rounded up."""
+    return -(-number // unit)
 
 
-def _strides(tensor: Tensor, region: Region, bursts: tuple[int, int]) -> tuple[tuple[float, float], int]:
-    """How much DDR and GB move for each byte when a dense buffer of `region` meets the whole tensor; descriptors."""
-    extents = in_memory_order(tensor, region.extents)
-    run, descriptors = runs(extents, in_memory_order(tensor, tensor.shape), extents, tensor.dtype.size_bytes)
-    return (ceil_div(run, bursts[0]) * bursts[0] / run, ceil_div(run, bursts[1]) * bursts[1] / run), descriptors
+@compiled
+def aligned(size: float) -> float:
+    return up(size, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def _compute_cycles(
-    shape: KernelShape, machine: Accelerator, boxes: dict[str, Region], part: Region | None, parts: int
-) -> tuple[int, int]:
-    """Cycles of one tile on the matrix and on the vector unit."""
-    matrix, vector, core = 0, 0, shape.core
-    setup = machine.setup.compute_cycles
-    for op in shape.operators:
-        if op.kind == "gather":
-            continue
-        dtype = operand_dtype(op, shape.graph)
-        if op is shape.anchor:
-            assert part is not None
-            matrix += parts * (tile_cycles(op, part, dtype, core, matrix=True) + setup)
-        elif op.name in shape.matrix:
-            matrix += tile_cycles(op, boxes[op.name], dtype, core, matrix=True) + setup
+@compiled
+def measure(
+    nest: Nest,
+    rates: Rates,
+    place: Place,
+    tile: np.ndarray,
+    cut: np.ndarray,
+    counts: np.ndarray,
+    operands: np.ndarray,
+    made: np.ndarray,
+) -> np.ndarray:
+    """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller.
+
+    `tile` holds the extents of a tile by dim of the sink, `cut` those of a part of the anchor's reduction. Fills
+    `counts` with the tiles of a core by dim, `operands` and `made` with what one tile needs and makes; gives the rest,
+    which is true whatever the loop order and whatever stays in GB.
+    """
+    dims = len(place.extents)
+    sink = np.zeros((2, nest.dims.shape[1]), np.int64)
+    whole = np.zeros(NEED + 1)
+    tiles, cores = 1.0, 1.0
+    for dim in range(dims):
+        extent, step, pieces = place.extents[dim], place.steps[dim], place.splits[dim]
+        steps = -(-extent // step)
+        piece = min(extent, step * -(-steps // pieces))
+        most = min(tile[dim], piece)
+        counts[dim] = -(-piece // most)
+        tiles *= counts[dim]
+        cores *= pieces
+        inner = min(most, extent - most) if counts[dim] * pieces > 2 else 0
+        sink[0, dim] = place.start[dim] + inner
+        sink[1, dim] = sink[0, dim] + most
+    ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
+    boxes = np.zeros((ops, 2, width), np.int64)
+    needed, known = np.zeros((tensors, 2, rank), np.int64), np.zeros(tensors, np.int64)
+    boxes_of(nest, sink, boxes, needed, known)
+    part, parts = np.zeros((2, width), np.int64), 1.0
+    anchor = nest.core[ANCHOR]
+    if anchor >= 0:
+        part_of(nest, boxes, cut, part)
+        for dim in range(nest.operators[anchor, DIMS]):
+            if nest.dims[anchor, dim, REDUCED]:
+                parts *= -(-nest.dims[anchor, dim, EXTENT] // cut[dim])
+
+    found = np.zeros((2, rank), np.int64)
+    needs = np.zeros(MEMORIES)
+    for at in range(len(nest.operands)):
+        tensor, where = nest.operands[at, TENSOR_OF], nest.operands[at, WHERE]
+        operand_region(nest, at, boxes, part, found)
+        once, distinct = not (nest.operands[at, IN_PARTS] and parts > 1), 1.0
+        for dim in range(dims):
+            if nest.moving[at, dim]:
+                once = once and counts[dim] == 1
+                distinct *= place.splits[dim]
+        size = bytes_of(nest, tensor, found)
+        slots = 1.0 if once else 2.0
+        operands[at, SIZE], operands[at, SLOTS], operands[at, DISTINCT] = size, slots, distinct
+        operands[at, WHOLE] = _whole_bytes(nest, tensor)
+        _strides(nest, rates, tensor, found, operands[at])
+        if not place.shares[at, DIRECT]:
+            if where == IN_LB:
+                needs[LB] += slots * aligned(size)
+            elif where == IN_WEIGHTS:
+                needs[WEIGHTS] += slots * aligned(size)
+    in_gb = _home(nest) == IN_GB
+    made_bytes = 0.0
+    slots = 2.0 if tiles > 1 else 1.0
+    for at in range(len(nest.made)):
+        tensor, in_place = nest.made[at, TENSOR_OF], nest.made[at, IN_PLACE]
+        _made_region(nest, tensor, boxes, found, needed[tensor])
+        size = bytes_of(nest, tensor, found)
+        made[at, SIZE], made[at, SLOTS] = size, slots
+        if not in_place and not place.stays[at, 1]:
+            made_bytes += slots * aligned(size)
+        if nest.made[at, IS_RESULT]:
+            _strides(nest, rates, tensor, found, made[at])
+    needs[LB] += 0.0 if in_gb else made_bytes
+
+    matrix, vector, gathered = 0.0, 0.0, 0.0
+    for op in range(ops):
+        if nest.operators[op, UNIT] == BRINGS:
+            first = nest.operators[op, FIRST_WRITE]
+            hull(nest, first, boxes[op], found)
+            gathered += bytes_of(nest, nest.accesses[first, TENSOR], found)
+        elif nest.operators[op, UNIT] == FIRST_MATRIX:
+            matrix += parts * (_matrix_cycles(nest, op, part) + rates.compute_cycles)
+        elif nest.operators[op, UNIT] == MATRIX:
+            matrix += _matrix_cycles(nest, op, boxes[op]) + rates.compute_cycles
         else:
-            vector += tile_cycles(op, boxes[op.name], dtype, core, matrix=False) + setup
-    return matrix, vector
+            vector += _vector_cycles(nest, op, boxes[op]) + rates.compute_cycles
+        if nest.operators[op, UNIT] >= MATRIX and nest.core[SUMS]:
+            first = nest.operators[op, FIRST_WRITE]
+            hull(nest, first, boxes[op], found)
+            sums = (
+                4.0
+                / nest.tensors[nest.accesses[first, TENSOR], ELEMENT]
+                * bytes_of(nest, nest.accesses[first, TENSOR], found)
+            )
+            needs[ACCUMULATORS] = max(needs[ACCUMULATORS], sums)
+
+    whole[TILES], whole[CORES], whole[PARTS], whole[GATHERED] = tiles, cores, parts, gathered
+    whole[MATRIX_CYCLES], whole[VECTOR_CYCLES] = matrix, vector
+    whole[MADE_IN_GB] = made_bytes if in_gb else 0.0
+    whole[MISFIT] = -1
+    for level in (LB, WEIGHTS, ACCUMULATORS):
+        room = place.rooms[level]
+        if whole[MISFIT] < 0 and room != -np.inf and needs[level] > room:
+            whole[MISFIT], whole[NEED] = level, needs[level]
+    if whole[MISFIT] < 0 and place.rooms[GB] != -np.inf and place.rooms[GB] < 0:
+        whole[MISFIT], whole[NEED] = GB, place.kept
+    if parts > 1 and not nest.core[SUMS]:
+        whole[MISFIT] = UNSUMMED
+    return whole
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Estimated cycles of a kernel, or why it does not fit."""
-
-    cycles: int
-    ddr_bytes: int
-    misfit: str | None = None
+@compiled
+def _home(nest: Nest) -> int:
+    """Where a core has its operands and results."""
+    return nest.core[HOME]
 
 
-def estimate(figures: TileFigures, machine: Accelerator, order: tuple[int, ...], resident: frozenset[str]) -> Estimate:
+@compiled
+def _whole_bytes(nest: Nest, tensor: int) -> float:
+    size = float(nest.tensors[tensor, ELEMENT])
+    for axis in range(nest.tensors[tensor, RANK]):
+        size *= nest.places[tensor, axis, SHAPE]
+    return size
+
+
+@compiled
+def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.ndarray) -> None:
+    """How much DDR and GB move for each byte when a dense buffer of `box` meets the whole tensor; descriptors."""
+    rank = nest.tensors[tensor, RANK]
+    extents, shape = np.zeros(rank), np.zeros(rank)
+    for at in range(rank):
+        axis = nest.places[tensor, at, LAYOUT]
+        extents[at], shape[at] = box[1, axis] - box[0, axis], nest.places[tensor, axis, SHAPE]
+    run, descriptors = _contiguous_runs(extents, shape, extents, float(nest.tensors[tensor, ELEMENT]), rank)
+    row[DDR_FACTOR] = up(run, rates.ddr_burst) * rates.ddr_burst / run
+    row[GB_FACTOR] = up(run, rates.gb_burst) * rates.gb_burst / run
+    row[DESCRIPTORS] = descriptors
+
+
+@compiled
+def _made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, one: np.ndarray) -> None:
+    """What a tile makes of a tensor: the hull over the operators that write it."""
+    known = False
+    for op in range(len(nest.operators)):
+        for access in range(nest.operators[op, FIRST_WRITE], nest.operators[op, END]):
+            if nest.accesses[access, TENSOR] == tensor:
+                hull(nest, access, boxes[op], one)
+                widen(found, one, nest.tensors[tensor, RANK], known)
+                known = True
+
+
+@compiled
+def _matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
+    """Cycles of the products in a box, see `ops.contraction.product_shape`."""
+    groups, m, k, n = 1.0, 1.0, 1.0, 1.0
+    for dim in range(nest.operators[op, DIMS]):
+        extent, role = float(box[1, dim] - box[0, dim]), nest.dims[op, dim, ROLE]
+        if role == BATCH:
+            groups *= extent
+        elif role == ROWS:
+            m *= extent
+        elif role == DEPTH:
+            k *= extent
+        elif role == COLUMNS:
+            n *= extent
+    return _product_cycles(nest.core[:ANCHOR], nest.operators[op, RATE:FIRST_READ], m, k, n, groups)
+
+
+@compiled
+def _vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
+    operations = float(nest.operators[op, OPERATIONS])
+    if operations < 0:  # of a generic operator, which is never cut
+        return up(-operations, nest.operators[op, LANES])
+    for dim in range(nest.operators[op, DIMS]):
+        operations *= box[1, dim] - box[0, dim]
+    return up(operations, nest.operators[op, LANES])
+
+
+@compiled
+def estimate(
+    nest: Nest,
+    rates: Rates,
+    place: Place,
+    whole: np.ndarray,
+    operands: np.ndarray,
+    made: np.ndarray,
+    counts: np.ndarray,
+    order: np.ndarray,
+    resident: np.ndarray,
+) -> tuple[float, float, float]:
     """Cycles of a kernel: the slowest engine or memory, plus what the first and last tile cannot hide behind.
 
     Takes the largest tile for every tile and assumes that a tile's loads hide behind the tile before; the simulator
-    assumes neither. Source: derived in docs/model.md#estimate.
+    assumes neither. `whole`, `operands` and `made` are what `measure` found, `counts` are tiles of a core by dim,
+    `resident` is 1 for operands that stay whole in GB. Gives cycles, bytes of DDR, and the bytes of GB that it takes.
+    Source: derived in docs/model.md#estimate.
     """
-    if figures.misfit is not None:
-        return Estimate(0, 0, figures.misfit)
-    gb_memory, setup = machine.memory(Level.GB), machine.setup
-    tiles, cores, counts = figures.tiles, figures.cores, figures.counts
+    has_gb = rates.gb > 0
+    tiles, cores, parts = whole[TILES], whole[CORES], whole[PARTS]
     ddr = gb = link = 0.0
-    dma_copies = mover_copies = staged = first_load = 0
+    dma_copies = mover_copies = staged = first_load = 0.0
     exposed = 0.0  # bytes that come from other cores, after those have made them
-    for operand in figures.operands:
-        origin = operand.shares
-        if origin.direct:
+    for at in range(len(operands)):
+        if place.shares[at, DIRECT]:
             continue
-        inner = max((i for i, d in enumerate(order) if d in operand.moving and counts[d] > 1), default=-1)
-        loads = prod(counts[d] for d in order[: inner + 1])
-        if operand.in_parts and figures.parts > 1:
-            loads = tiles * figures.parts
-        total = loads * operand.distinct * operand.size_bytes
-        copies = loads * operand.distinct
-        if origin.ddr < 1:
-            link += loads * operand.size_bytes * (1 - origin.ddr)
-            mover_copies += ceil_div(copies * operand.descriptors, cores)
-            gb += total * origin.gb * operand.gb_factor
-            exposed += operand.size_bytes * (1 - origin.ddr)
-            if operand.in_gb:
-                staged += operand.slots * cores * aligned(operand.size_bytes)
-                gb += total * (1 - origin.ddr)
-            elif origin.ddr and gb_memory is not None:
-                staged += operand.slots * operand.distinct * aligned(operand.size_bytes)
-            ddr += total * origin.ddr * operand.ddr_factor
-            dma_copies += copies * operand.descriptors if origin.ddr else 0
+        row = operands[at]
+        size, in_gb = row[SIZE], nest.operands[at, WHERE] == IN_GB
+        loads, run = 1.0, 1.0
+        for dim in order:
+            run *= counts[dim]
+            if nest.moving[at, dim] and counts[dim] > 1:
+                loads = run
+        if nest.operands[at, IN_PARTS] and parts > 1:
+            loads = tiles * parts
+        total, copies = loads * row[DISTINCT] * size, loads * row[DISTINCT]
+        from_ddr = place.shares[at, FROM_DDR_SHARE]
+        if from_ddr < 1:
+            link += loads * size * (1 - from_ddr)
+            mover_copies += up(copies * row[DESCRIPTORS], cores)
+            gb += total * place.shares[at, FROM_GB_SHARE] * row[GB_FACTOR]
+            exposed += size * (1 - from_ddr)
+            if in_gb:
+                staged += row[SLOTS] * cores * aligned(size)
+                gb += total * (1 - from_ddr)
+            elif from_ddr > 0 and has_gb:
+                staged += row[SLOTS] * row[DISTINCT] * aligned(size)
+            ddr += total * from_ddr * row[DDR_FACTOR]
+            dma_copies += copies * row[DESCRIPTORS] if from_ddr > 0 else 0.0
             continue
-        first_load += operand.size_bytes
-        if gb_memory is None:
-            ddr += total * operand.ddr_factor
-            link += loads * operand.size_bytes
-            mover_copies += ceil_div(copies * operand.descriptors, cores)
-        elif operand.tensor in resident:
-            staged += aligned(operand.whole_bytes)
-            ddr += operand.whole_bytes
-            dma_copies += min(16, loads)
-            gb += operand.whole_bytes
-            if operand.in_gb:
+        first_load += size
+        if not has_gb:
+            ddr += total * row[DDR_FACTOR]
+            link += loads * size
+            mover_copies += up(copies * row[DESCRIPTORS], cores)
+        elif resident[at]:
+            staged += aligned(row[WHOLE])
+            ddr += row[WHOLE]
+            dma_copies += min(16.0, loads)
+            gb += row[WHOLE]
+            if in_gb:
                 continue
-            gb += total * operand.gb_factor
-            link += loads * operand.size_bytes
-            mover_copies += ceil_div(copies * operand.descriptors, cores)
-        elif operand.in_gb:
-            staged += operand.slots * cores * aligned(operand.size_bytes)
-            ddr += total * operand.ddr_factor
-            dma_copies += copies * operand.descriptors
-            gb += loads * cores * operand.size_bytes
+            gb += total * row[GB_FACTOR]
+            link += loads * size
+            mover_copies += up(copies * row[DESCRIPTORS], cores)
+        elif in_gb:
+            staged += row[SLOTS] * cores * aligned(size)
+            ddr += total * row[DDR_FACTOR]
+            dma_copies += copies * row[DESCRIPTORS]
+            gb += loads * cores * size
         else:
-            staged += operand.slots * operand.distinct * aligned(operand.size_bytes)
-            ddr += total * operand.ddr_factor
-            dma_copies += copies * operand.descriptors
-            gb += total * (1 + operand.gb_factor)
-            link += loads * operand.size_bytes
-            mover_copies += ceil_div(copies, cores)
-    staged += cores * figures.made_in_gb_bytes
-    last_store = last_setups = 0
-    for result in figures.results:
-        if result.level is Level.LB or (result.level is Level.GB and result.in_gb):
+            staged += row[SLOTS] * row[DISTINCT] * aligned(size)
+            ddr += total * row[DDR_FACTOR]
+            dma_copies += copies * row[DESCRIPTORS]
+            gb += total * (1 + row[GB_FACTOR])
+            link += loads * size
+            mover_copies += up(copies, cores)
+    staged += cores * whole[MADE_IN_GB]
+    last_store = last_setups = 0.0
+    for at in range(len(made)):
+        row, stays, in_gb = made[at], place.stays[at, 0], _home(nest) == IN_GB
+        if not nest.made[at, IS_RESULT] or stays == LB or (stays == GB and in_gb):
             continue
-        if result.level is Level.GB:
-            link += tiles * result.size_bytes
-            gb += tiles * cores * result.size_bytes * result.gb_factor
-            mover_copies += tiles * result.descriptors
-            exposed += result.size_bytes
+        if stays == GB:
+            link += tiles * row[SIZE]
+            gb += tiles * cores * row[SIZE] * row[GB_FACTOR]
+            mover_copies += tiles * row[DESCRIPTORS]
+            exposed += row[SIZE]
             continue
-        last_store += result.size_bytes
-        last_setups += cores * result.descriptors if gb_memory is not None else 0
-        ddr += tiles * cores * result.size_bytes * result.ddr_factor
-        if result.in_gb:
-            gb += tiles * cores * result.size_bytes * result.gb_factor
-            dma_copies += tiles * cores * result.descriptors
+        last_store += row[SIZE]
+        last_setups += cores * row[DESCRIPTORS] if has_gb else 0.0
+        ddr += tiles * cores * row[SIZE] * row[DDR_FACTOR]
+        if in_gb:
+            gb += tiles * cores * row[SIZE] * row[GB_FACTOR]
+            dma_copies += tiles * cores * row[DESCRIPTORS]
             continue
-        link += tiles * result.size_bytes
-        if gb_memory is None:
-            mover_copies += tiles * result.descriptors
+        link += tiles * row[SIZE]
+        if not has_gb:
+            mover_copies += tiles * row[DESCRIPTORS]
             continue
-        staged += result.slots * cores * aligned(result.size_bytes)
-        gb += tiles * cores * result.size_bytes * (1 + result.gb_factor)
-        dma_copies += tiles * cores * result.descriptors
+        staged += row[SLOTS] * cores * aligned(row[SIZE])
+        gb += tiles * cores * row[SIZE] * (1 + row[GB_FACTOR])
+        dma_copies += tiles * cores * row[DESCRIPTORS]
         mover_copies += tiles
-    if figures.gathered_bytes:
-        ddr += tiles * cores * figures.gathered_bytes
-        if figures.made_in_gb_bytes:
-            gb += tiles * cores * figures.gathered_bytes
+    if whole[GATHERED]:
+        ddr += tiles * cores * whole[GATHERED]
+        if whole[MADE_IN_GB]:
+            gb += tiles * cores * whole[GATHERED]
         else:
-            link += tiles * figures.gathered_bytes
-    if gb_memory is not None and staged > figures.gb_bytes:
-        return Estimate(0, 0, _misfit(machine, {Level.GB: staged}, {Level.GB: figures.gb_bytes}))
+            link += tiles * whole[GATHERED]
 
-    ddr_rate = machine.channel_bytes_per_cycle if cores == 1 else machine.ddr.bandwidth_bytes_per_cycle
-    link_rate = machine.link.bandwidth_bytes_per_cycle
+    numerator, denominator = rates.channel if cores == 1 else rates.ddr
     # What the first load and the last store take, and the arithmetic of one tile, is hidden by nothing; nor is what
     # comes from other cores, which have only just made it. An engine or a memory has its own part of that among its
     # total already.
-    ddr_rim = int((first_load + last_store * cores) / ddr_rate)
-    link_rim = int((first_load + last_store + exposed) / link_rate) if link else 0
-    rim = ddr_rim + link_rim + figures.matrix_cycles + figures.vector_cycles + last_setups * setup.dma_cycles
+    ddr_rim = (first_load + last_store * cores) * denominator // numerator
+    link_rim = (first_load + last_store + exposed) / rates.link // 1 if link else 0.0
+    rim = ddr_rim + link_rim + whole[MATRIX_CYCLES] + whole[VECTOR_CYCLES] + last_setups * rates.dma_cycles
     cycles = max(
-        tiles * figures.matrix_cycles - figures.matrix_cycles,
-        tiles * figures.vector_cycles - figures.vector_cycles,
-        int(link / link_rate) + mover_copies * setup.mover_cycles - link_rim,
+        tiles * whole[MATRIX_CYCLES] - whole[MATRIX_CYCLES],
+        tiles * whole[VECTOR_CYCLES] - whole[VECTOR_CYCLES],
+        link / rates.link // 1 + mover_copies * rates.mover_cycles - link_rim,
         # DMA in and out are two engines that share the port of DDR; half of the set-ups fall on each.
-        int(ddr / ddr_rate) + dma_copies * setup.dma_cycles // 2 - ddr_rim,
-        int(gb / gb_memory.bandwidth_bytes_per_cycle) if gb_memory is not None else 0,
+        ddr / (numerator / denominator) // 1 + dma_copies * rates.dma_cycles // 2 - ddr_rim,
+        gb / rates.gb // 1 if has_gb else 0.0,
     )
-    return Estimate(cycles + rim + setup.launch_cycles, int(ddr))
+    return cycles + rim + rates.launch_cycles, ddr // 1, staged
 
 
-def _misfit(machine: Accelerator, needs: Mapping[Level, int], rooms: Mapping[Level, int]) -> str | None:
-    """Which memory overflows, as an inequality; None where everything fits. `rooms` is what is free of each."""
-    for level, need in needs.items():
-        memory = machine.memory(level)
-        if memory is not None and need > rooms[level]:
-            kept = memory.size_bytes - rooms[level]
-            beside = f" beside {kept:,} B that stay there" if kept else ""
-            return (
-                f"{need:,} B in {level}, which holds {memory.size_bytes:,} B{beside} "
-                f"({need - rooms[level]:,} B too much)"
-            )
-    return None
+def estimate_tiling(shape: KernelShape, machine: Accelerator, tiling: Tiling, around: Surroundings = NOWHERE) -> float:
+    """Estimated cycles of one tiling whose operands come from DDR; raises `DoesNotFit`."""
+    nest, rates = flatten(shape, machine), rates_of(machine)
+    place = place_of(shape, machine, tiling.splits, tiling.steps, around)
+    counts = np.zeros(len(tiling.tile), np.int64)
+    cut = np.zeros(nest.dims.shape[1], np.int64)
+    cut[: len(tiling.reduction)] = tiling.reduction
+    operands, made = np.zeros((len(nest.operands), DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
+    whole = measure(nest, rates, place, np.array(tiling.tile, np.int64), cut, counts, operands, made)
+    resident = np.array([operand.tensor in tiling.resident for operand in shape.operands], np.int64)
+    order = np.array(tiling.order, np.int64)
+    cycles, _, staged = estimate(nest, rates, place, whole, operands, made, counts, order, resident)
+    if whole[MISFIT] < 0 and rates.gb and staged > place.rooms[GB]:
+        whole[MISFIT], whole[NEED] = GB, staged
+    if whole[MISFIT] >= 0:
+        raise DoesNotFit(misfit_text(machine, int(whole[MISFIT]), float(whole[NEED]), place.rooms))
+    return cycles
+
+
+def misfit_text(machine: Accelerator, level: int, need: float, rooms: np.ndarray) -> str:
+    """Which memory overflows, as an inequality; `rooms` is what is free of each."""
+    if level == UNSUMMED:
+        return "a reduction in parts, and the core has no accumulators to keep partial sums in"
+    memory, room = machine.memory(LEVELS[level]), float(rooms[level])
+    assert memory is not None
+    kept = memory.size_bytes - int(room)
+    beside = f" beside {kept:,} B that stay there" if kept else ""
+    return (
+        f"{int(need):,} B in {LEVELS[level]}, which holds {memory.size_bytes:,} B{beside} "
+        f"({int(need - room):,} B too much)"
+    )

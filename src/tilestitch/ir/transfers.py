@@ -17,22 +17,31 @@ def runs(
     All tuples are in memory order, outermost axis first; `source` and `target` are the extents of the two buffers. A
     run extends outwards as long as the copy takes all of the inner axes on both sides.
     """
-    run = element_bytes
-    loops: list[int] = []
+    return contiguous_runs(extents, source, target, element_bytes, len(extents))
+
+
+def contiguous_runs(
+    extents: Sequence[int], source: Sequence[int], target: Sequence[int], element_bytes: int, rank: int
+) -> tuple[int, int]:
+    """As `runs`, in plain arithmetic for compiled callers too."""
+    run, descriptors = element_bytes, 1
+    loops, loop = 0, 1  # how many, and the extent of the outermost so far
     contiguous = True  # everything further in is copied whole on both sides, so this axis continues the run or loop
-    for extent, from_, to in zip(reversed(extents), reversed(source), reversed(target), strict=True):
-        if contiguous and not loops:
+    for axis in range(rank - 1, -1, -1):
+        extent = extents[axis]
+        if contiguous and loops == 0:
             run *= extent
         elif contiguous:
-            loops[-1] *= extent
+            loop *= extent
         elif extent > 1:
-            loops.append(extent)
+            if loops > MAX_STRIDES:
+                descriptors *= loop
+            loops, loop = loops + 1, extent
         else:
             continue  # one index of an axis: no loop, and what is further out is strided anyway
-        contiguous = extent == from_ == to
-    descriptors = 1
-    for extent in loops[MAX_STRIDES:]:
-        descriptors *= extent
+        contiguous = extent == source[axis] and extent == target[axis]
+    if loops > MAX_STRIDES:
+        descriptors *= loop
     return run, descriptors
 
 

@@ -12,8 +12,8 @@ taking the requests in the order (time, engine) serves every resource first come
 from math import lcm
 
 import numpy as np
-from numba import njit
 
+from tilestitch.compiled import compiled
 from tilestitch.errors import InputError, InvalidIR
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Trace
@@ -169,7 +169,7 @@ def _blocked_text(program: Program, blocked: np.ndarray) -> str:
     )
 
 
-@njit(cache=True)
+@compiled
 def _burst_rounded(size_bytes: int, run_bytes: int, burst_bytes: int) -> int:
     """Bytes of a payload when each of its runs rounds up to a burst."""
     if run_bytes == 0:
@@ -180,7 +180,7 @@ def _burst_rounded(size_bytes: int, run_bytes: int, burst_bytes: int) -> int:
     return bursts * burst_bytes
 
 
-@njit(cache=True)
+@compiled
 def _resource_bytes(
     moves: np.ndarray,
     size_bytes: np.ndarray,
@@ -200,7 +200,7 @@ def _resource_bytes(
     return total
 
 
-@njit(cache=True)
+@compiled
 def _successors(
     engine: np.ndarray, wait_offsets: np.ndarray, waits: np.ndarray, engines: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -236,7 +236,7 @@ def _successors(
     return offsets[: count + 1], successors, open_waits
 
 
-@njit(cache=True)
+@compiled
 def _push(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> int:
     """Add a request to the binary heap of the first `count` pairs (time, engine); returns the new count."""
     at = count
@@ -250,7 +250,7 @@ def _push(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine:
     return count + 1
 
 
-@njit(cache=True)
+@compiled
 def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> None:
     """Put a request into the heap in place of the first."""
     at = 0
@@ -270,7 +270,7 @@ def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int
     times[at], engines[at] = time, engine
 
 
-@njit(cache=True)
+@compiled
 def _cut(
     size_bytes: int,
     run_bytes: int,
@@ -299,7 +299,7 @@ def _cut(
     return granules
 
 
-@njit(cache=True)
+@compiled
 def _serve(
     time: int, granules: int, ports: np.ndarray, ticks_per_byte: np.ndarray, shares: np.ndarray, free: np.ndarray
 ) -> int:
@@ -318,7 +318,7 @@ def _serve(
     return passed
 
 
-@njit(cache=True)
+@compiled
 def _run(
     engine: np.ndarray,
     engine_ticks: np.ndarray,

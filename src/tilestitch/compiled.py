@@ -1,0 +1,47 @@
+"""Functions of numbers and arrays, compiled by numba and kept on disk.
+
+numba compiles a function anew when its own file has changed, but not when one that it calls has: that is part of the
+compiled code and may stand in another file. So what is kept is kept under the contents of all files that have such
+functions.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba.core.config
+from numba import njit
+
+_Function = TypeVar("_Function", bound=Callable)
+
+PACKAGE = Path(__file__).parent
+SOURCES = (
+    "cost/boxes.py",
+    "cost/kernel.py",
+    "cost/nest.py",
+    "hardware/units.py",
+    "ir/transfers.py",
+    "schedule/search.py",
+    "sim/chip/timing.py",
+)
+
+
+def compiled(function: _Function) -> _Function:
+    """The function, compiled when it is first called; from disk where that was done before."""
+    config: Any = numba.core.config
+    given = config.CACHE_DIR  # read when a function is decorated
+    config.CACHE_DIR = str((Path(given) if given else PACKAGE / "__pycache__") / f"compiled-{_contents()}")
+    try:
+        return cast(_Function, njit(cache=True)(function))
+    finally:
+        config.CACHE_DIR = given
+
+
+@cache
+def _contents() -> str:
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        digest.update((PACKAGE / source).read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,242 @@
+"""The search of tiles under one split over cores, compiled: every tiling that fits, with its estimate."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.cost.boxes import boxes_of, bytes_of, operand_region, part_of
+from tilestitch.cost.kernel import (
+    DESCRIPTORS,
+    GB,
+    MATRIX_CYCLES,
+    MISFIT,
+    NEED,
+    PARTS,
+    PLAIN,
+    TILES,
+    VECTOR_CYCLES,
+    WEIGHTS,
+    Place,
+    Rates,
+    estimate,
+    measure,
+)
+from tilestitch.cost.nest import (
+    ANCHOR,
+    CUT_BY,
+    DIMS,
+    END,
+    END_TERM,
+    EXTENT,
+    FIRST_TERM,
+    FIRST_WRITE,
+    RANK,
+    REDUCED,
+    TENSOR,
+    TENSOR_OF,
+    Nest,
+)
+
+SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
+CYCLES, NUMBER, ORDER = range(3)  # columns of a candidate: estimated cycles, tiles of a core, which order of loops
+
+
+class Cuts(NamedTuple):
+    """Which tiles are tried."""
+
+    piece: np.ndarray  # extents of a core's part, by dim of the sink
+    steps: np.ndarray
+    blocks: np.ndarray  # see `ir.tiles.Cuts.inside`; 0: none
+    second: np.ndarray  # dims of the second operand, cut first
+    others: np.ndarray
+    orders: np.ndarray  # of loops, one a row
+    pruned: float  # tilings are left out whose arithmetic alone takes this factor more than the best so far; 0: none
+
+
+class Found(NamedTuple):
+    """Tilings that fit, one a row of each array; where none does, what the last one lacked."""
+
+    figures: np.ndarray
+    tiles: np.ndarray
+    parts: np.ndarray  # extents of a part of the reduction
+    resident: np.ndarray  # 1 for operands that stay whole in GB
+    level: int  # number of the memory, or -1
+    need: float
+
+
+@compiled
+def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
+    """For each cut of the second operand's dims, the largest tiles that fit, in every order of loops.
+
+    In each, nothing is kept in GB, then each operand kept that saves traffic, one added after another.
+    """
+    dims, width, count = len(cuts.piece), nest.dims.shape[1], len(nest.operands)
+    room = 256
+    figures, tiles = np.zeros((room, ORDER + 1)), np.zeros((room, dims), np.int64)
+    parts, residents = np.zeros((room, width), np.int64), np.zeros((room, count), np.int64)
+    found, level, need, least = 0, -1, 0.0, 0.0
+    counts, resident = np.zeros(dims, np.int64), np.zeros(count, np.int64)
+    operands, made = np.zeros((count, DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
+    seconds = _halvings(cuts.piece, cuts.second, cuts.steps, cuts.blocks)
+    for first in range(len(seconds)):
+        sizes = 0
+        choices = _halvings(seconds[first], cuts.others, cuts.steps, cuts.blocks)
+        for choice in range(len(choices)):
+            tile = choices[choice]
+            if not _is_one_box(nest, tile):
+                continue
+            cut = _reduction(nest, place, tile)
+            whole = measure(nest, rates, place, tile, cut, counts, operands, made)
+            busy = whole[TILES] * max(whole[MATRIX_CYCLES], whole[VECTOR_CYCLES])
+            if cuts.pruned and least and busy > cuts.pruned * least:
+                continue  # no order helps
+            fits = False
+            for order in range(len(cuts.orders)):
+                for at in range(count):
+                    resident[at] = 0
+                best_ddr = -1.0  # of what fits in this order so far
+                for at in range(-1, count):
+                    if at >= 0:
+                        if rates.gb == 0 or whole[MISFIT] >= 0:
+                            break
+                        if not place.shares[at, PLAIN] or not _keep(nest, resident, at, 1):
+                            continue
+                    cycles, ddr, staged = estimate(
+                        nest, rates, place, whole, operands, made, counts, cuts.orders[order], resident
+                    )
+                    if whole[MISFIT] >= 0:
+                        level, need = int(whole[MISFIT]), whole[NEED]
+                        continue
+                    if rates.gb > 0 and staged > place.rooms[GB]:
+                        if at < 0:
+                            level, need = GB, staged
+                        else:
+                            _keep(nest, resident, at, 0)
+                        continue
+                    if at >= 0 and best_ddr >= 0 and ddr >= best_ddr:
+                        _keep(nest, resident, at, 0)
+                        continue
+                    best_ddr, fits = ddr, True
+                    least = cycles if least == 0 else min(least, cycles)
+                    if found == room:
+                        room *= 2
+                        figures, tiles = _longer(figures, room), _longer(tiles, room)
+                        parts, residents = _longer(parts, room), _longer(residents, room)
+                    figures[found, CYCLES], figures[found, NUMBER] = cycles, whole[TILES] * whole[PARTS]
+                    figures[found, ORDER] = order
+                    _copy(tile, tiles[found])
+                    _copy(cut, parts[found])
+                    _copy(resident, residents[found])
+                    found += 1
+            sizes += fits
+            if sizes == SIZES_KEPT:
+                break
+    return Found(figures[:found], tiles[:found], parts[:found], residents[:found], level, need)
+
+
+@compiled
+def _copy(source: np.ndarray, target: np.ndarray) -> None:
+    for at in range(len(source)):
+        target[at] = source[at]
+
+
+@compiled
+def _longer(rows: np.ndarray, room: int) -> np.ndarray:
+    found = np.zeros((room, rows.shape[1]), rows.dtype)
+    for at in range(len(rows)):
+        _copy(rows[at], found[at])
+    return found
+
+
+@compiled
+def _keep(nest: Nest, resident: np.ndarray, operand: int, kept: int) -> bool:
+    """Keep an operand's tensor in GB, or not; says whether it is the first operand of that tensor."""
+    tensor = nest.operands[operand, TENSOR_OF]
+    for at in range(operand):
+        if nest.operands[at, TENSOR_OF] == tensor:
+            return False
+    for at in range(len(resident)):
+        if nest.operands[at, TENSOR_OF] == tensor:
+            resident[at] = kept
+    return True
+
+
+@compiled
+def _halvings(tile: np.ndarray, dims: np.ndarray, steps: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Rows: `tile`, then with extents along `dims` halved one after another, the outermost dim first, down to steps.
+
+    Where there are `blocks`, the extents go on inside a step, by the largest that divide its block.
+    """
+    count, found = 1, np.zeros((8, len(tile)), np.int64)
+    _copy(tile, found[0])
+    for dim in dims:
+        while True:
+            extent = found[count - 1, dim]
+            if extent > steps[dim]:
+                pieces = -(-extent // steps[dim])
+                extent = steps[dim] * -(-pieces // 2)
+            elif blocks[dim] and extent > 1:
+                extent //= 2
+                while blocks[dim] % extent:
+                    extent -= 1
+            else:
+                break
+            if count == len(found):
+                found = _longer(found, 2 * count)
+            _copy(found[count - 1], found[count])
+            found[count, dim] = extent
+            count += 1
+    return found[:count]
+
+
+@compiled
+def _is_one_box(nest: Nest, tile: np.ndarray) -> bool:
+    """Whether a tile of the sink writes a box; see `ir.tiles.is_one_box`."""
+    sink = len(nest.operators) - 1
+    for access in range(nest.operators[sink, FIRST_WRITE], nest.operators[sink, END]):
+        for axis in range(nest.tensors[nest.accesses[access, TENSOR], RANK]):
+            outer = False
+            for at in range(nest.axes[access, axis, FIRST_TERM], nest.axes[access, axis, END_TERM]):
+                dim = nest.terms[at, 0]
+                if outer and tile[dim] < nest.dims[sink, dim, EXTENT]:
+                    return False
+                outer = outer or tile[dim] > 1
+    return True
+
+
+@compiled
+def _reduction(nest: Nest, place: Place, tile: np.ndarray) -> np.ndarray:
+    """The largest parts of the anchor's reduction whose second operand fits half of its area.
+
+    Without accumulators nothing keeps partial sums, so a reduction is one part.
+    """
+    width, rank = nest.dims.shape[1], nest.places.shape[1]
+    cut = np.zeros(width, np.int64)
+    anchor, operand = nest.core[ANCHOR], nest.core[CUT_BY]
+    if anchor < 0:
+        return cut
+    for dim in range(width):
+        cut[dim] = nest.dims[anchor, dim, EXTENT]
+    if operand < 0:
+        return cut
+    sink = np.zeros((2, width), np.int64)
+    for dim in range(len(tile)):
+        sink[1, dim] = tile[dim]
+    boxes = np.zeros((len(nest.operators), 2, width), np.int64)
+    boxes_of(nest, sink, boxes, np.zeros((len(nest.tensors), 2, rank), np.int64), np.zeros(len(nest.tensors), np.int64))
+    part, found = np.zeros((2, width), np.int64), np.zeros((2, rank), np.int64)
+    depth = nest.core[1]
+    while True:
+        part_of(nest, boxes, cut, part)
+        operand_region(nest, operand, boxes, part, found)
+        if 2 * bytes_of(nest, nest.operands[operand, TENSOR_OF], found) <= place.rooms[WEIGHTS]:
+            return cut
+        longest = -1  # keep multiples of the array's depth as long as there are any
+        for dim in range(nest.operators[anchor, DIMS]):
+            if nest.dims[anchor, dim, REDUCED] and (longest < 0 or cut[dim] > cut[longest]):
+                longest = dim
+        if longest < 0 or cut[longest] == 1:
+            return cut
+        half = -(-cut[longest] // 2)
+        cut[longest] = -(-half // depth) * depth if half > depth else half
