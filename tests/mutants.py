@@ -520,6 +520,13 @@ MUTANTS = (
         ("test_hazards::test_half_a_percent_is_too_much_for_float16",),
     ),
     Mutant(
+        "a float16 check that zeros would meet passes",
+        "ir/report.py",
+        "return self.allowed < 1",
+        "return True",
+        ("test_range::test_what_float16_cannot_carry_is_no_proof",),
+    ),
+    Mutant(
         "an error of NaN passes",
         "ir/report.py",
         "return self.conclusive and self.error <= self.allowed",
