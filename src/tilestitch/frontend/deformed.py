@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, along, axis
+from tilestitch.frontend.element_types import INT64
 from tilestitch.frontend.network import Network, Node, text_of
 from tilestitch.frontend.sampling import add_up, fetch_elements, locate
 from tilestitch.frontend.shapes import regroup
@@ -90,7 +91,7 @@ def _seen(
     if mask is not None:
         reads.append(Access(mask, (*along(n), axis(*element), *along(*os))))
     attributes: tuple[tuple[str, Attribute], ...] = (("sizes", shape[2:]),)
-    types = (np.dtype(np.int64), network.element_type(x))
+    types = (INT64, network.element_type(x))
     numbers, shares = locate(node, network, "deformed_places", nest.dims, tuple(reads), types, attributes)
     data = regroup(node, network, "reshape", x, (*shape[:2], prod(shape[2:])), network.step(node, "elements"))
 

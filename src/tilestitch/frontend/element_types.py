@@ -3,6 +3,8 @@
 import numpy as np
 from onnx import TensorProto, helper
 
+BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)  # of comparisons; of places and indices
+
 
 def numpy_type(number: int) -> np.dtype | None:
     """The array type of an ONNX element type, or None where there is none."""

@@ -3,11 +3,10 @@
 import numpy as np
 
 from tilestitch.frontend.accesses import aligned, broadcast, dims_of, straight
+from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
 from tilestitch.frontend.shapes import identity
 from tilestitch.ir.graph import Attribute
-
-_BOOL = np.dtype(np.bool_)
 
 
 def apply(
@@ -58,7 +57,7 @@ def comparison(kind: str) -> Handler:
     """The handler of a comparison, whose result is boolean."""
 
     def handle(node: Node, network: Network) -> None:
-        apply(node, network, kind, node.inputs, node.target, element_type=_BOOL)
+        apply(node, network, kind, node.inputs, node.target, element_type=BOOL)
 
     return handle
 
@@ -108,13 +107,13 @@ def where(node: Node, network: Network) -> None:
 
 
 def is_nan(node: Node, network: Network) -> None:
-    apply(node, network, "is_nan", node.inputs, node.target, element_type=_BOOL)
+    apply(node, network, "is_nan", node.inputs, node.target, element_type=BOOL)
 
 
 def is_inf(node: Node, network: Network) -> None:
     """Infinities of either sign, or of one."""
     attributes = tuple((name, node.integer(name, 1)) for name in ("detect_negative", "detect_positive"))
-    apply(node, network, "is_inf", node.inputs, node.target, element_type=_BOOL, attributes=attributes)
+    apply(node, network, "is_inf", node.inputs, node.target, element_type=BOOL, attributes=attributes)
 
 
 def gelu(node: Node, network: Network) -> None:

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, along, axis, dims_of, straight
+from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.reductions import reduce_axes
@@ -128,8 +129,7 @@ def wrapped(node: Node, network: Network, indices: str, extents: tuple[int, ...]
     element_type = network.element_type(indices)
     sizes = network.new_constant(node, "extents", np.asarray(extents, element_type))
     zero = network.new_constant(node, "zero", np.zeros((), element_type))
-    boolean = np.dtype(np.bool_)
-    negative = apply(node, network, "less", (indices, zero), network.step(node, "negative"), element_type=boolean)
+    negative = apply(node, network, "less", (indices, zero), network.step(node, "negative"), element_type=BOOL)
     shifted = apply(node, network, "add", (indices, sizes), network.step(node, "from_the_end"))
     target = network.step(node, "indices")
     return apply(node, network, "where", (negative, shifted, indices), target, element_type=element_type)

@@ -6,15 +6,13 @@ import numpy as np
 
 from tilestitch.dtypes import STORAGE
 from tilestitch.frontend.accesses import along, axis, dims_of, straight
-from tilestitch.frontend.element_types import numpy_type
+from tilestitch.frontend.element_types import BOOL, INT64, numpy_type
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.gathering import pick, wrapped
 from tilestitch.frontend.network import Network, Node, text_of
 from tilestitch.frontend.shapes import insert, normalised_axes, regroup
 from tilestitch.frontend.slicing import cut
 from tilestitch.ir.graph import Access
-
-_BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 def triangle(node: Node, network: Network) -> None:
@@ -43,16 +41,16 @@ def one_hot(node: Node, network: Network) -> None:
         found = text_of(network.shape(values))
         raise node.fault(f"depth {depth}, values of shape {found}; expected 1 or more, and two values.")
     if network.is_float(indices):
-        whole = (("to", str(STORAGE[_INT64])),)
+        whole = (("to", str(STORAGE[INT64])),)
         target = network.step(node, "indices.whole")
-        indices = apply(node, network, "cast", (indices,), target, element_type=_INT64, attributes=whole)
+        indices = apply(node, network, "cast", (indices,), target, element_type=INT64, attributes=whole)
     network.afford(node, depth)
     element_type = network.element_type(indices)
     x = wrapped(node, network, indices, (depth,))
     x = insert(node, network, x, (at,), network.step(node, "indices.spread"))
     places = np.arange(depth).astype(element_type).reshape(-1, *(1,) * (len(shape) - at))
     places = network.new_constant(node, "places", places)
-    here = apply(node, network, "equal", (x, places), network.step(node, "here"), element_type=_BOOL)
+    here = apply(node, network, "equal", (x, places), network.step(node, "here"), element_type=BOOL)
     off, on = (cut(node, network, values, 0, i, i + 1, network.step(node, n)) for i, n in enumerate(("off", "on")))
     apply(node, network, "where", (here, on, off), node.target, element_type=network.element_type(values))
 
@@ -110,7 +108,7 @@ def reverse_sequence(node: Node, network: Network) -> None:
     times = network.new_constant(node, "times", steps)
     mirrored = network.new_constant(node, "times.mirrored", (-1 - steps).astype(element_type))
     column = regroup(node, network, "reshape", lengths, (shape[batch_at], 1), network.step(node, "lengths"))
-    inside = apply(node, network, "less", (times, column), network.step(node, "inside"), element_type=_BOOL)
+    inside = apply(node, network, "less", (times, column), network.step(node, "inside"), element_type=BOOL)
     turned = apply(node, network, "add", (column, mirrored), network.step(node, "turned"))
     source = network.step(node, "source")
     source = apply(node, network, "where", (inside, turned, times), source, element_type=element_type)

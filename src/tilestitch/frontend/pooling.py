@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import Nest, along
+from tilestitch.frontend.element_types import INT64
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.reductions import reduce_axes
 from tilestitch.frontend.windows import Window, kernel_loops, read_windows, spatial_loops
@@ -121,7 +122,7 @@ def _pool(
         reads += [Access(places[0], tuple(padded)), Access(places[1], along(n, c))]
     write = Access(target.tensor, along(n, c, *positions))
     shape = (*x_shape[:2], *(window.count for window in windows))
-    element_type = None if places is None else np.dtype(np.int64)
+    element_type = None if places is None else INT64
     network.emit(
         node, target, kind, nest.dims, tuple(reads), write, shape, element_type=element_type, attributes=attributes
     )

@@ -3,12 +3,11 @@
 import numpy as np
 
 from tilestitch.frontend.accesses import along, dims_of, straight
+from tilestitch.frontend.element_types import BOOL, INT64
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Handler, Network, Node, Target
 from tilestitch.frontend.shapes import copy, normalised_axes, regroup
 from tilestitch.ir.graph import Access, Attribute, Dim, DimKind
-
-_INT64 = np.dtype(np.int64)
 
 
 def reduction(kind: str, *, axes_as_input_since: int, before: str | None = None, after: str | None = None) -> Handler:
@@ -80,9 +79,8 @@ def log_sum_exp(node: Node, network: Network) -> None:
         raise node.not_covered(f"operand '{x}' has elements of type {element_type}; a logarithm needs a floating type.")
     greatest = reduce_axes(node, network, "reduce_max", x, axes, network.step(node, "max"), keep=True)
     both = (("detect_negative", 1), ("detect_positive", 1))
-    boolean = np.dtype(np.bool_)
     infinite = apply(
-        node, network, "is_inf", (greatest,), network.step(node, "infinite"), element_type=boolean, attributes=both
+        node, network, "is_inf", (greatest,), network.step(node, "infinite"), element_type=BOOL, attributes=both
     )
     zero = network.new_constant(node, "zero", np.zeros((), element_type))
     shift = network.step(node, "shift")
@@ -110,7 +108,7 @@ def place_of(kind: str) -> Handler:
         result = tuple(1 if number == at else shape[number] for number in kept)
         attributes = (("select_last_index", node.integer("select_last_index", 0)),)
         dims, reads = dims_of(shape, reduced=(at,)), (straight(x, len(shape)),)
-        network.emit(node, node.target, kind, dims, reads, write, result, element_type=_INT64, attributes=attributes)
+        network.emit(node, node.target, kind, dims, reads, write, result, element_type=INT64, attributes=attributes)
 
     return handle
 
@@ -141,7 +139,7 @@ def top_k(node: Node, network: Network) -> None:
     moved = along(*(len(shape) if number == at else number for number in range(len(shape))))
     result = (*shape[:at], count, *shape[at + 1 :])
     parts, writes = [], []
-    for number, (part, element_type) in enumerate((("values", network.element_type(x)), ("indices", _INT64))):
+    for number, (part, element_type) in enumerate((("values", network.element_type(x)), ("indices", INT64))):
         if node.needs(number):
             network.define(node, node.outputs[number], result, element_type)
             parts.append(part)

@@ -11,13 +11,13 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import FIXED, Nest, Shape, along, axis
+from tilestitch.frontend.element_types import INT64
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.reductions import reduce_axes
 from tilestitch.frontend.shapes import permute, regroup
 from tilestitch.ir.graph import Access, Attribute, Axis, Dim
 
-_INT64 = np.dtype(np.int64)
 _TAPS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}  # along one axis, from the element below
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # before opset 20
 _PADDINGS = ("zeros", "border", "reflection")
@@ -90,7 +90,7 @@ def grid_sample(node: Node, network: Network) -> None:
         ("shares", int(shared)),
     )
     reads = (*coordinates, *(Access(name, along(t)) for name in taps))
-    types = (_INT64, network.element_type(x)) if shared else (_INT64,)
+    types = (INT64, network.element_type(x)) if shared else (INT64,)
     found = locate(node, network, "grid_places", nest.dims, reads, types, attributes)
     data = regroup(node, network, "reshape", x, (*shape[:2], prod(sizes)), network.step(node, "elements"))
 
@@ -198,7 +198,7 @@ def roi_align(node: Node, network: Network) -> None:
         ("count", samples**2 if mode == "avg" else 1),
     )
     numbers, shares = locate(
-        node, network, "region_places", nest.dims, tuple(reads), (_INT64, network.element_type(x)), attributes
+        node, network, "region_places", nest.dims, tuple(reads), (INT64, network.element_type(x)), attributes
     )
     data = permute(node, network, x, (1, 0, 2, 3), network.step(node, "channels"))
     data = regroup(

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import Shape, along, dims_of, straight
+from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.gathering import check_elements, flat_places, pick
 from tilestitch.frontend.network import Network, Node, Target, text_of
@@ -12,7 +13,6 @@ from tilestitch.frontend.shapes import copy, normalised_axes, regroup
 from tilestitch.frontend.slicing import cut, join
 from tilestitch.ir.graph import Access, Dim, DimKind
 
-_BOOL = np.dtype(np.bool_)
 _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
@@ -111,7 +111,7 @@ def tensor_scatter(node: Node, network: Network) -> None:
         return network.new_constant(node, name, np.asarray(value, element_type))
 
     def compared(kind: str, x: str, bound: str, step: str) -> str:
-        return apply(node, network, kind, (x, bound), network.step(node, step), element_type=_BOOL)
+        return apply(node, network, kind, (x, bound), network.step(node, step), element_type=BOOL)
 
     first = regroup(node, network, "reshape", starts, (shape[0], 1), network.step(node, "first"))
     x = apply(node, network, "sub", (constant("tokens", np.arange(size)), first), network.step(node, "age"))

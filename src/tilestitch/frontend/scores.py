@@ -7,13 +7,13 @@ import ml_dtypes
 import numpy as np
 
 from tilestitch.frontend.accesses import broadcast
+from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.elementwise import apply
 from tilestitch.frontend.network import Network, Node, text_of
 from tilestitch.frontend.normalisation import over_axes
 from tilestitch.frontend.shapes import copy, regroup
 from tilestitch.frontend.slicing import join
 
-_BOOL = np.dtype(np.bool_)
 _SCALED, _CAPPED, _MASKED, _WEIGHTS = range(4)  # what the fourth output shows
 
 
@@ -148,7 +148,7 @@ def _masks(node: Node, network: Network, scores: Scores) -> _Masks:
     if mask is not None:
         mask = _for_all_keys(node, network, mask, scores)
         value = network.value(mask)
-        if network.element_type(mask) != _BOOL:
+        if network.element_type(mask) != BOOL:
             added = mask
         elif value is None:
             computed.append(mask)
@@ -178,7 +178,7 @@ def _in_sequence(node: Node, network: Network, lengths: str, window: _Window, di
     def compared(name: str, numbers: np.ndarray, *, least: bool) -> str:
         constant = network.new_constant(node, f"{name}.bound", numbers.astype(network.element_type(lengths)))
         operands = (constant, length) if least else (length, constant)
-        return apply(node, network, "less_or_equal", operands, network.step(node, name), element_type=_BOOL)
+        return apply(node, network, "less_or_equal", operands, network.step(node, name), element_type=BOOL)
 
     found = []
     if window.upper is not None:
@@ -202,7 +202,7 @@ def _for_all_keys(node: Node, network: Network, mask: str, scores: Scores) -> st
     if shape[-1] == scores.keys:
         return mask
     element_type = network.element_type(mask)
-    hidden = False if element_type == _BOOL else _lowest(element_type)
+    hidden = False if element_type == BOOL else _lowest(element_type)
     rest = np.full((*shape[:-1], scores.keys - shape[-1]), hidden, element_type)
     value = network.value(mask)
     if value is not None:

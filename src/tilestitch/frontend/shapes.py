@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.accesses import Nest, Shape, aligned, along, axis, broadcast, dims_of, straight
+from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.network import Network, Node, Target, text_of
 from tilestitch.frontend.rebatch import rebatched_extents
 from tilestitch.ir.graph import Access, Axis
@@ -32,7 +33,7 @@ def dropout(node: Node, network: Network) -> None:
         if ratio != 0.0:
             raise node.fault("training_mode is true, and what is dropped is random; export the network for inference.")
     if node.needs(1):
-        mask_type = network.element_type(node.inputs[0]) if node.opset < 10 else np.dtype(np.bool_)
+        mask_type = network.element_type(node.inputs[0]) if node.opset < 10 else BOOL
         network.afford(node, prod(network.shape(node.inputs[0])))
         network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), mask_type))
     if node.needs(0):
