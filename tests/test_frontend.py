@@ -448,6 +448,7 @@ ELEMENTWISE = [
     Case("Clip", (floats(3, 4), np.array(-0.5, np.float32), np.array(0.5, np.float32)), label="computed"),
     Case("Clip", (ints(3, 4),), label="nothing"),
     Case("Dropout", (floats(3, 4),), (), {"ratio": 0.3}, opset=7),
+    Case("Dropout", (floats(3, 4),), outputs=2, opset=10, label="mask"),
     Case("Dropout", (floats(3, 4),), (np.float32(0.3), np.array(False)), opset=13),
     Case("Dropout", (floats(3, 4),), (np.float32(0.3),), outputs=2, opset=13, label="mask"),
     Case("Dropout", (floats(3, 4),), (np.float32(0.0), np.array(True)), outputs=2, label="training-keeps-all"),

@@ -659,3 +659,20 @@ def test_a_grouped_convolution_is_cut_inside_a_group_where_nothing_else_fits() -
     assert done.schedule is not None
     (kernel,) = (kernel for kernel in done.schedule.kernels if len(kernel.operators) == 2)
     assert 1 <= kernel.tiling.tile[1] < 128
+
+
+@pytest.mark.parametrize("cores", [2, 4])
+def test_the_second_of_two_tiles_may_need_more_than_the_first(cores):
+    """A window of stride 2 begins in the padding and ends inside: whatever room there is, what is said to fit does."""
+    net = Net()
+    x = net.op("MaxPool", net.input(1, 8, 16, 16), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    graph = resolved(net.graph(x))
+    fitting = 0
+    for size_bytes in range(256, 6144, 64):
+        machine = toy(cores, **{Level.LB: size_bytes})
+        try:
+            run(graph, machine)
+        except DoesNotFit:
+            continue
+        fitting += 1
+    assert fitting > 50

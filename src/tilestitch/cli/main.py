@@ -13,6 +13,7 @@ from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages
 from tilestitch.cli.progress import shown_progress
+from tilestitch.cli.reproduce import reproduce
 from tilestitch.errors import InputError
 
 if TYPE_CHECKING:
@@ -159,5 +160,5 @@ def _verdict(reports: "Sequence[Report]") -> int:
     return FAILURE if wrong else SUCCESS
 
 
-for command in (show, machines, models):
+for command in (show, machines, models, reproduce):
     main.add_command(command)

@@ -34,6 +34,7 @@ from tilestitch.cost.nest import (
     LAYOUT,
     MATRIX,
     OPERATIONS,
+    PADDED,
     RANK,
     RATE,
     REDUCED,
@@ -190,12 +191,14 @@ def measure(
 ) -> np.ndarray:
     """Figures of the largest tile of a cut, taken away from the border, where padding would make it smaller.
 
+    Where there are only two tiles along a dim, the second may have less padding than the first, so both are looked at.
     `tile` holds the extents of a tile by dim of the sink, `cut` those of a part of the anchor's reduction. Fills
     `counts` with the tiles of a core by dim, `operands` and `made` with what one tile needs and makes; gives the rest,
     which is true whatever the loop order and whatever stays in GB.
     """
     dims = len(place.extents)
-    sink = np.zeros((2, nest.dims.shape[1]), np.int64)
+    ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
+    sink, far, two = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), False
     whole = np.zeros(NEED + 1)
     tiles, cores = 1.0, 1.0
     for dim in range(dims):
@@ -206,26 +209,35 @@ def measure(
         counts[dim] = -(-piece // most)
         tiles *= counts[dim]
         cores *= pieces
-        inner = min(most, extent - most) if counts[dim] * pieces > 2 else 0
-        sink[0, dim] = place.start[dim] + inner
-        sink[1, dim] = sink[0, dim] + most
-    ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
-    boxes = np.zeros((ops, 2, width), np.int64)
+        inner = min(most, extent - most)
+        sink[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 2 else 0)
+        far[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 1 else 0)
+        sink[1, dim], far[1, dim] = sink[0, dim] + most, far[0, dim] + most
+        two = two or (nest.core[PADDED] and counts[dim] * pieces == 2 and most < extent)
+    boxes, far_boxes = np.zeros((ops, 2, width), np.int64), np.zeros((ops, 2, width), np.int64)
     needed, known = np.zeros((tensors, 2, rank), np.int64), np.zeros(tensors, np.int64)
     boxes_of(nest, sink, boxes, needed, known)
-    part, parts = np.zeros((2, width), np.int64), 1.0
+    part, far_part, parts = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), 1.0
     anchor = nest.core[ANCHOR]
+    if two:
+        boxes_of(nest, far, far_boxes, needed, known)
+        if anchor >= 0:
+            part_of(nest, far_boxes, cut, far_part)
     if anchor >= 0:
         part_of(nest, boxes, cut, part)
         for dim in range(nest.operators[anchor, DIMS]):
             if nest.dims[anchor, dim, REDUCED]:
                 parts *= -(-nest.dims[anchor, dim, EXTENT] // cut[dim])
 
-    found = np.zeros((2, rank), np.int64)
+    found, other = np.zeros((2, rank), np.int64), np.zeros((2, rank), np.int64)
     needs = np.zeros(MEMORIES)
     for at in range(len(nest.operands)):
         tensor, where = nest.operands[at, TENSOR_OF], nest.operands[at, WHERE]
         operand_region(nest, at, boxes, part, found)
+        if two:
+            operand_region(nest, at, far_boxes, far_part, other)
+            if bytes_of(nest, tensor, other) > bytes_of(nest, tensor, found):
+                found, other = other, found
         once, distinct = not (nest.operands[at, IN_PARTS] and parts > 1), 1.0
         for dim in range(dims):
             if nest.moving[at, dim]:

@@ -27,7 +27,7 @@ RANK, ELEMENT = range(2)
 SHAPE, LAYOUT = range(2)
 TENSOR_OF, WHERE, IN_PARTS, FIRST_READER, END_READER = range(5)
 IN_PLACE, IS_RESULT = range(1, 3)  # after TENSOR_OF
-ANCHOR, CUT_BY, SUMS, HOME = range(6, 10)  # after the six of the matrix unit
+ANCHOR, CUT_BY, SUMS, HOME, PADDED = range(6, 11)  # after the six of the matrix unit
 
 
 class Nest(NamedTuple):
@@ -47,7 +47,7 @@ class Nest(NamedTuple):
     moving: np.ndarray  # operand, dim of the sink: 1 where that dim changes what a tile needs
     readers: np.ndarray  # access, 1 where it reads a part of a reduction
     made: np.ndarray  # of what tiles make: tensor, 1 in place of an operand, 1 for a result
-    core: np.ndarray  # its matrix unit; anchor and operand whose size cuts its sum (or -1); 1 with sums; home
+    core: np.ndarray  # its matrix unit; anchor and operand whose size cuts its sum (or -1); 1 with sums; home; 1 padded
 
 
 def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
@@ -118,9 +118,10 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
                     cut,
                     sums,
                     levels[shape.home],
+                    shape.padded,
                 )
             ],
-            10,
+            PADDED + 1,
         )[0],
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
-from tilestitch.ir.graph import DimKind, Graph, Operator
+from tilestitch.ir.graph import DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
@@ -46,10 +46,20 @@ class KernelShape:
         return _movers(self)
 
     @cached_property
+    def padded(self) -> bool:
+        """Whether an operator reads beyond the border of an operand."""
+        reads = ((op, read) for op in self.operators for read in op.reads)
+        return any(_leaves(read.hull(op.whole), self.graph.tensors[read.tensor]) for op, read in reads)
+
+    @cached_property
     def in_place(self) -> dict[str, str]:
         """Per operator that can write where an operand lay, that operand's tensor."""
         found = {op.name: _in_place_operand(self, op) for op in self.operators}
         return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def _leaves(hull: Region, tensor: Tensor) -> bool:
+    return any(a < 0 or b > size for a, b, size in zip(*hull, tensor.shape, strict=True))
 
 
 def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerator, core: Core) -> KernelShape:

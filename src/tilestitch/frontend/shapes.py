@@ -24,7 +24,10 @@ def copy(node: Node, network: Network, x: str, target: Target, *, element_type: 
 
 
 def dropout(node: Node, network: Network) -> None:
-    """Nothing: only training drops anything. The mask of what is kept is a constant, and has all elements."""
+    """Nothing: only training drops anything. The mask is a constant: all is kept.
+
+    Before opset 12 the standard leaves it unfilled, and onnxruntime gives zeros.
+    """
     ratio = node.real("ratio", 0.5)
     node.ignore("seed")
     if node.operand(2) is not None and network.required_value(node, 2, "training_mode").any():
@@ -35,7 +38,7 @@ def dropout(node: Node, network: Network) -> None:
     if node.needs(1):
         mask_type = network.element_type(node.inputs[0]) if node.opset < 10 else BOOL
         network.afford(node, prod(network.shape(node.inputs[0])))
-        network.add_constant(node.outputs[1], np.ones(network.shape(node.inputs[0]), mask_type))
+        network.add_constant(node.outputs[1], np.full(network.shape(node.inputs[0]), node.opset >= 12, mask_type))
     if node.needs(0):
         identity(node, network)
 

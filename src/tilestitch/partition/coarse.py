@@ -5,7 +5,7 @@ branch of an exit is merged (the latest whose only reader is the exit), that eve
 between the same entry and exit, and that the copies of a concatenation are one node.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph, Operator
@@ -21,13 +21,19 @@ class CoarseGroup:
     split: Split
 
 
-def coarse_groups(graph: Graph, capacity_bytes: int) -> tuple[CoarseGroup, ...]:
+def coarse_groups(
+    graph: Graph,
+    capacity_bytes: int,
+    *,
+    peak_bytes: Callable[[Graph, Sequence[Operator]], int] | None = None,
+) -> tuple[CoarseGroup, ...]:
     """Merge single operators until nothing changes; `capacity_bytes` is what the local buffers of a cluster hold.
 
     Groups come in an order in which they can run, by their last operators. The work grows with the operators and
-    with the sizes of the groups that are merged other than one behind the other.
+    with the sizes of the groups that are merged other than one behind the other; with `peak_bytes`, another way to
+    count what a sub-graph needs than by its best order, always with those sizes.
     """
-    return _Merging(graph, capacity_bytes).run()
+    return _Merging(graph, capacity_bytes, peak_bytes).run()
 
 
 @dataclass(slots=True)
@@ -42,8 +48,10 @@ class _Group:
 class _Merging:
     """Groups that grow. A group has the number of its last node, so numbers are a running order."""
 
-    def __init__(self, graph: Graph, capacity_bytes: int) -> None:
-        self.graph, self.capacity_bytes = graph, capacity_bytes
+    def __init__(
+        self, graph: Graph, capacity_bytes: int, peak_bytes: Callable[[Graph, Sequence[Operator]], int] | None
+    ) -> None:
+        self.graph, self.capacity_bytes, self.peak_bytes = graph, capacity_bytes, peak_bytes
         self.arranger = Arranger(graph, graph.operators)
         self.groups = {number: self._group([number]) for number in range(len(self.arranger.nodes))}
         self.producers: dict[int, set[int]] = {number: set() for number in self.groups}
@@ -65,7 +73,8 @@ class _Merging:
         arrangement = self.arranger.arrange(nodes)
         operators = self._operators(arrangement)
         axes = axis_splits(self.graph, operators)
-        split = choose(axes, arrangement.peak_bytes, self.capacity_bytes)
+        peak = arrangement.peak_bytes if self.peak_bytes is None else self.peak_bytes(self.graph, operators)
+        split = choose(axes, peak, self.capacity_bytes)
         return _Group(arrangement, leaving(self.graph, operators), axes, split, grown=False)
 
     def run(self) -> tuple[CoarseGroup, ...]:
@@ -149,7 +158,7 @@ class _Merging:
 
         None where that is not so. If they may be merged, `first` has grown to be the result.
         """
-        if len(first.leaving) != 1 or first.leaving[0] in self.graph.outputs:
+        if self.peak_bytes is not None or len(first.leaving) != 1 or first.leaving[0] in self.graph.outputs:
             return None
         tail = self.arranger.tail(first.arrangement, second.arrangement)
         if tail is None:

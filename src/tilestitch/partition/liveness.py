@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import DimKind, Graph, Operator
-from tilestitch.partition.stretch import Best, Pattern, best_order
+from tilestitch.partition.stretch import Best, Pattern, best_order, given_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,16 @@ def least_peak(graph: Graph, operators: Sequence[Operator]) -> Liveness:
     found = arranger.arrange(range(len(arranger.nodes)))
     order = (op.name for stretch in found.stretches for node in stretch.order for op in arranger.nodes[node])
     return Liveness(tuple(order), found.peak_bytes)
+
+
+def given_peak_bytes(graph: Graph, operators: Sequence[Operator]) -> int:
+    """The peak of operators in the order in which they are given, all that they read from outside live from the start.
+
+    What a scheduler would believe that does not search; GraphTurbo's own sub-graphs do not follow from it.
+    """
+    arranger = Arranger(graph, operators)
+    pattern, before_bytes = arranger.whole_pattern()
+    return before_bytes + given_order(pattern).peak_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +218,35 @@ class Arranger:
         peak = first.stretches[start - 1].peak_bytes if start > 0 else 0
         found: list[Stretch] = []
         for at, stretch in enumerate(cuts):
-            tensors = {tensor: number for number, tensor in enumerate(touched[at])}
-            pattern = Pattern(
-                tuple(self.size_bytes[tensor] for tensor in tensors),
-                tuple(tensor in begun for tensor in tensors),
-                tuple(last[tensor] == at and tensor not in kept for tensor in tensors),
-                tuple(tuple(tensors[tensor] for tensor in self.reads[number]) for number in stretch),
-                tuple(tuple(tensors[tensor] for tensor in self.makes[number]) for number in stretch),
-                tuple(self.in_place[number] for number in stretch),
-            )
+            ending = {tensor for tensor in touched[at] if last[tensor] == at and tensor not in kept}
+            pattern = self._pattern(stretch, touched[at], begun, ending)
             best = self.solved.get(pattern)
             if best is None:
                 best = self.solved[pattern] = best_order(pattern)
             peak = max(peak, live + best.peak_bytes)
             live += best.after_bytes
-            begun.update(tensors)
+            begun.update(touched[at])
             found.append(Stretch(tuple(stretch[number] for number in best.order), live, peak))
         return found
+
+    def _pattern(self, nodes: Sequence[int], touched: Sequence[int], live: set[int], ending: set[int]) -> Pattern:
+        tensors = {tensor: number for number, tensor in enumerate(touched)}
+        return Pattern(
+            tuple(self.size_bytes[tensor] for tensor in tensors),
+            tuple(tensor in live for tensor in tensors),
+            tuple(tensor in ending for tensor in tensors),
+            tuple(tuple(tensors[tensor] for tensor in self.reads[node]) for node in nodes),
+            tuple(tuple(tensors[tensor] for tensor in self.makes[node]) for node in nodes),
+            tuple(self.in_place[node] for node in nodes),
+        )
+
+    def whole_pattern(self) -> tuple[Pattern, int]:
+        """All nodes with what they read from outside live before them, and its bytes."""
+        nodes = range(len(self.nodes))
+        touched = list(dict.fromkeys(tensor for node in nodes for tensor in (*self.reads[node], *self.makes[node])))
+        outside = {tensor for tensor in touched if not self.makers[tensor]}
+        ending = {tensor for tensor in touched if tensor in outside or tensor not in self.needed}
+        return self._pattern(nodes, touched, outside, ending), sum(self.size_bytes[tensor] for tensor in outside)
 
 
 def _nodes(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:

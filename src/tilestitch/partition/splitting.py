@@ -64,7 +64,7 @@ def choose(axes: Iterable[AxisSplit], peak_bytes: int, capacity_bytes: int) -> S
     at_least = ceil_div(peak_bytes, capacity_bytes)
     found = [Split(0, UNSPLITTABLE, 0, peak_bytes)]
     for axis, along in enumerate(axes):
-        factor = _least_factor(along.extent, at_least)
+        factor = least_factor(along.extent, at_least)
         if factor is not None:
             moved = sum(
                 count for extents, count in along.followers.items() if any(extent % factor == 0 for extent in extents)
@@ -145,6 +145,6 @@ def _moved(access: Access, dim: int) -> int | None:
     return next((n for n, axis in enumerate(access.axes) if axis.terms and axis.terms[0][0] == dim), None)
 
 
-def _least_factor(extent: int, at_least: int) -> int | None:
+def least_factor(extent: int, at_least: int) -> int | None:
     """The least of `factors(extent)` that is not below `at_least`."""
     return next((factor for factor in (*factors(min(extent, 8)), at_least) if at_least <= factor <= extent), None)

@@ -46,6 +46,11 @@ def best_order(pattern: Pattern) -> Best:
     return _Search(pattern).run()
 
 
+def given_order(pattern: Pattern) -> Best:
+    """The operators in the order in which they are given."""
+    return _Search(pattern).walk(range(len(pattern.reads)))
+
+
 class _Search:
     """Bit masks over the operators of a pattern."""
 
@@ -66,15 +71,15 @@ class _Search:
                 self.needs[number] |= self.makers[tensor]
 
     def run(self) -> Best:
-        given = self._walk(range(self.count))
+        given = self.walk(range(self.count))
         least = self._least(given.after_bytes)
         if given.peak_bytes == least:
             return given
-        found = min(given, self._walk(self._greedy(least)), key=lambda one: one.peak_bytes)
+        found = min(given, self.walk(self._greedy(least)), key=lambda one: one.peak_bytes)
         if found.peak_bytes == least:
             return found
         better = self._search(least, found.peak_bytes)
-        return found if better is None else self._walk(better)
+        return found if better is None else self.walk(better)
 
     def _step(self, number: int, done: int, now: int) -> tuple[int, int]:
         """Bytes while an operator runs after the set `done`, and bytes after it."""
@@ -95,7 +100,7 @@ class _Search:
                     reused = made
         return now + made - reused, now + made - ended
 
-    def _walk(self, order: Iterable[int]) -> Best:
+    def walk(self, order: Iterable[int]) -> Best:
         peak = now = done = 0
         order = tuple(order)
         for number in order:

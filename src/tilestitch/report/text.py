@@ -5,21 +5,17 @@ the search believed, (bound) is what no schedule can beat.
 """
 
 from collections.abc import Callable, Sequence
-from io import StringIO
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
 from tilestitch.ir.trace import Trace
+from tilestitch.report.table import Row
+from tilestitch.report.table import table as _table
+from tilestitch.report.table import title as _title
 from tilestitch.units import counted, format_bytes, format_energy, format_seconds
 
 _NAME_CHARACTERS = 34
 _KIND_CHARACTERS = 24
 _GENERIC_SHOWN = 12
-
-Row = Sequence[str]
 
 
 def report_text(report: Report, *, top: int = 12) -> str:
@@ -291,32 +287,6 @@ def _energy(report: Report) -> list[str]:
         *_title("Energy of one cluster, a batch (simulated bytes and arithmetic x the machine's energy for each)"),
         *_table(None, rows, "lrr"),
     ]
-
-
-def _title(text: str, underline: str = "-") -> list[str]:
-    return [text, underline * len(text)]
-
-
-def _table(head: Row | None, rows: Sequence[Row], align: str) -> list[str]:
-    """Columns aligned to the left or right, `l` or `r` for each, every line indented by two."""
-    table = Table(box=None, show_header=head is not None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name, side in zip(head if head is not None else [""] * len(align), align, strict=True):
-        table.add_column(Text(name), justify="right" if side == "r" else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    # as wide as need be, without colour, whatever the terminal and the environment say
-    console = Console(
-        file=StringIO(),
-        width=400,
-        height=100,
-        color_system=None,
-        force_terminal=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return ["  " + line.rstrip() for line in captured.get().splitlines()]
 
 
 def _split(report: Report) -> str:

@@ -1,0 +1,41 @@
+"""The command that sets published results beside ours."""
+
+from pathlib import Path
+
+import click
+
+from tilestitch.cli.application import FAILURE, SUCCESS, complain
+from tilestitch.cli.files import write_files
+from tilestitch.cli.options import output_options
+from tilestitch.cli.output import expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+
+
+@click.command()
+@click.argument("name")
+@click.option("--network", "networks", metavar="NAME", multiple=True, help="Only this network of it; repeatable.")
+@click.option("--must-match", is_flag=True, help="Only the rows that must match; nothing else is simulated.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Networks that are simulated at once."
+)
+@output_options
+def reproduce(
+    name: str, networks: tuple[str, ...], must_match: bool, jobs: int, json_path: Path | None, quiet: bool
+) -> int:
+    """Print what a publication reports beside what Tilestitch gives. NAME is graphturbo.
+
+    Ends with 1 where a row that must match does not. Simulated speed-ups, and numbers read off figures, never must.
+    """
+    expect_json(json_path)
+    with shown_progress(quiet=quiet) as progress:
+        from tilestitch.reproduce import reproduce as rows_of
+        from tilestitch.reproduce import rows_json, rows_text
+
+        rows = rows_of(name, networks=networks, must_match=must_match, jobs=jobs, progress=progress)
+        json_text = rows_json(rows)
+        write_files(json_file(json_path, json_text))
+    show_output(rows_text(f"{name}: published and ours", rows), json_text, json_path, quiet=quiet)
+    wrong = [row for row in rows if row.must_match and not row.ok]
+    for row in wrong:
+        complain(f"{row.what}: published {row.published}, ours {row.ours} ({row.source})")
+    return FAILURE if wrong else SUCCESS

@@ -1,0 +1,63 @@
+"""GraphTurbo's paper: decisions that must match, and its tables and figures beside what we simulate."""
+
+from collections.abc import Callable, Sequence
+
+from tilestitch.compilation import STRATEGIES
+from tilestitch.errors import InputError, printable
+from tilestitch.reproduce.decisions import decision_rows
+from tilestitch.reproduce.published import PublishedGraphTurbo, PublishedNetwork, read
+from tilestitch.reproduce.rows import Row
+from tilestitch.reproduce.runs import Case, run
+from tilestitch.reproduce.simulated import mean_rows, network_rows, published_mean_rows
+
+MACHINES = ("stcp920-paper", "stcp920")
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+def graphturbo_rows(
+    *, networks: Sequence[str] = (), must_match: bool = False, jobs: int = 1, progress: Progress
+) -> tuple[Row, ...]:
+    """All rows, or those of some networks (by the names of the zoo); `must_match` leaves out what is simulated.
+
+    Strategies that do not exist here have no rows. Raises `InputError` for a network that the paper does not have.
+    """
+    published = read(PublishedGraphTurbo, "graphturbo")
+    known = [one.network for one in published.networks]
+    for name in networks:
+        if name not in known:
+            raise InputError(f"reproduce graphturbo: network '{printable(name)}': expected some of: {', '.join(known)}")
+    chosen = [one for one in published.networks if not networks or one.network in networks]
+    rows: list[Row] = []
+    decisions = [(name, found) for name, found in decision_rows(published) if not networks or name in networks]
+    for number, (name, found) in enumerate(decisions):
+        progress(f"decisions for {name}", number, len(decisions))
+        rows += found()
+    rows += published_mean_rows(published)
+    if must_match:
+        return tuple(row for row in rows if row.must_match)
+    outcomes = run(_cases(published, chosen), jobs=jobs, progress=progress)
+    for machine in MACHINES:
+        for network in chosen:
+            rows += network_rows(published, network, machine, outcomes)
+        rows += mean_rows(published, chosen, machine, outcomes)
+    return tuple(rows)
+
+
+def _cases(published: PublishedGraphTurbo, chosen: Sequence[PublishedNetwork]) -> list[Case]:
+    """Everything that a table needs, each once."""
+    known = {strategy.name for strategy in STRATEGIES}
+    cases: list[Case] = []
+    for one in chosen:
+        for machine in MACHINES:
+            cases.append(Case(one.network, machine, "tvm", one.batch, one.tvm_batch))
+            for strategy in ("tvm", *(line.strategy for line in published.speed_ups)):
+                cases.append(Case(one.network, machine, strategy, one.batch, "auto"))
+            if one.letter == "B":
+                for line in published.table_1.rows:
+                    cases.append(Case(one.network, machine, line.strategy, line.batch, line.per_cluster))
+            for curve in published.figure_16.curves:
+                if curve.letter == one.letter and curve.element == "float16":
+                    for batch in curve.batches:
+                        cases.append(Case(one.network, machine, "graphturbo", 4 * batch, batch))
+    return [case for case in dict.fromkeys(cases) if case.strategy in known]

@@ -1,0 +1,88 @@
+"""One published value beside ours, and all of them as a table and as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from tilestitch.report.table import table, title
+
+CLOSE = 0.3  # relative difference up to which a value that need not match is called close
+
+Value = float | int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A published value beside ours.
+
+    `ok` is whether they agree: equal where they must, within 30 % where they need not, None where one is missing.
+    """
+
+    what: str
+    source: str
+    published: Value
+    ours: Value
+    ratio: float | None  # ours / published, of numbers
+    must_match: bool
+    ok: bool | None
+    why: str  # what is wrong with the published value, or why ours differs; often nothing
+
+
+def exact(what: str, source: str, published: Value, ours: Value, why: str = "") -> Row:
+    """A row that must match."""
+    return Row(what, source, published, ours, _ratio(published, ours), True, published == ours, why)
+
+
+def close(what: str, source: str, published: Value, ours: Value, why: str = "") -> Row:
+    """A row that need not match: a measurement beside a simulation, or a number read off a figure."""
+    ratio = _ratio(published, ours)
+    return Row(what, source, published, ours, ratio, False, None if ratio is None else abs(ratio - 1) <= CLOSE, why)
+
+
+def rows_json(rows: Sequence[Row]) -> str:
+    """`{"rows": [...]}`, each row with the fields of `Row`."""
+    return json.dumps({"rows": [asdict(row) for row in rows]}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def rows_text(heading: str, rows: Sequence[Row]) -> str:
+    """A table for each source, with the reasons below it."""
+    lines = title(heading, "=")
+    for source in dict.fromkeys(row.source for row in rows):
+        lines += ["", *title(source)]
+        reasons: dict[str, int] = {}
+        cells = []
+        for row in rows:
+            if row.source == source:
+                note = f"[{reasons.setdefault(row.why, len(reasons) + 1)}]" if row.why else ""
+                ratio = "" if row.ratio is None else f"{row.ratio:.2f} x"
+                cells.append((row.what, _shown(row.published), _shown(row.ours), ratio, _verdict(row), note))
+        lines += table(("", "published", "ours", "ratio", "", ""), cells, "lrrrll")
+        lines += [f"  [{number}] {why}" for why, number in reasons.items()]
+    must = [row for row in rows if row.must_match]
+    matching = sum(row.ok is True for row in must)
+    lines += ["", f"{matching} of {len(must)} rows that must match do."]
+    return "\n".join(lines) + "\n"
+
+
+def _ratio(published: Value, ours: Value) -> float | None:
+    if isinstance(published, str) or isinstance(ours, str) or published is None or ours is None or published == 0:
+        return None
+    return ours / published
+
+
+def _verdict(row: Row) -> str:
+    if row.must_match:
+        return "matches" if row.ok else "DOES NOT MATCH"
+    return "" if row.ok is None else "close" if row.ok else "apart"
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float) and abs(value) < 10_000
+        else f"{value:,.0f}"
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -1,0 +1,120 @@
+"""Networks compiled and simulated for a table: what to run, and the few numbers of it that tables need."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx
+from joblib import Parallel, delayed
+
+from tilestitch import zoo
+from tilestitch.compilation import Options, strategy_named
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.report import KernelRow, Report
+from tilestitch.pipeline import compile_network
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One compilation."""
+
+    network: str
+    machine: str
+    strategy: str
+    batch: int  # of all clusters
+    per_cluster: int | str  # samples of one iteration of a cluster, or "auto"
+
+    def __str__(self) -> str:
+        return f"{self.network} on {self.machine} by {self.strategy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a compilation came to; shares are of the time from the first instruction to the last."""
+
+    batch: int
+    per_cluster: int  # samples of one iteration of a cluster, as chosen
+    seconds: float
+    bound_seconds: float  # that no schedule can beat
+    matrix_share: float
+    vector_share: float
+    dma_share: float  # of the DMA engine that reads
+    ddr_bytes_per_sample: float
+    stages: tuple[tuple[float, float], ...]  # of matrix and vector units, for each stage of a ResNet
+
+    @property
+    def per_second(self) -> float:
+        return self.batch / self.seconds
+
+
+Outcomes = dict[Case, Outcome | None]  # None: the machine is too small
+
+
+def run(cases: Sequence[Case], *, jobs: int, progress: Progress) -> Outcomes:
+    """Simulate every case, `jobs` networks at a time; the outcomes do not depend on how many."""
+    networks = list(dict.fromkeys(case.network for case in cases))
+    shares = [[case for case in cases if case.network == network] for network in networks]
+    found: Outcomes = {}
+    if jobs == 1 or len(shares) == 1:
+        for share in shares:
+            for case, outcome in _each(share):
+                found[case] = outcome
+                progress(str(case), len(found), len(cases))
+        return found
+    progress(", ".join(networks), 0, len(cases))
+    for outcomes in Parallel(n_jobs=jobs, return_as="generator")(delayed(_all)(share) for share in shares):
+        assert outcomes is not None  # which joblib's types allow
+        found.update(outcomes)
+        progress("networks", len(found), len(cases))
+    return found
+
+
+def _all(cases: Sequence[Case]) -> Outcomes:
+    return dict(_each(cases))
+
+
+def _each(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome | None]]:
+    """All cases of one network, which is built once."""
+    model = zoo.build(cases[0].network)
+    for case in cases:
+        yield case, _simulated(case, model)
+
+
+def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
+    options = Options(batch=case.batch, batch_per_cluster=case.per_cluster)
+    machine = load_machine(case.machine)
+    try:
+        report = compile_network(model, case.network, machine, strategy_named(case.strategy), options).report
+    except DoesNotFit:
+        return None
+    assert report is not None
+    return _outcome(report)
+
+
+def _outcome(report: Report) -> Outcome:
+    shares = {row.kind: row.busy_cycles / report.latency_cycles for row in report.engines}
+    return Outcome(
+        batch=report.batch,
+        per_cluster=report.batch_per_iteration,
+        seconds=report.latency_seconds,
+        bound_seconds=report.bound_cycles / report.clock_hz,
+        matrix_share=shares.get("matrix", 0.0),
+        vector_share=shares.get("vector", 0.0),
+        dma_share=shares.get("dma_in", 0.0),
+        ddr_bytes_per_sample=report.ddr_bytes / report.batch_per_cluster,
+        stages=tuple(_stage_shares(report.kernels, f"layer{number}.") for number in range(1, 5)),
+    )
+
+
+def _stage_shares(kernels: Sequence[KernelRow], prefix: str) -> tuple[float, float]:
+    """How much of the time of the kernels of one stage the matrix and the vector units are at work."""
+    inside = [kernel for kernel in kernels if kernel.operators[0].startswith(prefix)]
+    cycles = sum(kernel.cycles for kernel in inside)
+    if cycles == 0:
+        return 0.0, 0.0
+    return (
+        sum(kernel.matrix_busy_cycles for kernel in inside) / cycles,
+        sum(kernel.vector_busy_cycles for kernel in inside) / cycles,
+    )
