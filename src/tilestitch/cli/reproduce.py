@@ -14,13 +14,20 @@ from tilestitch.cli.progress import shown_progress
 @click.command()
 @click.argument("name")
 @click.option("--network", "networks", metavar="NAME", multiple=True, help="Only this network of it; repeatable.")
+@click.option("--machine", "machines", metavar="NAME", multiple=True, help="Only on this machine of it; repeatable.")
 @click.option("--must-match", is_flag=True, help="Only the rows that must match; nothing else is simulated.")
 @click.option(
     "--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Networks that are simulated at once."
 )
 @output_options
 def reproduce(
-    name: str, networks: tuple[str, ...], must_match: bool, jobs: int, json_path: Path | None, quiet: bool
+    name: str,
+    networks: tuple[str, ...],
+    machines: tuple[str, ...],
+    must_match: bool,
+    jobs: int,
+    json_path: Path | None,
+    quiet: bool,
 ) -> int:
     """Print what a publication reports beside what Tilestitch gives. NAME is graphturbo.
 
@@ -31,7 +38,7 @@ def reproduce(
         from tilestitch.reproduce import reproduce as rows_of
         from tilestitch.reproduce import rows_json, rows_text
 
-        rows = rows_of(name, networks=networks, must_match=must_match, jobs=jobs, progress=progress)
+        rows = rows_of(name, networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)
         json_text = rows_json(rows)
         write_files(json_file(json_path, json_text))
     show_output(rows_text(f"{name}: published and ours", rows), json_text, json_path, quiet=quiet)

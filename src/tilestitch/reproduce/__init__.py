@@ -13,12 +13,20 @@ NAMES = ("graphturbo",)
 
 
 def reproduce(
-    name: str, *, networks: Sequence[str], must_match: bool, jobs: int, progress: Progress
+    name: str,
+    *,
+    networks: Sequence[str],
+    machines: Sequence[str],
+    must_match: bool,
+    jobs: int,
+    progress: Progress,
 ) -> tuple[Row, ...]:
-    """Every row of one publication, or those of some of its networks; `must_match` leaves out what is simulated.
+    """Every row of one publication, or those of some of its networks and machines, where any are given.
+
+    `must_match` leaves out what is simulated.
 
     `jobs` networks run at once; the rows do not depend on that. Raises `InputError` for an unknown name.
     """
     if name not in NAMES:
         raise InputError(f"reproduce '{printable(name)}': expected one of: {', '.join(NAMES)}")
-    return graphturbo_rows(networks=networks, must_match=must_match, jobs=jobs, progress=progress)
+    return graphturbo_rows(networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)

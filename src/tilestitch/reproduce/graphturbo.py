@@ -16,17 +16,20 @@ Progress = Callable[[str, int, int], None]  # step, done, total
 
 
 def graphturbo_rows(
-    *, networks: Sequence[str] = (), must_match: bool = False, jobs: int = 1, progress: Progress
+    *, networks: Sequence[str], machines: Sequence[str], must_match: bool, jobs: int, progress: Progress
 ) -> tuple[Row, ...]:
-    """All rows, or those of some networks (by the names of the zoo); `must_match` leaves out what is simulated.
+    """All rows, or those of some networks (by the names of the zoo) and machines; see `reproduce`.
 
-    Strategies that do not exist here have no rows. Raises `InputError` for a network that the paper does not have.
+    Strategies that do not exist here have no rows. Raises `InputError` for a network that the paper does not have, and
+    for a machine that does not stand for its chip.
     """
     published = read(PublishedGraphTurbo, "graphturbo")
     known = [one.network for one in published.networks]
-    for name in networks:
-        if name not in known:
-            raise InputError(f"reproduce graphturbo: network '{printable(name)}': expected some of: {', '.join(known)}")
+    for kind, given, possible in (("network", networks, known), ("machine", machines, MACHINES)):
+        for name in given:
+            if name not in possible:
+                shown = printable(name)
+                raise InputError(f"reproduce graphturbo: {kind} '{shown}': expected some of: {', '.join(possible)}")
     chosen = [one for one in published.networks if not networks or one.network in networks]
     rows: list[Row] = []
     decisions = [(name, found) for name, found in decision_rows(published) if not networks or name in networks]
@@ -36,20 +39,21 @@ def graphturbo_rows(
     rows += published_mean_rows(published)
     if must_match:
         return tuple(row for row in rows if row.must_match)
-    outcomes = run(_cases(published, chosen), jobs=jobs, progress=progress)
-    for machine in MACHINES:
+    targets = [machine for machine in MACHINES if not machines or machine in machines]
+    outcomes = run(_cases(published, chosen, targets), jobs=jobs, progress=progress)
+    for machine in targets:
         for network in chosen:
             rows += network_rows(published, network, machine, outcomes)
         rows += mean_rows(published, chosen, machine, outcomes)
     return tuple(rows)
 
 
-def _cases(published: PublishedGraphTurbo, chosen: Sequence[PublishedNetwork]) -> list[Case]:
+def _cases(published: PublishedGraphTurbo, chosen: Sequence[PublishedNetwork], machines: Sequence[str]) -> list[Case]:
     """Everything that a table needs, each once."""
     known = {strategy.name for strategy in STRATEGIES}
     cases: list[Case] = []
     for one in chosen:
-        for machine in MACHINES:
+        for machine in machines:
             cases.append(Case(one.network, machine, "tvm", one.batch, one.tvm_batch))
             for strategy in ("tvm", *(line.strategy for line in published.speed_ups)):
                 cases.append(Case(one.network, machine, strategy, one.batch, "auto"))

@@ -9,8 +9,10 @@ from joblib import Parallel, delayed
 from tilestitch import zoo
 from tilestitch.compilation import Options, strategy_named
 from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import KernelRow, Report
+from tilestitch.ir.schedule import Schedule
 from tilestitch.pipeline import compile_network
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -43,6 +45,7 @@ class Outcome:
     dma_share: float  # of the DMA engine that reads
     ddr_bytes_per_sample: float
     stages: tuple[tuple[float, float], ...]  # of matrix and vector units, for each stage of a ResNet
+    results: tuple[int, int, int]  # of kernels, that wait for their readers in DDR, in GB and in LB
 
     @property
     def per_second(self) -> float:
@@ -86,14 +89,15 @@ def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
     options = Options(batch=case.batch, batch_per_cluster=case.per_cluster)
     machine = load_machine(case.machine)
     try:
-        report = compile_network(model, case.network, machine, strategy_named(case.strategy), options).report
+        done = compile_network(model, case.network, machine, strategy_named(case.strategy), options)
     except DoesNotFit:
         return None
-    assert report is not None
-    return _outcome(report)
+    assert done.report is not None
+    assert done.schedule is not None
+    return _outcome(done.report, done.schedule)
 
 
-def _outcome(report: Report) -> Outcome:
+def _outcome(report: Report, schedule: Schedule) -> Outcome:
     shares = {row.kind: row.busy_cycles / report.latency_cycles for row in report.engines}
     return Outcome(
         batch=report.batch,
@@ -105,7 +109,22 @@ def _outcome(report: Report) -> Outcome:
         dma_share=shares.get("dma_in", 0.0),
         ddr_bytes_per_sample=report.ddr_bytes / report.batch_per_cluster,
         stages=tuple(_stage_shares(report.kernels, f"layer{number}.") for number in range(1, 5)),
+        results=_results(schedule),
     )
+
+
+def _results(schedule: Schedule) -> tuple[int, int, int]:
+    """How many results of kernels, piece by piece, lie at each level; those of the network lie in DDR."""
+    graph = schedule.graph
+    levels = [home.level for home in schedule.homes]
+    made = 0
+    for kernel in schedule.kernels:
+        inside = set(kernel.operators)
+        names = {name for operator in kernel.operators for name in graph.by_name[operator].outputs}
+        for name in names:
+            readers = graph.consumers.get(name, ())
+            made += name in graph.outputs or any(reader.name not in inside for reader in readers)
+    return made - len(levels), levels.count(Level.GB), levels.count(Level.LB)
 
 
 def _stage_shares(kernels: Sequence[KernelRow], prefix: str) -> tuple[float, float]:

@@ -39,6 +39,7 @@ def network_rows(
     rows += _allowed(published, network, machine, tvm, searched)
     if network.letter == "B":
         rows += _table_1(published, network, machine, outcomes)
+    rows += _table_3(published, network, machine, outcomes)
     rows += _figure_16(published, network, machine, outcomes)
     if network.letter == "A":
         rows += _figure_17(published, network, machine, outcomes)
@@ -159,6 +160,22 @@ def _table_1(published: PublishedGraphTurbo, network: PublishedNetwork, machine:
         source = f"{table.source}, on {machine}"
         rows.append(close(f"{what}: sent/s", source, line.per_second, found.per_second, why))
         rows.append(close(f"{what}: ms", source, line.milliseconds, 1000 * found.seconds, why))
+    return rows
+
+
+def _table_3(published: PublishedGraphTurbo, network: PublishedNetwork, machine: str, outcomes: Outcomes) -> list[Row]:
+    """Where tensors wait. The paper counts every operator's; ours are those of kernels, which fuse operators."""
+    table, rows = published.table_3, []
+    for strategy, counts, per_cluster in (
+        (_BASELINE, table.tvm, network.tvm_batch),
+        ("graphturbo", table.graphturbo, "auto"),
+    ):
+        found = outcomes.get(Case(network.network, machine, strategy, network.batch, per_cluster))
+        if found is None:
+            continue
+        for level, theirs, ours in zip(("DDR", "GB", "LB"), counts[network.letter], found.results, strict=True):
+            what = f"{network.letter} {network.name}: {strategy}, tensors in {level}"
+            rows.append(close(what, f"{table.source}, on {machine}", theirs, ours))
     return rows
 
 
