@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.graphs import Net, chains
 from tilestitch.dtypes import DType
 from tilestitch.errors import InputError
+from tilestitch.ir.boxes import all_operator_boxes, boxes_for_regions, boxes_of, hulls, read_regions
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region, even_pieces, pieces, split
 from tilestitch.ir.schedule import Tiling
@@ -400,3 +401,42 @@ def test_a_layout_orders_the_axes_of_a_transfer():
     rows, channels = in_memory_order(tensor, (1, 4, 3, 8)), in_memory_order(tensor, (1, 2, 6, 8))
     assert runs(rows, whole, rows, 2) == (3 * 8 * 4 * 2, 1)
     assert runs(channels, whole, channels, 2) == (2 * 2, 1)
+
+
+# ---- many boxes at once
+
+
+def boxes_in(sink: Operator, data: st.DataObject) -> list[Region]:
+    """A few parts of an operator's iterations; only parallel dims are cut."""
+
+    def part(dim: Dim) -> list[int]:
+        if dim.kind is not DimKind.PARALLEL:
+            return [0, dim.extent]
+        return sorted(data.draw(st.lists(st.integers(0, dim.extent), min_size=2, max_size=2, unique=True)))
+
+    found = [[part(dim) for dim in sink.dims] for _ in range(data.draw(st.integers(1, 4)))]
+    return [Region(tuple(a for a, _ in bounds), tuple(b for _, b in bounds)) for bounds in found]
+
+
+@given(windowed(), st.data())
+def test_many_boxes_of_operators_are_what_each_would_be(graph, data):
+    sinks = boxes_in(graph.operators[-1], data)
+    found = all_operator_boxes(graph, graph.operators, boxes_of(sinks))
+    for number, sink in enumerate(sinks):
+        one = operator_boxes(graph, graph.operators, sink)
+        assert {name: boxes[number] for name, boxes in found.items()} == one
+        for op in graph.operators:
+            for access in op.reads:
+                assert read_regions(graph, access, found[op.name])[number] == graph.read_region(access, one[op.name])
+            for access in op.writes:
+                assert hulls(access, found[op.name])[number] == access.hull(one[op.name])
+
+
+@given(st.lists(regions(rank=1, most=24), min_size=1, max_size=4), st.integers(1, 4), st.integers(0, 3))
+def test_many_regions_of_an_axis_of_two_dims_are_written_by_what_each_would_be(wanted, inner, offset):
+    """The axis is `inner * outer + inner's dim`, from an offset on."""
+    dims = Dim("outer", 5, DimKind.PARALLEL), Dim("inner", inner, DimKind.PARALLEL)
+    write = Access("y", (Axis(((0, inner), (1, 1)), offset),))
+    op = Operator("op", "relu", dims, (), (write,))
+    found = boxes_for_regions(op, write, boxes_of(wanted))
+    assert found.regions() == [box_for_region(op, write, region) for region in wanted]

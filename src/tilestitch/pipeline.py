@@ -1,6 +1,8 @@
 """The whole compiler on one screen: every arrow from a network and a machine to a report."""
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import onnx
@@ -38,7 +40,8 @@ from tilestitch.zoo.inputs import iteration_inputs
 MAX_BATCH = 10**9
 
 Progress = Callable[[str, int, int], None]  # step, done, total
-ESTIMATE_SLACK = 1.2  # a schedule whose estimate is larger by this factor than that of another is not faster
+NEAR = 1.1  # estimates of schedules of one strategy that differ by less do not say which is faster
+FAR = 1.5  # a schedule whose estimate is larger by this factor than a simulated latency is not faster
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
 
@@ -74,7 +77,36 @@ def compile_network(
         )
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
-    job = _Job(model, name, machine, options, share, static or 1, clusters, progress, {})
+    with _uncollected():
+        return _compile(model, name, machine, strategy, options, share, static or 1, clusters, references, progress)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Leave out the search for garbage in cycles: programs hold none, and it takes a quarter of the time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+def _compile(
+    model: onnx.ModelProto,
+    name: str,
+    machine: Accelerator,
+    strategy: Strategy,
+    options: Options,
+    share: int,
+    smallest: int,
+    clusters: int,
+    references: References | None,
+    progress: Progress,
+) -> Compilation:
+    """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
+    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {})
     candidates = _iteration_batches(job, strategy)
     if (len(candidates) == 1 and strategy.fallback is None) or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
         best = _compile_batch(job, strategy, candidates[0], options.stop_after)
@@ -108,25 +140,50 @@ class _Job:
 def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Compilation | None = None) -> Compilation:
     """The compilation of the least latency: `best`, or that of a batch per iteration; the first of several.
 
-    Left out are batches whose bound shows that they are slower and, for strategies with rooms on chip, whose estimate
-    does. Raises `DoesNotFit` where none fits.
+    Left out are batches that their bound rules out. Strategies that hold results on chip plan all others, and simulate
+    those whose estimates are near the least. Raises `DoesNotFit` where none fits.
     """
     misfit: DoesNotFit | None = None
+    planned: list[tuple[int, int, Compilation]] = []  # estimate, place among the candidates
+    known: tuple[Graph, int, Sequence[tuple[str, ...]]] | None = None  # at some batch: graph, iterations, kernels
+    if best is not None and best.schedule is not None:
+        done = _compile_batch(job, strategy, best.schedule.batch, Stage.PARTITION)
+        assert done.simplified is not None
+        assert done.groups is not None
+        graph, parts = _without_views(done.simplified, done.groups, job.machine)
+        known = graph, best.schedule.iterations, parts
+
+    def simulated(found: Compilation, best: Compilation | None) -> Compilation:
+        assert found.schedule is not None
+        found = _compile_batch(job, strategy, found.schedule.batch, Stage.SIMULATE, found)
+        return found if best is None or _latency(found) < _latency(best) else best
+
     for number, batch in enumerate(candidates):
         job.progress("search of the batch per cluster", number, len(candidates))
+        limit = None if best is None else _latency(best)
+        if planned:
+            limit = int(NEAR * min(planned)[0])
+        if known is not None and limit is not None and _least_cycles(job, strategy, *known, batch) >= limit:
+            continue
         try:
-            found = _compile_batch(job, strategy, batch, Stage.PARTITION)
-            if best is not None and _least_cycles(job, strategy, found, batch) >= _latency(best):
-                continue
-            found = _compile_batch(job, strategy, batch, Stage.SCHEDULE, found)
-            if best is not None and strategy.levels and _estimate(found) > ESTIMATE_SLACK * _estimate(best):
-                continue
-            found = _compile_batch(job, strategy, batch, Stage.SIMULATE, found)
+            found = _compile_batch(job, strategy, batch, Stage.SCHEDULE)
+            assert found.schedule is not None
+            known = found.schedule.graph, found.schedule.iterations, [k.operators for k in found.schedule.kernels]
+            if strategy.levels:
+                planned.append((_estimate(found), number, found))
+            elif limit is None or _estimate(found) < FAR * limit:
+                best = simulated(found, best)
         except DoesNotFit as error:
             misfit = error
-            continue
-        if best is None or _latency(found) < _latency(best):
-            best = found
+    least: int | None = None
+    for estimate, _, found in sorted(planned, key=lambda one: one[:2]):
+        if least is not None and estimate > NEAR * least:
+            break
+        try:
+            best = simulated(found, best)
+            least = estimate if least is None else least
+        except DoesNotFit as error:
+            misfit = error
     if best is None:
         assert misfit is not None
         raise misfit
@@ -154,17 +211,20 @@ def _estimate(done: Compilation) -> int:
     return sum(kernel.estimated_cycles for kernel in done.schedule.kernels) * done.schedule.iterations
 
 
-def _least_cycles(job: _Job, strategy: Strategy, done: Compilation, batch: int) -> int:
-    """What no schedule of the strategy with that batch per iteration can be faster than."""
-    assert done.simplified is not None
-    assert done.groups is not None
-    graph, parts = _without_views(done.simplified, done.groups, job.machine)
+def _least_cycles(
+    job: _Job, strategy: Strategy, graph: Graph, iterations: int, kernels: Sequence[tuple[str, ...]], batch: int
+) -> int:
+    """What no schedule of the strategy with that batch per iteration can be faster than.
+
+    `graph` and `kernels` are those of another batch per iteration.
+    """
     return least_cycles(
         graph,
         job.machine,
-        iterations=job.share // batch * job.options.batches,
+        iterations=iterations,
+        constant_loads=job.share // batch * job.options.batches,
         sharers=1 if job.machine.private_ddr else job.clusters,
-        through_ddr=() if strategy.levels else parts,
+        through_ddr=() if strategy.levels else kernels,
     )
 
 

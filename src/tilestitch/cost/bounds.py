@@ -93,13 +93,14 @@ def least_cycles(
     machine: Accelerator,
     *,
     iterations: int,
+    constant_loads: int,
     sharers: int = 1,
     through_ddr: Sequence[Sequence[str]] = (),
 ) -> int:
-    """What no schedule of this compiler takes less than for `iterations` runs of `graph` on one cluster.
+    """What no schedule of this compiler takes less than for the samples of `iterations` runs of `graph` on one cluster.
 
-    Beyond `bounds`: constants are loaded in every iteration, and what one of the kernels `through_ddr` makes for
-    another is written to DDR and read from it.
+    Beyond `bounds`: constants are loaded in every iteration, of which there may be more or fewer with more or fewer
+    samples each, and what one of the kernels `through_ddr` makes for another is written to DDR and read from it.
     """
     needed = needs(graph)
     constants, borders = _compulsory(graph, needed)
@@ -110,7 +111,7 @@ def least_cycles(
         if name not in graph.outputs
         and any(kernel_of.get(w.name) != kernel_of.get(r.name) for w in writers for r in graph.consumers.get(name, ()))
     )
-    carried = (constants + (borders + 2 * passed) * sharers) * iterations
+    carried = constants * constant_loads + (borders + 2 * passed) * sharers * iterations
     limits = bounds(graph, machine, iterations=iterations, sharers=sharers)
     return max(limits.latency_cycles, _ceil(carried / machine.ddr.bandwidth_bytes_per_cycle))
 

@@ -1,16 +1,18 @@
 """What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
-from tilestitch.ir.graph import DimKind, Graph, Operator, Tensor
+from tilestitch.ir.boxes import Boxes, hulls, read_regions
+from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ops import is_elementwise
-from tilestitch.ops.work import on_matrix_unit, operand_dtype
+from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,18 @@ class KernelShape:
         """Whether an operator reads beyond the border of an operand."""
         reads = ((op, read) for op in self.operators for read in op.reads)
         return any(_leaves(read.hull(op.whole), self.graph.tensors[read.tensor]) for op, read in reads)
+
+    @cached_property
+    def _cycles(self) -> dict[tuple[str, tuple[int, ...]], int]:
+        return {}
+
+    def cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
+        """Of one of its operators on so many iterations; the same is asked for many times."""
+        key = op.name, extents
+        if key not in self._cycles:
+            dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
+            self._cycles[key] = tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
+        return self._cycles[key]
 
     @cached_property
     def in_place(self) -> dict[str, str]:
@@ -116,6 +130,17 @@ def passes_through(shape: KernelShape, tensor: str) -> bool:
     return False
 
 
+_Box = TypeVar("_Box", Region, Boxes)
+
+
+def _read(graph: Graph, access: Access, box: _Box) -> _Box:
+    return read_regions(graph, access, box) if isinstance(box, Boxes) else graph.read_region(access, box)
+
+
+def _written(access: Access, box: _Box) -> _Box:
+    return hulls(access, box) if isinstance(box, Boxes) else access.hull(box)
+
+
 def part_box(anchor: Operator, box: Region, extents: Sequence[int]) -> Region:
     """The first (and largest) part of `box` when the reduction dims of `anchor` are cut by `extents`."""
     stop = tuple(
@@ -125,9 +150,9 @@ def part_box(anchor: Operator, box: Region, extents: Sequence[int]) -> Region:
     return Region(box.start, stop)
 
 
-def operand_region(shape: KernelShape, operand: Operand, boxes: dict[str, Region], part: Region | None) -> Region:
-    """What one tile needs of an operand: the hull over all of its readers in the kernel."""
-    region = None
+def operand_region(shape: KernelShape, operand: Operand, boxes: Mapping[str, _Box], part: _Box | None) -> _Box:
+    """What one tile needs of an operand, or each of many: the hull over all of its readers in the kernel."""
+    region: _Box | None = None
     for op in shape.operators:
         for number, read in enumerate(op.reads):
             if read.tensor != operand.tensor or read.indirect_axis is not None:
@@ -138,7 +163,7 @@ def operand_region(shape: KernelShape, operand: Operand, boxes: dict[str, Region
             ):
                 continue
             box = part if part is not None and operand.in_parts and op is shape.anchor else boxes[op.name]
-            found = shape.graph.read_region(read, box)
+            found = _read(shape.graph, read, box)
             region = found if region is None else region.hull(found)
     assert region is not None
     return region
@@ -164,12 +189,12 @@ def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:
     return {tensor: frozenset(dims) for tensor, dims in moving.items()}
 
 
-def made_regions(shape: KernelShape, boxes: dict[str, Region]) -> dict[str, Region]:
+def made_regions(shape: KernelShape, boxes: Mapping[str, _Box]) -> dict[str, _Box]:
     """What a tile makes of each tensor, inner ones and results: the hull over the operators that write it."""
-    found: dict[str, Region] = {}
+    found: dict[str, _Box] = {}
     for op in shape.operators:
         for write in op.writes:
-            region = write.hull(boxes[op.name])
+            region = _written(write, boxes[op.name])
             found[write.tensor] = region.hull(found[write.tensor]) if write.tensor in found else region
     return found
 

@@ -1,6 +1,7 @@
 """Collects instructions in program order and finds, from what they read and write, which must wait for which."""
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -38,15 +39,12 @@ class _Uses:
         self.cells: dict[tuple[int, ...], list[_Use]] = {}
         self.wide: list[_Use] = []
 
-    def near(self, region: Region) -> Iterator[_Use]:
+    def near(self, region: Region) -> Sequence[_Use]:
         """All uses that overlap a region, and some that do not; one that covers several cells may come twice."""
         cells = self._cells_of(region) if self.pitch else None
         if cells is None:
-            yield from self.uses
-            return
-        yield from self.wide
-        for cell in cells:
-            yield from self.cells.get(cell, ())
+            return self.uses
+        return [*self.wide, *(use for cell in cells for use in self.cells.get(cell, ()))]
 
     def record(self, instruction: int, engine: int, region: Region, *, writes: bool) -> None:
         """Note a use; of one engine using one region in one way, only the latest counts."""
@@ -122,7 +120,7 @@ class Builder:
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
         self._lives: list[_Life] = []
-        self._owners: list[list[tuple[int, int, int]]] = [[] for _ in cluster.spaces]  # start, stop, buffer
+        self._owners: list[list[tuple[int, int, int]]] = [[] for _ in cluster.spaces]  # start, stop, buffer, by start
         self._last: dict[int, int] = {}  # engine -> its latest instruction
         self._kernel = 0
         self._barrier = -1  # everything before this instruction has ended when anything after it starts
@@ -139,11 +137,14 @@ class Builder:
         )
         life = _Life(region)
         self._lives.append(life)
-        stop, kept = address + size_bytes, []
-        for start, end, owner in self._owners[space]:
-            if end <= address or stop <= start:
-                kept.append((start, end, owner))
-                continue
+        owners, stop = self._owners[space], address + size_bytes
+        first = bisect_left(owners, (address,))
+        first -= first > 0 and owners[first - 1][1] > address
+        kept: list[tuple[int, int, int]] = []
+        last = first
+        while last < len(owners) and owners[last][0] < stop:
+            start, end, owner = owners[last]
+            last += 1
             for use in self._lives[owner].uses.uses:
                 if use.instruction > life.born_after.get(use.engine, -1):
                     life.born_after[use.engine] = use.instruction
@@ -151,8 +152,7 @@ class Builder:
                 kept.append((start, address, owner))
             if stop < end:
                 kept.append((stop, end, owner))
-        kept.append((address, stop, number))
-        self._owners[space] = kept
+        owners[first:last] = sorted([*kept, (address, stop, number)])
         return number
 
     def region_of(self, buffer: int) -> Region:

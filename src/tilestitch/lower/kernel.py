@@ -6,7 +6,7 @@ stores of wave w in program order, so that an in-order mover never holds back th
 
 from math import prod
 
-from tilestitch.cost.shape import KernelShape, Operand, kernel_shape, made_regions
+from tilestitch.cost.shape import KernelShape, Operand, kernel_shape
 from tilestitch.cost.surroundings import Source, cover, reads_directly
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
@@ -18,8 +18,7 @@ from tilestitch.lower.builder import Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around
 from tilestitch.lower.places import Places
-from tilestitch.lower.waves import Step, needs_of, steps_of_cores
-from tilestitch.ops.work import operand_dtype, tile_cycles
+from tilestitch.lower.waves import Step, steps_of_cores
 
 
 def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> None:
@@ -40,7 +39,10 @@ class _KernelLowering:
         operators = [graph.by_name[name] for name in kernel.operators]
         self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[kernel.cores[0]])
         self.steps = steps_of_cores(graph, kernel, self.shape)
-        self.needs = {core: [needs_of(self.shape, step) for step in steps] for core, steps in self.steps.items()}
+        self.needs = {core: [step.needs for step in steps] for core, steps in self.steps.items()}
+        self.read_from = {
+            op.name: [self._operand_of(op, number) for number in range(len(op.reads))] for op in operators
+        }
         self.waves = max(len(steps) for steps in self.steps.values())
         self.sources = {tensor: tuple(found) for tensor, found in around.sources.items()}
         # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
@@ -72,7 +74,7 @@ class _KernelLowering:
                     continue
                 for which, region in needs[wave]:
                     held = self.held.get((core, operand))
-                    if which != operand or (held is not None and held[0] == region):
+                    if which is not operand or (held is not None and held[0] == region):
                         continue
                     buffer = self._direct(core, operand, region)
                     if buffer is not None:
@@ -196,36 +198,28 @@ class _KernelLowering:
     ) -> None:
         matrix = op.name in self.shape.matrix
         anchored = op is self.shape.anchor
-        box = step.boxes[op.name]
-        if anchored:
-            assert step.part is not None
-            box = step.part
+        box, regions = step.boxes[op.name], step.reads[op.name]
         finishes = step.last or not anchored
         operands: list[tuple[int, Region, Mode]] = []
         for number, read in enumerate(op.reads):
             if number > 1 and matrix and not finishes:
                 continue  # the bias joins at the end
             if read.indirect_axis is not None:
-                operands.append((self.ddr[read.tensor], self.graph.read_region(read, box), Mode.READ))
+                operands.append((self.ddr[read.tensor], regions[number], Mode.READ))
                 continue
-            buffer = inner.get(read.tensor)
-            if buffer is None:
-                second = matrix and number == 1 and self.cluster.has(Level.WEIGHTS, core)
-                level = Level.WEIGHTS if second else self.shape.home
-                operand = next(o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
-                buffer = held[core, operand][1]
-            operands.append((buffer, self.graph.read_region(read, box), Mode.READ))
+            operand = self.read_from[op.name][number]
+            buffer = inner[read.tensor] if operand is None else held[core, operand][1]
+            operands.append((buffer, regions[number], Mode.READ))
         if matrix and self.cluster.has(Level.ACCUMULATORS, core):
             operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
         if finishes:
-            for write in op.writes:
+            for write, region in zip(op.writes, step.writes[op.name], strict=True):
                 if write.tensor not in inner:
                     inner[write.tensor] = self._make(op, core, write.tensor, step, inner)
-                operands.append((inner[write.tensor], write.hull(step.boxes[op.name]), Mode.WRITE))
+                operands.append((inner[write.tensor], region, Mode.WRITE))
         if op.kind == "gather":
             self._gather(op, core, box, tuple(operands))
             return
-        dtype = operand_dtype(op, self.graph)
         flags = 0
         if matrix:
             flags = Flag.MATRIX
@@ -235,19 +229,27 @@ class _KernelLowering:
             Kind.COMPUTE,
             self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
             tuple(operands),
-            cycles=self.machine.setup.compute_cycles
-            + tile_cycles(op, box, dtype, self.machine.cores[core], matrix=matrix),
+            cycles=self.machine.setup.compute_cycles + self.shape.cycles(op, box.extents),
             operator=op.name,
             box=box,
             flags=int(flags),
         )
+
+    def _operand_of(self, op: Operator, number: int) -> Operand | None:
+        """What a core holds for one of an operator's reads; None where the kernel makes it, or the rows are picked."""
+        read = op.reads[number]
+        if read.indirect_axis is not None or any(read.tensor in other.outputs for other in self.shape.operators):
+            return None
+        second = op.name in self.shape.matrix and number == 1 and Level.WEIGHTS in self.shape.core.levels
+        level = Level.WEIGHTS if second and self.machine.memory(Level.WEIGHTS) is not None else self.shape.home
+        return next(o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
 
     def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
         kept = self.around.results.get(name)
         if kept is not None and self.around.levels[name] is self.shape.home:
             return kept[core if self.shape.home is Level.LB else None]
-        region = made_regions(self.shape, step.boxes)[name]
+        region = step.made[name]
         slots, size = self.places.inner[core, name], self.graph.tensors[name].bytes_of(region)
         reused = self.shape.in_place.get(op.name)
         address = slots.next() if reused is None else self.builder.buffer_rows[inner[reused]][1]

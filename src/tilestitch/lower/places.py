@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tilestitch.cost.shape import KernelShape, Operand, made_regions
+from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import Source, cover
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level
@@ -103,7 +103,7 @@ class Places:
             tensor = self.graph.tensors[operand.tensor]
             changes, biggest, groups = 0, 0, 0
             for core_needs in needs.values():
-                loads = [region for wave in core_needs for which, region in wave if which == operand]
+                loads = [region for wave in core_needs for which, region in wave if which is operand]
                 changes = max(changes, sum(a != b for a, b in pairwise(loads)) + bool(loads))
                 biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
             for wave in range(waves):
@@ -130,7 +130,7 @@ class Places:
         if sources is None:
             return True
         wanted = dict.fromkeys(
-            region for waves in needs.values() for wave in waves for which, region in wave if which == operand
+            region for waves in needs.values() for wave in waves for which, region in wave if which is operand
         )
         return any(at is None for region in wanted for _, at in cover(region, sources))
 
@@ -142,7 +142,7 @@ class Places:
         largest: dict[str, int] = {}
         for core_steps in steps.values():
             for step in core_steps:
-                for name, region in made_regions(self.shape, step.boxes).items():
+                for name, region in step.made.items():
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
         count = 2 if tiles > 1 else 1
         for name, size in largest.items():
@@ -197,7 +197,7 @@ class Places:
 
 def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:
     """The different regions of an operand that the cores need in one wave."""
-    return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which == operand}
+    return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which is operand}
 
 
 def _slabs(tensor: Tensor) -> list[Region]:

@@ -1,12 +1,14 @@
 """The waves of a kernel: what each core does in each of them, and what it needs for that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.shape import KernelShape, Operand, operand_region
+from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region
+from tilestitch.ir.boxes import all_operator_boxes, boxes_of, hulls, read_regions
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.ir.tiles import core_pieces, operator_boxes, reduction_parts, tiles_of
+from tilestitch.ir.tiles import core_pieces, reduction_parts, tiles_of
 
 Needs = list[tuple[Operand, Region]]  # of one core in one wave
 
@@ -16,38 +18,72 @@ class Step:
     """What one core does in one wave."""
 
     tile: int
-    boxes: dict[str, Region]
-    part: Region | None
-    first: bool
+    first: bool  # part of its tile
     last: bool
+    boxes: dict[str, Region]  # operator -> iterations; of the anchor those of one part
+    reads: dict[str, list[Region]]  # operator -> what these read, access by access
+    writes: dict[str, list[Region]]  # operator -> what it has written when the tile is finished
+    made: dict[str, Region]  # tensor -> what the tile makes of it
+    needs: Needs
 
 
 def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int, list[Step]]:
     """Per core at work, its tiles, or the parts of their reductions, in execution order."""
-    found = {}
-    for core, piece in zip(kernel.cores, _pieces(shape, kernel), strict=False):
-        steps = []
-        for tile, box in enumerate(tiles_of(piece, kernel.tiling)):
-            boxes = operator_boxes(graph, shape.operators, box)
-            if shape.anchor is None:
-                steps.append(Step(tile, boxes, None, True, True))
-                continue
-            parts = reduction_parts(shape.anchor, boxes[shape.anchor.name], kernel.tiling.reduction)
-            for at, part in enumerate(parts):
-                steps.append(Step(tile, boxes, part, at == 0, at == len(parts) - 1))
-        found[core] = steps
+    sink, anchor, tiling = shape.sink, shape.anchor, kernel.tiling
+    box = sink.whole if kernel.box is None else kernel.box
+    pieces = [tiles_of(piece, tiling) for piece in core_pieces(box, tiling.splits, tiling.steps)]
+    boxes = all_operator_boxes(graph, shape.operators, boxes_of([tile for tiles in pieces for tile in tiles]))
+    iterations = {op.name: boxes[op.name].regions() for op in shape.operators}
+    reads = {
+        op.name: _rows([read_regions(graph, read, boxes[op.name]).regions() for read in op.reads], iterations[op.name])
+        for op in shape.operators
+        if op is not anchor
+    }
+    writes = {
+        op.name: _rows([hulls(write, boxes[op.name]).regions() for write in op.writes], iterations[op.name])
+        for op in shape.operators
+    }
+    made = {name: found.regions() for name, found in made_regions(shape, boxes).items()}
+    parts: list[list[Region]] = [[region] for region in iterations[sink.name]]
+    if anchor is not None:
+        parts = [reduction_parts(anchor, region, tiling.reduction) for region in iterations[anchor.name]]
+    cut = boxes_of([part for of_tile in parts for part in of_tile])
+    part_reads: list[list[Region]] = []
+    if anchor is not None:
+        part_reads = _rows([read_regions(graph, read, cut).regions() for read in anchor.reads], iterations[anchor.name])
+    needs = {
+        operand: (
+            operand_region(shape, operand, {shape.anchor.name: cut}, cut)
+            if operand.in_parts and shape.anchor is not None
+            else operand_region(shape, operand, boxes, None)
+        ).regions()
+        for operand in shape.operands
+    }
+    found: dict[int, list[Step]] = {}
+    tile = step = 0
+    for core, tiles in zip(kernel.cores, pieces, strict=False):
+        found[core] = []
+        for number in range(len(tiles)):
+            own_boxes = {name: regions[tile] for name, regions in iterations.items()}
+            own_reads = {name: rows[tile] for name, rows in reads.items()}
+            own_writes = {name: rows[tile] for name, rows in writes.items()}
+            own_made = {name: regions[tile] for name, regions in made.items()}
+            for at, part in enumerate(parts[tile]):
+                first, last = at == 0, at == len(parts[tile]) - 1
+                now, read = own_boxes, own_reads
+                if anchor is not None:
+                    now, read = {**own_boxes, anchor.name: part}, {**own_reads, anchor.name: part_reads[step]}
+                needed = [
+                    (operand, regions[step if operand.in_parts and anchor is not None else tile])
+                    for operand, regions in needs.items()
+                    if operand.from_the_start or last
+                ]
+                found[core].append(Step(number, first, last, now, read, own_writes, own_made, needed))
+                step += 1
+            tile += 1
     return found
 
 
-def _pieces(shape: KernelShape, kernel: Kernel) -> list[Region]:
-    box = shape.sink.whole if kernel.box is None else kernel.box
-    return core_pieces(box, kernel.tiling.splits, kernel.tiling.steps)
-
-
-def needs_of(shape: KernelShape, step: Step) -> Needs:
-    """The operands of one step, each with the region that it needs."""
-    return [
-        (operand, operand_region(shape, operand, step.boxes, step.part))
-        for operand in shape.operands
-        if operand.from_the_start or step.last
-    ]
+def _rows(columns: list[list[Region]], like: Sequence[object]) -> list[list[Region]]:
+    """Lists of what belongs together, as many as `like` has entries, from lists of what is of one kind."""
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in like]
