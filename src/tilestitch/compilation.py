@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.allocation import allocation_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
 from tilestitch.ir.program import Program
@@ -131,7 +132,8 @@ class Compilation:
             groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
             found.append((Stage.PARTITION.value, "\n".join((counted(len(self.groups), "group"), *groups))))
         if self.schedule is not None:
-            found.append((Stage.SCHEDULE.value, str(self.schedule)))
+            kept = allocation_text(self.schedule.homes, self.machine)
+            found.append((Stage.SCHEDULE.value, "\n".join(filter(None, (str(self.schedule), kept)))))
         if self.program is not None:
             found.append((Stage.LOWER.value, self.program.text(limit=limit)))
         if self.trace is not None:

@@ -6,15 +6,18 @@ Source for the order of levels and for what is spilled: Zhao et al., GraphTurbo,
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, local_names, passes_through
 from tilestitch.cost.surroundings import Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.allocation import blocks, occupied_bytes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.ir.tiles import core_pieces, operator_boxes
+from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.tiling import tile_kernel
 from tilestitch.units import aligned
 
@@ -72,7 +75,21 @@ def stay_on_chip(
     task does not fit on the empty machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
-    return _Planning(graph, tasks, machine, usable, spill).run(progress)
+    planning = _Planning(graph, tasks, machine, usable, spill)
+    found = planning.run(progress)
+    addresses = better_addresses(found[1], machine)
+    if not addresses:
+        return found
+    again = _Planning(graph, tasks, machine, usable, spill)
+    again.start, again.addresses, again.known = list(planning.start), addresses, planning.known
+    packed = again.run(progress)
+    spilled = again.start != planning.start
+    return found if spilled or _most_occupied(packed[1], machine) >= _most_occupied(found[1], machine) else packed
+
+
+def _most_occupied(homes: Sequence[Home], machine: Accelerator) -> int:
+    """Bytes of all memories that kernels cannot have in one piece, each at its worst."""
+    return sum(occupied_bytes(blocks(homes, memory.level), memory.size_bytes) for memory in machine.memories)
 
 
 class _Planning:
@@ -91,6 +108,7 @@ class _Planning:
         self.facts = _facts(graph, tasks)
         above = sum(level is Level.LB for level in levels)
         self.start = [above * task.parked for task in tasks]  # the first level to try, which spilling raises
+        self.addresses: Addresses = {}  # that an earlier planning would rather have had
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.known: Tilings = {}
@@ -186,6 +204,9 @@ class _Planning:
         made = [made_sizes(shape, piece, facts.kept) for piece in pieces]
         sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
+        planned = self._planned(number, level, live)
+        if any(stop - start < size for (start, stop), size in zip(planned, sizes, strict=False)):
+            planned = []
         largest, *others = free_gaps(memory.size_bytes, taken)
         fitting = [gap for gap in others if gap[1] - gap[0] >= sum(sizes)]
         low, top = min(fitting, key=lambda gap: (gap[1] - gap[0], gap[0])) if fitting else largest
@@ -193,13 +214,21 @@ class _Planning:
             top = low + sum(sizes)  # gone after the next kernel: at the other end from what stays longer
         found = []
         for at, tensor in enumerate(facts.kept):
-            top -= sizes[at]
+            top = planned[at][0] if planned else top - sizes[at]
             parts: tuple[tuple[int, Region], ...] = ()
             if level is Level.LB:
                 parts = tuple((core, part[at][0]) for core, part in zip(kernel.cores, made, strict=False))
             last = facts.readers[tensor][-1]
             found.append(Home(tensor, facts.writes[tensor], level, parts, top, sizes[at], number, last))
         return found
+
+    def _planned(self, number: int, level: Level, live: Sequence[Home]) -> list[tuple[int, int]]:
+        """The addresses of an earlier planning for a kernel's results at a level, where they are still free."""
+        homes = [self.addresses.get((number, tensor)) for tensor in self.facts[number].kept]
+        spans = [(home.address, home.address + home.size_bytes) for home in homes if home and home.level is level]
+        taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
+        free = all(before[1] <= after[0] for before, after in pairwise(sorted([*taken, *spans])))
+        return spans if free and len(spans) == len(homes) else []
 
     def _shape(self, kernel: Kernel) -> KernelShape:
         key = kernel.operators, kernel.cores[0]
@@ -266,8 +295,13 @@ class _Planning:
             memory = self.machine.memory(kept)
             if memory is not None:
                 taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is kept]
-                if taken:
-                    rooms[kept] = room_of(memory.size_bytes, taken).rounded(memory.size_bytes // ROOM_STEPS[kept])
+                step = memory.size_bytes // ROOM_STEPS[kept]
+                planned = self._planned(number, kept, live) if kept is level else []
+                if planned:  # their place counts as a gap, so that what is left is the room beside it
+                    low, high = free_gaps(memory.size_bytes, [*taken, *planned])[0]
+                    rooms[kept] = Room((high - low) // step * step, (sum(stop - start for start, stop in planned),))
+                elif taken:
+                    rooms[kept] = room_of(memory.size_bytes, taken).rounded(step)
                 else:
                     rooms[kept] = Room(memory.size_bytes)
         kept = facts.kept if level is not Level.DDR else ()

@@ -1,0 +1,71 @@
+"""How much of a memory the results take that stay there between kernels, beside what no allocation can go below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.schedule import Home
+
+
+@dataclass(slots=True)
+class Block:
+    """Addresses that are taken from one kernel to another: a home, and those that take its place one after another."""
+
+    size_bytes: int
+    first: int
+    last: int
+    address: int
+    homes: list[Home]
+
+
+def blocks(homes: Sequence[Home], level: Level) -> list[Block]:
+    """The blocks of one level, in the order of the kernels that begin them."""
+    found: list[Block] = []
+    open_at: dict[tuple[int, int], Block] = {}  # by address and last kernel
+    for home in homes:
+        if home.level is not level:
+            continue
+        block = open_at.pop((home.address, home.first), None) if home.instead_of is not None else None
+        if block is None:
+            block = Block(home.size_bytes, home.first, home.last, home.address, [])
+            found.append(block)
+        block.last = max(block.last, home.last)
+        block.homes.append(home)
+        open_at[home.address, block.last] = block
+    return found
+
+
+def live_bytes(found: Sequence[Block]) -> int:
+    """The most bytes that lie in blocks at once: no choice of addresses needs less."""
+    changes = sorted(
+        [(one.first, one.size_bytes) for one in found] + [(one.last + 1, -one.size_bytes) for one in found]
+    )
+    most = now = 0
+    for _, change in sorted(changes):  # at the same kernel blocks end before others begin
+        now += change
+        most = max(most, now)
+    return most
+
+
+def occupied_bytes(found: Sequence[Block], size_bytes: int) -> int:
+    """The most of a memory that kernels cannot have in one piece: all of it but the largest gap between blocks."""
+    most = 0
+    for kernel in {one.first for one in found}:
+        at = gap = 0
+        for one in sorted((one for one in found if one.first <= kernel <= one.last), key=lambda one: one.address):
+            gap, at = max(gap, one.address - at), max(at, one.address + one.size_bytes)
+        most = max(most, size_bytes - max(gap, size_bytes - at))
+    return most
+
+
+def allocation_text(homes: Sequence[Home], machine: Accelerator) -> str:
+    """A line for each memory in which results stay: what they take at their worst, and how much of it is live."""
+    lines = []
+    for memory in machine.memories:
+        found = blocks(homes, memory.level)
+        if found:
+            lines.append(
+                f"  results take {occupied_bytes(found, memory.size_bytes):,} B of {memory.size_bytes:,} B of "
+                f"{memory.level.upper()} at their worst; {live_bytes(found):,} B are live at once"
+            )
+    return "\n".join(lines)
