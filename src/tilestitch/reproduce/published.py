@@ -176,6 +176,7 @@ class Figure16(Published):
     """Curves of several networks."""
 
     source: str
+    vector_why: str
     curves: list[Curve]
 
 
@@ -190,6 +191,7 @@ class Figure17(Published):
     """Stages under two strategies."""
 
     source: str
+    why: str
     tvm: Stages
     graphturbo: Stages
 

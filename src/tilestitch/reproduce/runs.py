@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 from joblib import Parallel, delayed
 
@@ -11,8 +12,10 @@ from tilestitch.compilation import Options, strategy_named
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.report import KernelRow, Report
+from tilestitch.ir.program import EngineKind
+from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.trace import Trace
 from tilestitch.pipeline import compile_network
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -94,10 +97,11 @@ def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
         return None
     assert done.report is not None
     assert done.schedule is not None
-    return _outcome(done.report, done.schedule)
+    assert done.trace is not None
+    return _outcome(done.report, done.schedule, done.trace)
 
 
-def _outcome(report: Report, schedule: Schedule) -> Outcome:
+def _outcome(report: Report, schedule: Schedule, trace: Trace) -> Outcome:
     shares = {row.kind: row.busy_cycles / report.latency_cycles for row in report.engines}
     return Outcome(
         batch=report.batch,
@@ -108,7 +112,7 @@ def _outcome(report: Report, schedule: Schedule) -> Outcome:
         vector_share=shares.get("vector", 0.0),
         dma_share=shares.get("dma_in", 0.0),
         ddr_bytes_per_sample=report.ddr_bytes / report.batch_per_cluster,
-        stages=tuple(_stage_shares(report.kernels, f"layer{number}.") for number in range(1, 5)),
+        stages=tuple(_stage_shares(trace, schedule, f"layer{number}.") for number in range(1, 5)),
         results=_results(schedule),
     )
 
@@ -127,13 +131,28 @@ def _results(schedule: Schedule) -> tuple[int, int, int]:
     return made - len(levels), levels.count(Level.GB), levels.count(Level.LB)
 
 
-def _stage_shares(kernels: Sequence[KernelRow], prefix: str) -> tuple[float, float]:
-    """How much of the time of the kernels of one stage the matrix and the vector units are at work."""
-    inside = [kernel for kernel in kernels if kernel.operators[0].startswith(prefix)]
-    cycles = sum(kernel.cycles for kernel in inside)
-    if cycles == 0:
+def _stage_shares(trace: Trace, schedule: Schedule, prefix: str) -> tuple[float, float]:
+    """How much of the time in which kernels of one stage compute, the matrix and the vector units are at work."""
+    names = {kernel.name for kernel in schedule.kernels if kernel.operators[0].startswith(prefix)}
+    program = trace.program
+    inside = np.array([name in names for name in program.kernels], bool)[program.kernel]
+    kinds = np.array([engine.kind for engine in program.engines])[program.engine]
+    computing = inside & ((kinds == EngineKind.MATRIX) | (kinds == EngineKind.VECTOR))
+    if not computing.any():
         return 0.0, 0.0
-    return (
-        sum(kernel.matrix_busy_cycles for kernel in inside) / cycles,
-        sum(kernel.vector_busy_cycles for kernel in inside) / cycles,
-    )
+    run = program.iteration[computing].astype(np.int64) * len(program.kernels) + program.kernel[computing]
+    runs, run = np.unique(run, return_inverse=True)
+    first, last = np.full(len(runs), np.iinfo(np.int64).max), np.zeros(len(runs), np.int64)
+    np.minimum.at(first, run, trace.start_ticks[computing])
+    np.maximum.at(last, run, trace.end_ticks[computing])
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    begun = np.maximum(first, np.concatenate(([0], last[:-1])))  # of what runs at once, time counts once
+    ticks = int(np.maximum(last - begun, 0).sum())
+    busy = trace.end_ticks - trace.start_ticks
+
+    def share(kind: EngineKind) -> float:
+        units = sum(engine.kind is kind for engine in program.engines)
+        return float(busy[computing & (kinds == kind)].sum()) / units / ticks
+
+    return share(EngineKind.MATRIX), share(EngineKind.VECTOR)

@@ -20,12 +20,17 @@ def network_rows(
     if tvm is None or searched is None:
         return []
     name, note = f"{network.letter} {network.name}", published.notes.get(network.letter, "")
-    rows = [
-        close(f"{name}: tvm, {network.tvm_batch} a cluster, {network.unit}", f"Table 2, on {machine}",
-              network.tvm_per_second, tvm.per_second, note),
-        close(f"{name}: tvm, {searched.per_cluster} a cluster (searched), {network.unit}", f"Table 2, on {machine}",
-              network.tvm_per_second, searched.per_second, note),
-    ]  # fmt: skip
+    rows = []
+    for base, how in ((tvm, ""), (searched, " (searched)")):
+        what = f"{name}: tvm, {base.per_cluster} a cluster{how}, {network.unit}"
+        ours, theirs = (
+            _gigabytes(base.ddr_bytes_per_sample * rate) for rate in (base.per_second, network.tvm_per_second)
+        )
+        traffic = (
+            f"{base.ddr_bytes_per_sample / 1e6:,.3g} MB a sample are {ours} of DDR at our rate, {theirs} at theirs"
+        )
+        why = _sentences(note, traffic)
+        rows.append(close(what, f"Table 2, on {machine}", network.tvm_per_second, base.per_second, why))
     for line in published.speed_ups:
         found = outcomes.get(Case(network.network, machine, line.strategy, network.batch, "auto"))
         if found is None:
@@ -194,6 +199,7 @@ def _figure_16(
             own = found if curve.element == "float16" else None
             why = "" if own is not None else "the zoo has no quantised form of this network"
             rows.append(close(f"{what}: matrix units at work, %", source, matrix, _percent(own, "matrix"), why))
+            why = figure.vector_why if own is not None else why
             rows.append(close(f"{what}: vector units at work, %", source, vector, _percent(own, "vector"), why))
     return rows
 
@@ -211,8 +217,12 @@ def _figure_17(
             continue
         for number, (matrix, vector) in enumerate(found.stages):
             what, source = f"stage {number + 1} of ResNet-50 by {strategy}", f"{figure.source}, on {machine}"
-            rows.append(close(f"{what}: matrix units at work, %", source, stages.matrix[number], 100 * matrix))
-            rows.append(close(f"{what}: vector units at work, %", source, stages.vector[number], 100 * vector))
+            rows.append(
+                close(f"{what}: matrix units at work, %", source, stages.matrix[number], 100 * matrix, figure.why)
+            )
+            rows.append(
+                close(f"{what}: vector units at work, %", source, stages.vector[number], 100 * vector, figure.why)
+            )
     return rows
 
 
@@ -231,6 +241,10 @@ def _cause(base: Outcome, found: Outcome) -> str:
     ]
     allowed = base.seconds / found.bound_seconds
     return f"{sides[0]}; against {sides[1]}; the bound allows {allowed:.2f} x"
+
+
+def _gigabytes(bytes_per_second: float) -> str:
+    return f"{bytes_per_second / 1e9:.3g} GB/s"
 
 
 def _sentences(*texts: str) -> str:
