@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 START = "print('go', flush=True)\nfrom tilestitch.cli.start import main\nmain()"
+STRATEGIES = ("--strategy", "layerwise", "--strategy", "graphturbo")
 # The first is verified in two processes: its program has more than 5,000 instructions.
 COMMANDS = (
     ("compile", "resnet18:small", "--machine", "toy", "--batch", "64", "--batch-per-cluster", "4", "--verify", "-o"),
-    ("compare", "resnet18:small", "--machine", "toy", "--verify", "-o"),
+    ("compare", "resnet18:small", "--machine", "toy", *STRATEGIES, "--verify", "-o"),
     ("models", "resnet18:small", "resnet50:small", "bert-base-8:small", "--write"),
 )
 FILES = (4, 10, 3)

@@ -21,13 +21,14 @@ def model(name: str, image: int) -> onnx.ModelProto:
 
 
 def assert_means_the_network(name: str, machine: str, strategy: str, *, image: int, batch: int) -> None:
-    """Verified against onnxruntime, and no number under its lower bound."""
+    """Verified against onnxruntime, and no number under its lower bound; `batch` images on every cluster."""
+    target = load_machine(machine)
     done = compile_network(
         model(name, image),
         name,
-        load_machine(machine),
+        target,
         strategy_named(strategy),
-        Options(batch=batch, batch_per_cluster=batch, verify=True),
+        Options(batch=batch * target.clusters, batch_per_cluster=batch, verify=True),
         references=REFERENCES.setdefault((name, image), {}),
     )
     assert done.report is not None
@@ -41,7 +42,7 @@ def test_a_light_model_with_small_images_means_what_onnxruntime_computes(name: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", STRATEGY_NAMES)
+@pytest.mark.parametrize("strategy", ["layerwise", "tvm", "graphturbo"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_light_model_means_what_onnxruntime_computes_for_two_images(name: str, strategy: str) -> None:
     """Images of the size that the models were made for; the models were exported for one at a time."""

@@ -4,7 +4,7 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3, Algorithm 3.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
@@ -13,24 +13,25 @@ from tilestitch.ir.tiles import box_for_region
 
 
 def split_into_instances(
-    graph: Graph, groups: Sequence[tuple[str, ...]], splits: Sequence[tuple[int, int]]
+    graph: Graph, groups: Sequence[tuple[str, ...]], splits: Sequence[tuple[int, int | tuple[int, ...]]]
 ) -> InstanceGraph:
     """Cut each group into pieces of its outputs and find which piece reads what another makes.
 
     `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axis of its
-    outputs that is cut and the number of pieces, which may be ragged. An instance depends on another only where a
-    region that it reads overlaps one that the other writes.
+    outputs that is cut, and the number of pieces, which may be ragged, or the extent of each. An instance depends on
+    another only where a region that it reads overlaps one that the other writes.
     """
     instances: list[Instance] = []
-    for number, (group, (axis, factor)) in enumerate(zip(groups, splits, strict=True)):
+    for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
         outputs = _outputs(graph, operators)
-        extent = min(graph.tensors[name].shape[axis] for name in outputs) if factor > 1 else 1
-        for piece, (start, stop) in enumerate(even_pieces(extent, factor, 1)):
+        extent = 1 if cut == 1 else min(graph.tensors[name].shape[axis] for name in outputs)
+        pieces = even_pieces(extent, cut) if isinstance(cut, int) else tuple(pairwise(accumulate(cut, initial=0)))
+        for piece, (start, stop) in enumerate(pieces):
             wanted = {}
             for name in outputs:
                 whole = Region.whole(graph.tensors[name].shape)
-                wanted[name] = whole if factor == 1 else _cut(whole, axis, start, stop)
+                wanted[name] = whole if cut == 1 else _cut(whole, axis, start, stop)
             boxes, reads = _needs(graph, operators, wanted)
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)

@@ -1,0 +1,48 @@
+"""A schedule that somebody writes by hand: groups, how they split, the order of their pieces, where each lives.
+
+Source: the manual interface of TensorTurbo, the compiler in which GraphTurbo (Zhao et al., OSDI 2023) became a product:
+`Group`, `SplitGroups`, `ScheduleInfo` with memory scope and core binding, in the order of execution.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilestitch.hardware.accelerator import Level
+
+DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
+
+
+@dataclass(frozen=True, slots=True)
+class HandGroup:
+    """All that the operators `until` need and no group before has; without `until`, all that is left.
+
+    Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given.
+    """
+
+    name: str
+    until: tuple[str, ...] = ()
+    axis: int = 0
+    pieces: int | tuple[int, ...] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HandItem:
+    """One piece of a group, such as "g0[3]", where its results wait, and on which cores it runs.
+
+    `scope` is LB, GB or DDR; without, they stay in LB where the next item reads them, else in GB. `cores` is one entry
+    for each part of the outermost dim, which is split over that many: a core, or the cores that share the part.
+    """
+
+    instance: str
+    scope: Level | None = None
+    cores: tuple[int | tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandSchedule:
+    """Groups in running order, and their pieces in theirs: every piece once, or the name of an order."""
+
+    name: str
+    groups: Sequence[HandGroup]
+    order: Sequence[HandItem] | str = DEPTH_FIRST
+    batch_per_cluster: int | None = None  # samples of one iteration; None: searched

@@ -1,0 +1,150 @@
+"""What a schedule written by hand says about a network: groups of operators, their pieces, and the order of these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilestitch.errors import InputError, printable
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.instance import InstanceGraph
+from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances
+
+
+@dataclass(frozen=True, slots=True)
+class HandOrder:
+    """The pieces of the groups in the order of execution, and what is said about each."""
+
+    instances: InstanceGraph
+    order: tuple[int, ...]
+    items: Mapping[int, HandItem]  # by the number of the instance
+
+
+def group_members(graph: Graph, schedule: HandSchedule) -> list[tuple[str, ...]]:
+    """The operators of each group, in the order of the graph.
+
+    Raises `InputError` where a group names an operator that is not there, would be empty, or leaves some behind.
+    """
+    taken: set[str] = set()
+    found = []
+    for group in schedule.groups:
+        where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
+        wanted = _needed(graph, group, where) - taken
+        if not wanted:
+            raise InputError(f"{where}: has no operators of its own; the groups before it have them all; leave it out")
+        taken |= wanted
+        found.append(tuple(op.name for op in graph.operators if op.name in wanted))
+    left = [op.name for op in graph.operators if op.name not in taken]
+    if left:
+        raise InputError(
+            f"schedule {printable(schedule.name)}: operator {left[0]} is in no group; "
+            "add a last group without `until`, which takes all that is left"
+        )
+    return found
+
+
+def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str, ...]], batch: int) -> HandOrder:
+    """The pieces of the groups, `batch` samples together, in the order that the schedule gives.
+
+    Raises `InputError` where pieces do not add up to the results, are left out or run before what they read.
+    """
+    splits = [(group.axis, group.pieces) for group in schedule.groups]
+    for group, members in zip(schedule.groups, groups, strict=True):
+        _expect_pieces(graph, schedule, group, members, batch)
+    instances = split_into_instances(graph, groups, splits)
+    if isinstance(schedule.order, str):
+        orders = {DEPTH_FIRST: depth_first, BREADTH_FIRST: breadth_first}
+        if schedule.order not in orders:
+            raise InputError(
+                f"schedule {printable(schedule.name)}: order {printable(schedule.order)!r}; "
+                f"expected {', '.join(orders)}, or the pieces one by one"
+            )
+        return HandOrder(instances, orders[schedule.order](instances), {})
+    numbers = {
+        f"{schedule.groups[one.group].name}{one.name[one.name.index('[') :]}": one.number for one in instances.instances
+    }
+    order: list[int] = []
+    for item in schedule.order:
+        where = f"schedule {printable(schedule.name)}: piece {printable(item.instance)}"
+        if item.instance not in numbers:
+            raise InputError(f"{where}: there is none of that name; the pieces are {', '.join(numbers)}")
+        number = numbers[item.instance]
+        if number in order:
+            raise InputError(f"{where}: runs twice; every piece runs once")
+        early = [one for one in instances.producers[number] if one not in order]
+        if early:
+            name = next(name for name, known in numbers.items() if known == early[0])
+            raise InputError(f"{where}: reads what {name} makes, which runs after it; put {name} before it")
+        order.append(number)
+    missing = [name for name, number in numbers.items() if number not in order]
+    if missing:
+        raise InputError(
+            f"schedule {printable(schedule.name)}: does not run {', '.join(missing)}; every piece runs once"
+        )
+    items = {numbers[item.instance]: item for item in schedule.order}
+    return HandOrder(instances, tuple(order), items)
+
+
+def core_map(item: HandItem, cores: int) -> tuple[int, tuple[int, ...]] | None:
+    """Over how many parts the outermost dim is split, and the cores in the order in which they take the parts.
+
+    None where the item leaves that open; raises `InputError` for cores that do not exist, are named twice, or are
+    nested unevenly.
+    """
+    if item.cores is None:
+        return None
+    where = f"piece {printable(item.instance)}: cores {item.cores}"
+    parts = [part if isinstance(part, tuple) else (part,) for part in item.cores]
+    flat = tuple(core for part in parts for core in part)
+    if not flat or len({len(part) for part in parts}) != 1:
+        raise InputError(f"{where}; expected as many cores for every part, such as ((0, 1), (2, 3))")
+    if len(set(flat)) != len(flat) or min(flat) < 0 or max(flat) >= cores:
+        raise InputError(f"{where}; expected each core once, of 0 to {cores - 1}")
+    return len(parts), flat
+
+
+def scope_of(item: HandItem) -> Level | None:
+    """Where the results of a piece wait; None where the rule decides."""
+    if item.scope is not None and item.scope not in (Level.LB, Level.GB, Level.DDR):
+        raise InputError(f"piece {printable(item.instance)}: scope {item.scope}; expected lb, gb or ddr")
+    return item.scope
+
+
+def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
+    """All operators that the ends of a group depend on, and these."""
+    if not group.until:
+        return {op.name for op in graph.operators}
+    for name in group.until:
+        if name not in graph.by_name:
+            raise InputError(
+                f"{where}: there is no operator {printable(name)}; "
+                "`tilestitch show schedule` lists those that run (views and folded operators do not)"
+            )
+    wanted = set(group.until)
+    for op in reversed(graph.operators):
+        if op.name in wanted:
+            wanted.update(maker.name for name in op.inputs for maker in graph.producers.get(name, ()))
+    return wanted
+
+
+def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str], batch: int) -> None:
+    """Refuse pieces that the results of a group do not have."""
+    where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
+    inside = set(members)
+    for name in members:
+        for tensor in graph.by_name[name].outputs:
+            readers = graph.consumers.get(tensor, ())
+            if tensor not in graph.outputs and all(reader.name in inside for reader in readers):
+                continue
+            shape = graph.tensors[tensor].shape
+            if not 0 <= group.axis < len(shape):
+                raise InputError(f"{where}: axis {group.axis}; its result {tensor} has axes 0 to {len(shape) - 1}")
+            extent = shape[group.axis]
+            count = group.pieces if isinstance(group.pieces, int) else len(group.pieces)
+            total = extent if isinstance(group.pieces, int) else sum(group.pieces)
+            smallest = 1 if isinstance(group.pieces, int) else min(group.pieces, default=0)
+            if not 1 <= count <= extent or total != extent or smallest < 1:
+                raise InputError(
+                    f"{where}: pieces {group.pieces} of {tensor}, which has {extent} along axis {group.axis} "
+                    f"at {batch} samples together; expected 1 to {extent} pieces, or extents that add up to {extent}"
+                )
