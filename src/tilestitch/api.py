@@ -19,7 +19,15 @@ from typing import TypeAlias
 import onnx
 
 from tilestitch import zoo
-from tilestitch.compilation import STRATEGIES, Compilation, Options, Stage, strategy_named
+from tilestitch.compilation import (
+    STRATEGIES,
+    Compilation,
+    Options,
+    Stage,
+    Strategy,
+    strategy_by_hand,
+    strategy_named,
+)
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.inlining import without_functions
@@ -27,11 +35,12 @@ from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
 
-__all__ = ["compare", "compile", "load_graph", "load_machine", "open_model"]
+__all__ = ["HandGroup", "HandItem", "HandSchedule", "compare", "compile", "load_graph", "load_machine", "open_model"]
 
 Model: TypeAlias = str | Path | onnx.ModelProto
 Machine: TypeAlias = str | Path | Accelerator
@@ -86,7 +95,7 @@ def compile(
     model: Model,
     machine: Machine = "stcp920",
     *,
-    strategy: str = "tvm",
+    strategy: str | HandSchedule = "tvm",
     batch: int | None = None,
     batch_per_cluster: int | str = "rule",
     batches: int = 1,
@@ -96,7 +105,7 @@ def compile(
     stop_after: str = "simulate",
     progress: Progress | None = None,
 ) -> Compilation:
-    """Take a network through every stage, up to `stop_after`, by one strategy.
+    """Take a network through every stage, up to `stop_after`, by one strategy, or by a schedule written by hand.
 
     `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
@@ -105,7 +114,7 @@ def compile(
     `.report.verified`. Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, stop_after)
-    chosen, target = strategy_named(strategy), _machine(machine)
+    chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
     return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
 
@@ -113,7 +122,7 @@ def compile(
 def compare(
     model: Model,
     machine: Machine = "stcp920",
-    strategies: Sequence[str] = tuple(strategy.name for strategy in STRATEGIES),
+    strategies: Sequence[str | HandSchedule] = tuple(strategy.name for strategy in STRATEGIES),
     *,
     batch: int | None = None,
     batch_per_cluster: int | str = "rule",
@@ -129,7 +138,7 @@ def compare(
     is too small for all.
     """
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
-    chosen, target = [strategy_named(strategy) for strategy in strategies], _machine(machine)
+    chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
     proto, name = open_model(model)
@@ -154,6 +163,10 @@ def compare(
 
 def _nothing(step: str, done: int, total: int) -> None:
     """No progress shown."""
+
+
+def _strategy(strategy: str | HandSchedule) -> Strategy:
+    return strategy_by_hand(strategy) if isinstance(strategy, HandSchedule) else strategy_named(strategy)
 
 
 def _machine(machine: Machine) -> Accelerator:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import allocation_text
+from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
 from tilestitch.ir.program import Program
@@ -41,6 +42,7 @@ class Strategy:
     instances: bool = False  # whether coarse sub-graphs are split into instances, which run depth or breadth first
     stitched: bool = False  # whether all kernels are one, without a barrier between them
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
+    by_hand: HandSchedule | None = None  # groups, pieces, their order and places, written by somebody
 
 
 STRATEGIES = (
@@ -74,6 +76,12 @@ STRATEGIES = (
         fallback="tvm",
     ),
 )
+
+
+def strategy_by_hand(schedule: HandSchedule) -> Strategy:
+    """A schedule written by hand as a strategy, on the same kernels and with the same memories as the others."""
+    text = "groups, pieces, order and places as written by hand"
+    return Strategy(schedule.name, text, fuse_ops, (Level.LB, Level.GB), stitched=schedule.stitched, by_hand=schedule)
 
 
 def strategy_named(name: str) -> Strategy:

@@ -259,6 +259,7 @@ def _compile_batch(
             machine,
             strategy.levels,
             [(one.operators, (one.split.axis, one.split.factor if one.split.fits else 1)) for one in coarse],
+            by_hand=strategy.by_hand,
             stitched=strategy.stitched,
             strategy=strategy.name,
             batch=batch,

@@ -43,6 +43,14 @@ class Room:
         return Room(self.bytes // step * step, (max(gaps),) if gaps else ())
 
 
+@dataclass(frozen=True, slots=True)
+class CoreMap:
+    """Which cores a kernel runs on: in this order they take its parts, `parts` along the outermost dim in memory."""
+
+    parts: int
+    cores: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """Operands that lie on chip, the level where the results stay, and the free room; without any: DDR, all of it."""
@@ -53,6 +61,7 @@ class Surroundings:
     rooms: Mapping[Level, Room] = field(default_factory=dict)  # of LB (in every core) and GB; absent: the whole memory
     box: Region | None = None  # iterations of the sink; None: all
     instead: tuple[tuple[int, Region], ...] = ()  # cores and parts of an operand whose place the one result takes
+    core_map: CoreMap | None = None
 
     @property
     def on_chip(self) -> bool:

@@ -45,4 +45,4 @@ class HandSchedule:
     name: str
     groups: Sequence[HandGroup]
     order: Sequence[HandItem] | str = DEPTH_FIRST
-    batch_per_cluster: int | None = None  # samples of one iteration; None: searched
+    stitched: bool = True  # whether one launch starts all of them, so that the next operators' weights load early

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tilestitch.cost.surroundings import CoreMap
 from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
@@ -43,14 +44,14 @@ def group_members(graph: Graph, schedule: HandSchedule) -> list[tuple[str, ...]]
     return found
 
 
-def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str, ...]], batch: int) -> HandOrder:
-    """The pieces of the groups, `batch` samples together, in the order that the schedule gives.
+def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str, ...]]) -> HandOrder:
+    """The pieces of the groups in the order that the schedule gives.
 
     Raises `InputError` where pieces do not add up to the results, are left out or run before what they read.
     """
     splits = [(group.axis, group.pieces) for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
-        _expect_pieces(graph, schedule, group, members, batch)
+        _expect_pieces(graph, schedule, group, members)
     instances = split_into_instances(graph, groups, splits)
     if isinstance(schedule.order, str):
         orders = {DEPTH_FIRST: depth_first, BREADTH_FIRST: breadth_first}
@@ -85,10 +86,10 @@ def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str,
     return HandOrder(instances, tuple(order), items)
 
 
-def core_map(item: HandItem, cores: int) -> tuple[int, tuple[int, ...]] | None:
-    """Over how many parts the outermost dim is split, and the cores in the order in which they take the parts.
+def core_map(item: HandItem, cores: int) -> CoreMap | None:
+    """The cores that a piece names; None where it leaves them open.
 
-    None where the item leaves that open; raises `InputError` for cores that do not exist, are named twice, or are
+    Raises `InputError` for cores that do not exist, are named twice, or are
     nested unevenly.
     """
     if item.cores is None:
@@ -100,7 +101,7 @@ def core_map(item: HandItem, cores: int) -> tuple[int, tuple[int, ...]] | None:
         raise InputError(f"{where}; expected as many cores for every part, such as ((0, 1), (2, 3))")
     if len(set(flat)) != len(flat) or min(flat) < 0 or max(flat) >= cores:
         raise InputError(f"{where}; expected each core once, of 0 to {cores - 1}")
-    return len(parts), flat
+    return CoreMap(len(parts), flat)
 
 
 def scope_of(item: HandItem) -> Level | None:
@@ -127,7 +128,7 @@ def _needed(graph: Graph, group: HandGroup, where: str) -> set[str]:
     return wanted
 
 
-def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str], batch: int) -> None:
+def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, members: Sequence[str]) -> None:
     """Refuse pieces that the results of a group do not have."""
     where = f"schedule {printable(schedule.name)}: group {printable(group.name)}"
     inside = set(members)
@@ -145,6 +146,6 @@ def _expect_pieces(graph: Graph, schedule: HandSchedule, group: HandGroup, membe
             smallest = 1 if isinstance(group.pieces, int) else min(group.pieces, default=0)
             if not 1 <= count <= extent or total != extent or smallest < 1:
                 raise InputError(
-                    f"{where}: pieces {group.pieces} of {tensor}, which has {extent} along axis {group.axis} "
-                    f"at {batch} samples together; expected 1 to {extent} pieces, or extents that add up to {extent}"
+                    f"{where}: pieces {group.pieces} of {tensor}, which has {extent} along axis {group.axis}; "
+                    f"expected 1 to {extent} pieces, or extents that add up to {extent}"
                 )

@@ -1,13 +1,17 @@
 """The kernels of instances: each instance's operators in kernels, each with the iterations that the instance needs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from tilestitch.cost.surroundings import Source, cover
 from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.by_hand import HandItem
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import box_for_region, cuts_of, kernels_of, operator_boxes
+from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.instances import parked
 from tilestitch.schedule.residency import Task
 from tilestitch.units import ceil_div
@@ -20,23 +24,27 @@ def tasks_of_instances(
     order: Sequence[int],
     *,
     stitched: bool,
+    items: Mapping[int, HandItem] = MappingProxyType({}),
+    cores: int = 0,
 ) -> list[Task] | None:
     """The kernels of the instances in their order; None where pieces cannot be cut where they would have to be.
 
     `kernels` hold operators that may run together, in running order; an instance runs those of its own operators.
     The results of an instance that is parked stay in GB from the start. `stitched`: one launch starts
-    all of them.
+    all of them. `items` say otherwise for some instances, on a cluster of so many `cores`.
     """
-    waiting = set(parked(instances, order))
+    scopes = dict.fromkeys(parked(instances, order), Level.GB)
+    scopes.update({number: scope for number, item in items.items() if (scope := scope_of(item)) is not None})
+    maps = {number: core_map(item, cores) for number, item in items.items()}
     of_group: dict[int, list[tuple[Operator, ...]]] = {}
     tasks: list[Task] = []
     for number in order:
         instance = instances.instances[number]
         if instance.group not in of_group:
             of_group[instance.group] = _kernels(graph, kernels, instance)
-        own = _tasks(graph, of_group[instance.group], instance, number in waiting)
+        own = _tasks(graph, of_group[instance.group], instance, scopes.get(number, Level.LB))
         tasks += [
-            Task(task.operators, task.box, not stitched or len(tasks) + place == 0, task.parked)
+            replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number))
             for place, task in enumerate(own)
         ]
     return tasks if _in_order(graph, tasks) else None
@@ -72,7 +80,7 @@ def _kernels(graph: Graph, kernels: Sequence[tuple[str, ...]], instance: Instanc
     return sorted(found, key=lambda kernel: position[kernel[-1].name])
 
 
-def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Instance, waits: bool) -> list[Task]:
+def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Instance, scope: Level) -> list[Task]:
     """Each kernel with the iterations of its end that the instance needs, from the last kernel to the first."""
     needed: dict[str, Region] = dict(instance.writes)
     found: list[Task] = []
@@ -89,7 +97,7 @@ def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Inst
         for name, region in _reads(graph, kernel, box).items():
             needed[name] = region.hull(needed[name]) if name in needed else region
         leaves = any(name in instance.writes for name in sink.outputs)
-        found.append(Task(tuple(op.name for op in kernel), box, True, waits and leaves))
+        found.append(Task(tuple(op.name for op in kernel), box, scope=scope if leaves else Level.LB))
     return found[::-1]
 
 

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilestitch.cost.shape import kernel_signature, local_names
-from tilestitch.errors import InputError
+from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
+from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
+from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.residency import Task, stay_on_chip
@@ -67,17 +69,20 @@ def _on_chip(
     machine: Accelerator,
     levels: Sequence[Level],
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]],
+    by_hand: HandSchedule | None,
     *,
     stitched: bool,
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
-    """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first.
+    """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first, or as `by_hand`.
 
     Of the two orders, the one in which fewer bytes of results wait at a time; depth first of equals. Where the pieces
     of instances cannot be cut as they would have to be, the kernels run whole.
     """
     tasks = [Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]
-    if coarse:
+    if by_hand is not None:
+        tasks = _tasks_by_hand(graph, groups, machine, by_hand)
+    elif coarse:
         names, splits = [members for members, _ in coarse], [split for _, split in coarse]
         for cut in (with_whole_kernels(graph, names, groups), names):
             instances = split_into_instances(graph, cut, splits)
@@ -90,6 +95,30 @@ def _on_chip(
     return stay_on_chip(graph, tasks, machine, levels, progress=progress)
 
 
+def _tasks_by_hand(
+    graph: Graph, groups: Sequence[tuple[str, ...]], machine: Accelerator, by_hand: HandSchedule
+) -> list[Task]:
+    """The kernels of a schedule written by hand; its groups end with whole kernels, as far as they can."""
+    names = group_members(graph, by_hand)
+    for cut in (with_whole_kernels(graph, names, groups), names):
+        found = hand_order(graph, by_hand, cut)
+        tasks = tasks_of_instances(
+            graph,
+            groups,
+            found.instances,
+            found.order,
+            stitched=by_hand.stitched,
+            items=found.items,
+            cores=len(machine.cores),
+        )
+        if tasks is not None:
+            return tasks
+    raise InputError(
+        f"schedule {printable(by_hand.name)}: its pieces need parts of tensors that no piece makes as a whole; "
+        "cut along an axis that the operators of the group carry through, such as the batch"
+    )
+
+
 def plan(
     graph: Graph,
     groups: Sequence[tuple[str, ...]],
@@ -97,6 +126,7 @@ def plan(
     levels: Sequence[Level] = (),
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]] = (),
     *,
+    by_hand: HandSchedule | None = None,
     stitched: bool = False,
     strategy: str,
     batch: int,
@@ -108,12 +138,13 @@ def plan(
 
     `groups` hold operator names of `graph` (views composed away) in an order in which they can run. Results stay at
     the first of `levels` at which there is room, else in DDR. `coarse` are sub-graphs that are split into instances,
-    each with the axis of its outputs that is cut and the number of pieces; `stitched` makes each instance one launch.
+    each with the axis of its outputs that is cut and the number of pieces, unless groups and pieces are given
+    `by_hand`; `stitched` makes each instance one launch.
     Raises `DoesNotFit`, and `InputError` for a machine that cannot be compiled for yet.
     """
     expect_compilable(machine)
-    if coarse or stitched or any(machine.memory(level) is not None for level in levels):
-        tiled, homes = _on_chip(graph, groups, machine, levels, coarse, stitched=stitched, progress=progress)
+    if coarse or stitched or by_hand is not None or any(machine.memory(level) is not None for level in levels):
+        tiled, homes = _on_chip(graph, groups, machine, levels, coarse, by_hand, stitched=stitched, progress=progress)
         return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, local_names, passes_through
-from tilestitch.cost.surroundings import Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
+from tilestitch.cost.surroundings import CoreMap, Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import blocks, occupied_bytes
@@ -44,7 +44,8 @@ class Task:
     operators: tuple[str, ...]
     box: Region | None = None
     launches: bool = True
-    parked: bool = False  # another instance runs before its results are read, so that they leave the cores' buffers
+    scope: Level = Level.LB  # where its results may stay at best: not in LB where another instance runs in between
+    core_map: CoreMap | None = None
 
 
 @dataclass(slots=True)
@@ -106,14 +107,17 @@ class _Planning:
         self.graph, self.tasks, self.machine, self.spill = graph, tasks, machine, spill
         self.levels = (*levels, Level.DDR)
         self.facts = _facts(graph, tasks)
-        above = sum(level is Level.LB for level in levels)
-        self.start = [above * task.parked for task in tasks]  # the first level to try, which spilling raises
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
+        self.start = [self._first_level(task.scope) for task in tasks]  # the first level to try; spilling raises it
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.known: Tilings = {}
         self.signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
         self.shapes: dict[tuple, KernelShape] = {}
+
+    def _first_level(self, scope: Level) -> int:
+        order = (Level.LB, Level.GB, Level.DDR)
+        return next(at for at, level in enumerate(self.levels) if order.index(level) >= order.index(scope))
 
     def run(self, progress: Callable[[int, int], None]) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
         while len(self.kernels) < len(self.tasks):
@@ -305,7 +309,8 @@ class _Planning:
                 else:
                     rooms[kept] = Room(memory.size_bytes)
         kept = facts.kept if level is not Level.DDR else ()
-        return Surroundings(sources, level, kept, rooms, self.tasks[number].box)
+        task = self.tasks[number]
+        return Surroundings(sources, level, kept, rooms, task.box, core_map=task.core_map)
 
     def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
@@ -325,6 +330,7 @@ class _Planning:
             around.results,
             tuple(place[tensor] for tensor in around.kept),
             tuple(around.rooms.items()),
+            around.core_map,
             tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
         )
 

@@ -37,6 +37,10 @@ def splits_worth_a_search(
                 extend((*prefix, d), left // d)
 
     extend((), cores)
+    if around.core_map is not None:
+        outer = _dims_in_memory(shape.graph, sink)[0] if sink.dims else 0
+        mapped = [splits for splits in found if splits and splits[outer] == around.core_map.parts]
+        found = mapped or found  # a kernel with fewer rows than the map has parts takes the cores in its order
     if around.instead:
         found = [splits for splits in found if _fills(shape, numbers, around, splits, steps)]
     timed = []
@@ -75,10 +79,14 @@ def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tupl
 
 def outermost(graph: Graph, sink: Operator, splits: tuple[int, ...]) -> tuple[int, ...]:
     """Smallest for the split that cuts most along the dims that are outermost in memory."""
+    return tuple(-splits[dim] for dim in _dims_in_memory(graph, sink))
+
+
+def _dims_in_memory(graph: Graph, sink: Operator) -> list[int]:
+    """The dims of an operator as they lie in its result's memory, outermost first; those that do not move it last."""
     write = sink.writes[0]
     in_memory = [dim for axis in graph.tensors[write.tensor].layout for dim, _ in write.axes[axis].terms]
-    rest = [dim for dim in range(len(splits)) if dim not in in_memory]
-    return tuple(-splits[dim] for dim in (*in_memory, *rest))
+    return [*in_memory, *(dim for dim in range(len(sink.dims)) if dim not in in_memory)]
 
 
 def _fills(

@@ -11,7 +11,7 @@ from tilestitch.cost.shape import KernelShape, kernel_shape
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.cost.surroundings import NOWHERE, Surroundings, kept_bytes
 from tilestitch.errors import DoesNotFit
-from tilestitch.hardware.accelerator import Accelerator, CoreGroup, Level
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
@@ -27,9 +27,9 @@ BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Searched:
-    """What the search found under one split over the cores of a group."""
+    """What the search found under one split over some cores."""
 
-    group: CoreGroup
+    cores: tuple[int, ...]  # in the order in which they take parts
     shape: KernelShape
     splits: tuple[int, ...]
     cuts: Cuts
@@ -87,7 +87,7 @@ def tile_kernel(
         tuple(op.name for op in operators),
         None if anchor is None else anchor.name,
         tiling,
-        one.group.numbers,
+        one.cores,
         int(found.figures[best, CYCLES]),
         box=around.box,
         launches=launches,
@@ -137,14 +137,17 @@ def _fitting(
                 "64 bits. Try: a network with smaller tensors, a smaller batch."
             ) from None
         steps = cuts_of(graph, operators).steps
-        for splits, origins in splits_worth_a_search(shape, group.numbers, around):
+        numbers = group.numbers
+        if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
+            numbers = around.core_map.cores
+        for splits, origins in splits_worth_a_search(shape, numbers, around):
             kept = kept_bytes(shape, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, inside=inside)
             result = search(nest, rates, place, cuts)
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
-                found.append(_Searched(group, shape, splits, cuts, result, copied))
+                found.append(_Searched(numbers, shape, splits, cuts, result, copied))
             elif result.level >= 0:
                 misfit = misfit_text(machine, result.level, result.need, place.rooms)
     return found, misfit or "another division among the cores"
