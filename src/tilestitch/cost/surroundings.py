@@ -95,7 +95,45 @@ class Shares:
 
 
 FROM_DDR = Shares(False)
+MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
 SAMPLE = 16  # different regions of an operand that are looked at, of those that cores copy
+
+
+def nearest_cores(
+    shape: KernelShape, around: Surroundings, cores: tuple[int, ...], splits: Sequence[int], steps: Sequence[int]
+) -> tuple[int, ...]:
+    """The cores in the order in which they take the pieces of one split, each near what it holds already.
+
+    The core that holds the most bytes of what some piece needs takes that piece, and so on with the rest. So the new
+    owners of a tensor are some of the old ones, and what they hold does not move.
+    """
+    lying = {
+        tensor: [source for source in sources if source.level is Level.LB and source.core in cores]
+        for tensor, sources in around.sources.items()
+    }
+    if shape.home is not Level.LB or len(cores) > MOST_MAPPED or not any(lying.values()):
+        return cores
+    held: dict[tuple[int, int], int] = {}  # bytes by piece and core
+    pieces = core_pieces(around.iterations(shape.sink), splits, steps)
+    for number, piece in enumerate(pieces):
+        boxes = operator_boxes(shape.graph, shape.operators, piece)
+        for operand in shape.operands:
+            sources = lying.get(operand.tensor)
+            if not sources:
+                continue
+            region = operand_region(shape, operand, boxes, None)
+            for source in sources:
+                common = region.intersect(source.region)
+                if common is not None and source.core is not None:
+                    size = shape.graph.tensors[operand.tensor].bytes_of(common)
+                    held[number, source.core] = held.get((number, source.core), 0) + size
+    taken: dict[int, int] = {}
+    for number, core in sorted(held, key=lambda pair: (-held[pair], pair)):
+        if number not in taken and core not in taken.values():
+            taken[number] = core
+    left = iter([core for core in cores if core not in taken.values()])
+    ordered = tuple(taken[number] if number in taken else next(left) for number in range(len(pieces)))
+    return (*ordered, *left)
 
 
 def shares(

@@ -1,7 +1,7 @@
 """How a kernel's work may be divided among cores, and which divisions are worth a search of tiles."""
 
 from tilestitch.cost.shape import KernelShape, Operand
-from tilestitch.cost.surroundings import Shares, Surroundings, made_sizes, shares
+from tilestitch.cost.surroundings import Shares, Surroundings, made_sizes, nearest_cores, shares
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import core_pieces, cuts_of, operator_boxes
@@ -15,11 +15,11 @@ SPLITS_WORTH = 1.1  # of the least compute time: within this, splits are compare
 
 def splits_worth_a_search(
     shape: KernelShape, numbers: tuple[int, ...], around: Surroundings
-) -> list[tuple[tuple[int, ...], dict[Operand, Shares]]]:
+) -> list[tuple[tuple[int, ...], tuple[int, ...], dict[Operand, Shares]]]:
     """Pieces per dim of the sink, for those splits over the cores `numbers` that take the least compute time.
 
-    Each with where the operands on chip come from; among splits of nearly the same compute time those that copy least
-    from core to core.
+    Each with the cores in the order in which they take the pieces, and where the operands on chip come from; among
+    splits of nearly the same compute time those that copy least from core to core.
     """
     sink, cores = shape.sink, len(numbers)
     box = around.iterations(sink)
@@ -41,8 +41,13 @@ def splits_worth_a_search(
         outer = _dims_in_memory(shape.graph, sink)[0] if sink.dims else 0
         mapped = [splits for splits in found if splits and splits[outer] == around.core_map.parts]
         found = mapped or found  # a kernel with fewer rows than the map has parts takes the cores in its order
+    fixed: dict[tuple[int, ...], tuple[int, ...]] = {}
+    if around.core_map is not None:
+        fixed = dict.fromkeys(found, numbers)
     if around.instead:
-        found = [splits for splits in found if _fills(shape, numbers, around, splits, steps)]
+        orders = ((splits, _filling(shape, around, splits, steps)) for splits in found)
+        fixed = {splits: order for splits, order in orders if order and fixed.get(splits, order) == order}
+        found = list(fixed)
     timed = []
     for splits in found:
         piece = largest_piece(box.extents, steps, splits)
@@ -56,18 +61,19 @@ def splits_worth_a_search(
         timed.append((cycles, rank, splits))
     timed.sort()
     if not around.sources or not timed:
-        return [(splits, {}) for _, _, splits in timed[:SPLITS_KEPT]]
+        return [(splits, numbers, {}) for _, _, splits in timed[:SPLITS_KEPT]]
     known = []
     for cycles, rank, splits in timed:
         if len(known) >= SPLITS_KEPT and cycles > SPLITS_WORTH * timed[0][0]:
             break
-        origins = shares(shape, around, numbers, splits, steps)
+        order = fixed.get(splits) or nearest_cores(shape, around, numbers, splits, steps)
+        origins = shares(shape, around, order, splits, steps)
         copied = sum(not origin.direct and origin.lb > 0 for origin in origins.values())
-        known.append((cycles, copied, rank, splits, origins))
+        known.append((cycles, copied, rank, splits, order, origins))
     known.sort(key=lambda one: one[:3])
     local = min(known, key=lambda one: (one[1], one[0], one[2]))  # the one that copies least is always tried
     kept = known[:LOCAL_SPLITS_KEPT]
-    return [(splits, origins) for *_, splits, origins in (kept if local in kept else [*kept[:-1], local])]
+    return [(splits, *others) for _, _, _, splits, *others in (kept if local in kept else [*kept[:-1], local])]
 
 
 def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,14 +95,11 @@ def _dims_in_memory(graph: Graph, sink: Operator) -> list[int]:
     return [*in_memory, *(dim for dim in range(len(sink.dims)) if dim not in in_memory)]
 
 
-def _fills(
-    shape: KernelShape, numbers: tuple[int, ...], around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
-) -> bool:
-    """Whether every core makes exactly the part whose place the result takes."""
+def _filling(
+    shape: KernelShape, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The cores in the order in which each makes exactly the part whose place the result takes; none if it cannot."""
     pieces = core_pieces(around.iterations(shape.sink), splits, steps)
-    if len(pieces) != len(around.instead):
-        return False
-    return all(
-        core == number and made_sizes(shape, piece, around.kept)[0][0] == part
-        for number, piece, (core, part) in zip(numbers, pieces, around.instead, strict=False)
-    )
+    holder = {part: core for core, part in around.instead}
+    order = tuple(holder.get(made_sizes(shape, piece, around.kept)[0][0], -1) for piece in pieces)
+    return order if len(holder) == len(pieces) and sorted(order) == sorted(holder.values()) else ()

@@ -140,14 +140,14 @@ def _fitting(
         numbers = group.numbers
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
-        for splits, origins in splits_worth_a_search(shape, numbers, around):
+        for splits, cores, origins in splits_worth_a_search(shape, numbers, around):
             kept = kept_bytes(shape, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, inside=inside)
             result = search(nest, rates, place, cuts)
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
-                found.append(_Searched(numbers, shape, splits, cuts, result, copied))
+                found.append(_Searched(cores, shape, splits, cuts, result, copied))
             elif result.level >= 0:
                 misfit = misfit_text(machine, result.level, result.need, place.rooms)
     return found, misfit or "another division among the cores"
