@@ -1,6 +1,7 @@
 """A network exported for one batch gives, read for another, what it gives sample after sample; or it is refused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ import tilestitch
 from tests.graphs import Net
 from tilestitch.errors import InputError
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.load import load_machine
 
 
 def classifier() -> onnx.ModelProto:
@@ -127,6 +129,19 @@ def test_the_way_out_works():
     assert done.report is not None
     assert done.report.verified
     assert done.report.iterations == 2
+
+
+def test_a_symbolic_batch_is_divided_only_between_samples():
+    """A softmax over the samples is another one for each half of them; in one iteration of one cluster it is whole."""
+    net = Net()
+    model = net.model(net.op("Softmax", net.input(1, 8), name="mix", axis=0))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    with pytest.raises(InputError, match=r"operator 'mix' .* mixes samples.*with its batch fixed at 4"):
+        tilestitch.compile(model, "toy", batch=4)
+    single = replace(load_machine("toy"), clusters=1)
+    report = tilestitch.compile(model, single, batch=4, batch_per_cluster=4, verify=True).report
+    assert report is not None
+    assert report.verified
 
 
 def test_constants_that_differ_between_samples_are_refused():

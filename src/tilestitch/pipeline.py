@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx
 
 from tilestitch.compilation import Compilation, Options, Stage, Strategy, strategy_named
@@ -12,6 +13,7 @@ from tilestitch.cost.bounds import bounds, least_cycles
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
@@ -106,8 +108,10 @@ def _compile(
     progress: Progress,
 ) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
-    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {})
+    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {}, {})
     candidates = _iteration_batches(job, strategy)
+    if exported_batch_of(model) is None and (clusters > 1 or min(candidates) < share):
+        _expect_divisible(job)
     if (len(candidates) == 1 and strategy.fallback is None) or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
         best = _compile_batch(job, strategy, candidates[0], options.stop_after)
     elif options.stop_after is not Stage.SIMULATE and not strategy.levels:
@@ -135,6 +139,20 @@ class _Job:
     clusters: int
     progress: Progress
     simplified: dict[int, Compilation]  # by batch per iteration
+    weights: dict[str, np.ndarray]  # of the model, as far as they were read
+
+    def read(self, batch: int) -> Graph:
+        return read_onnx(self.model, name=self.name, batch=batch, dims=self.options.dims, weights=self.weights)
+
+
+def _expect_divisible(job: _Job) -> None:
+    """Refuse a batch that is divided among clusters and iterations where an operator looks at several samples."""
+    try:
+        expect_independent_samples(job.name, job.read(2), job.read(1), 1, 2)
+    except InputError as error:
+        raise InputError(
+            f"{error} Export the network with its batch fixed at {job.options.batch}, so that it runs as a whole."
+        ) from None
 
 
 def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Compilation | None = None) -> Compilation:
@@ -242,7 +260,7 @@ def _compile_batch(
         done = job.simplified.get(batch)
     if done is None:
         progress("load", 0, 1)
-        done = Compilation(machine, read_onnx(job.model, name=job.name, batch=batch, dims=options.dims))
+        done = Compilation(machine, job.read(batch))
         if wanted(Stage.SIMPLIFY):
             progress("simplify", 0, 1)
             done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
