@@ -12,7 +12,7 @@ from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, l
 from tilestitch.cost.surroundings import CoreMap, Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.allocation import blocks, occupied_bytes
+from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
@@ -82,15 +82,16 @@ def stay_on_chip(
     if not addresses:
         return found
     again = _Planning(graph, tasks, machine, usable, spill)
-    again.start, again.addresses, again.known = list(planning.start), addresses, planning.known
+    again.start, again.addresses, again.known = planning.levels_found(), addresses, planning.known
     packed = again.run(progress)
-    spilled = again.start != planning.start
-    return found if spilled or _most_occupied(packed[1], machine) >= _most_occupied(found[1], machine) else packed
+    moved = again.start != planning.levels_found()
+    return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
 
 
-def _most_occupied(homes: Sequence[Home], machine: Accelerator) -> int:
-    """Bytes of all memories that kernels cannot have in one piece, each at its worst."""
-    return sum(occupied_bytes(blocks(homes, memory.level), memory.size_bytes) for memory in machine.memories)
+def _holes(homes: Sequence[Home], machine: Accelerator) -> int:
+    """Bytes that no result takes and kernels cannot have, at the worst of each memory."""
+    found = ((memory, blocks(homes, memory.level)) for memory in machine.memories)
+    return sum(occupied_bytes(taken, memory.size_bytes) - live_bytes(taken) for memory, taken in found if taken)
 
 
 class _Planning:
@@ -136,6 +137,10 @@ class _Planning:
             self.homes.append(homes)
             progress(number + 1, len(self.tasks))
         return tuple(self.kernels), tuple(home for homes in self.homes for home in homes)
+
+    def levels_found(self) -> list[int]:
+        """The number of the level at which the results of each kernel stay."""
+        return [self.levels.index(homes[0].level if homes else Level.DDR) for homes in self.homes]
 
     def _victim(self, live: Sequence[Home], number: int) -> Home:
         def weight(home: Home) -> int:
