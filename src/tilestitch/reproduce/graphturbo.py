@@ -7,8 +7,9 @@ from tilestitch.errors import InputError, printable
 from tilestitch.reproduce.decisions import decision_rows
 from tilestitch.reproduce.published import PublishedGraphTurbo, PublishedNetwork, read
 from tilestitch.reproduce.rows import Row
-from tilestitch.reproduce.runs import Case, run
+from tilestitch.reproduce.runs import VENDOR, Case, run
 from tilestitch.reproduce.simulated import mean_rows, network_rows, published_mean_rows
+from tilestitch.reproduce.vendor import IMAGES
 
 MACHINES = ("stcp920-paper", "stcp920")
 
@@ -50,13 +51,15 @@ def graphturbo_rows(
 
 def _cases(published: PublishedGraphTurbo, chosen: Sequence[PublishedNetwork], machines: Sequence[str]) -> list[Case]:
     """Everything that a table needs, each once."""
-    known = {strategy.name for strategy in STRATEGIES}
+    known = {VENDOR, *(strategy.name for strategy in STRATEGIES)}
     cases: list[Case] = []
     for one in chosen:
         for machine in machines:
             cases.append(Case(one.network, machine, "tvm", one.batch, one.tvm_batch))
             for strategy in ("tvm", *(line.strategy for line in published.speed_ups)):
                 cases.append(Case(one.network, machine, strategy, one.batch, "auto"))
+            if one.letter == "A":
+                cases.append(Case(one.network, machine, VENDOR, one.batch, IMAGES))
             if one.letter == "B":
                 for line in published.table_1.rows:
                     cases.append(Case(one.network, machine, line.strategy, line.batch, line.per_cluster))

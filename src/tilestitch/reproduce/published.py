@@ -124,7 +124,7 @@ class SpeedUps(Published):
     """One strategy over TVM, by the letters of the networks."""
 
     source: str
-    strategy: str = ""
+    strategy: str
     values: dict[str, float]
 
 

@@ -8,7 +8,7 @@ import onnx
 from joblib import Parallel, delayed
 
 from tilestitch import zoo
-from tilestitch.compilation import Options, strategy_named
+from tilestitch.compilation import Options, strategy_by_hand, strategy_named
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
@@ -17,6 +17,9 @@ from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline import compile_network
+from tilestitch.reproduce.vendor import hand_schedule
+
+VENDOR = "vendor"  # the strategy of the one schedule that is written by hand
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -92,7 +95,8 @@ def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
     options = Options(batch=case.batch, batch_per_cluster=case.per_cluster)
     machine = load_machine(case.machine)
     try:
-        done = compile_network(model, case.network, machine, strategy_named(case.strategy), options)
+        strategy = strategy_by_hand(hand_schedule()) if case.strategy == VENDOR else strategy_named(case.strategy)
+        done = compile_network(model, case.network, machine, strategy, options)
     except DoesNotFit:
         return None
     assert done.report is not None
