@@ -84,17 +84,18 @@ class Places:
         self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
         self.inner: dict[tuple[int, str], Slots] = {}  # of what a tile makes, by core
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
-        self._kept_whole: dict[str, tuple[Slots, list[Region]]] = {}
+        self._whole: dict[str, None] = {}  # tensors to be kept whole in GB, of a stitched kernel
+        self._kept_whole: dict[str, Slots] = {}
         self._taken: list[Slots] = []
         self._arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
         self._place_operands(needs)
         self._place_results(steps)
+        self._place_whole()
         self._move_to_windows()
-        self._open_ring()
-        for name, (slots, slabs) in self._kept_whole.items():
-            tensor, space = graph.tensors[name], self.cluster.space(Level.GB)
-            whole = Region.whole(tensor.shape)
-            self.resident[name] = builder.buffer(space, slots.address, tensor.size_bytes, name, whole), slabs
+        for name, slots in self._kept_whole.items():
+            tensor, whole = graph.tensors[name], Region.whole(graph.tensors[name].shape)
+            buffer = builder.buffer(slots.space, slots.address, tensor.size_bytes, name, whole)
+            self.resident[name] = buffer, _slabs(tensor)
 
     def _place_operands(self, needs: Mapping[int, Sequence[Needs]]) -> None:
         gb = self.cluster.has(Level.GB)
@@ -116,9 +117,10 @@ class Places:
                 space = self.cluster.space(operand.level, core)
                 self.operands[core, operand] = self._take(space, biggest, count)
             if gb and resident:
-                if operand.tensor not in self._kept_whole:
-                    slots = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1)
-                    self._kept_whole[operand.tensor] = slots, _slabs(tensor)
+                if self.around.ring is not None:
+                    self._whole[operand.tensor] = None
+                elif operand.tensor not in self._kept_whole:
+                    self._kept_whole[operand.tensor] = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1)
             elif gb and not in_gb and self._from_ddr(operand, needs):
                 if self.around.ring is not None:
                     self.staging[operand] = RingSlots(self.cluster.space(Level.GB), biggest, self.around.ring)
@@ -173,12 +175,51 @@ class Places:
         self._taken.append(Slots(space, address, aligned(size_bytes), count))
         return self._taken[-1]
 
-    def _open_ring(self) -> None:
-        """Let staging use all of GB that neither this kernel's other places nor what is kept occupy."""
-        for slots in self.staging.values():
-            if isinstance(slots, RingSlots):
-                (low, high), top = self._window(slots.space), self._arenas[slots.space].top
-                slots.low, slots.high = (low, high - top) if self.around.upper else (low + top, high)
+    def _place_whole(self) -> None:
+        """What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it."""
+        ring = self.around.ring
+        if ring is None or not self.cluster.has(Level.GB) or self._place_in_ring(ring):
+            return
+        for name in self._whole:
+            self._kept_whole[name] = self._take(self.cluster.space(Level.GB), self.graph.tensors[name].size_bytes, 1)
+        self._open_ring(ring, [])
+
+    def _place_in_ring(self, ring: Ring) -> bool:
+        """Place them one behind the other, and what passes the ring beside them; False where there is no room."""
+        space, begin = self.cluster.space(Level.GB), ring.address
+        low, high = self._ring_window(space)
+        found: dict[str, Slots] = {}
+        for name in self._whole:
+            size = self.graph.tensors[name].size_bytes
+            found[name] = Slots(space, ring.take(size, low, high), aligned(size), 1)
+        taken = sorted((slots.address, slots.address + slots.size_bytes) for slots in found.values())
+        inside = all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken))
+        if inside and self._open_ring(ring, taken):
+            self._kept_whole.update(found)
+            return True
+        ring.address = begin
+        return False
+
+    def _open_ring(self, ring: Ring, taken: list[tuple[int, int]]) -> bool:
+        """Let staging use all of GB that neither this kernel's other places nor what is kept occupy.
+
+        Of what `taken` leaves of it, the interval in which the ring stands, else the largest.
+        """
+        low, high = self._ring_window(self.cluster.space(Level.GB))
+        free = [(a, b) for (_, a), (b, _) in pairwise([(low, low), *taken, (high, high)]) if a < b]
+        slots = [slots for slots in self.staging.values() if isinstance(slots, RingSlots)]
+        need = max((one.size_bytes for one in slots), default=0)
+        fitting = [gap for gap in free if gap[1] - gap[0] >= need]
+        if not fitting:
+            return not slots
+        found = max(fitting, key=lambda gap: (gap[0] <= ring.address < gap[1], gap[1] - gap[0]))
+        for one in slots:
+            one.low, one.high = found
+        return True
+
+    def _ring_window(self, space: int) -> tuple[int, int]:
+        (low, high), top = self._window(space), self._arenas[space].top
+        return (low, high - top) if self.around.upper else (low + top, high)
 
     def _window(self, space: int) -> tuple[int, int]:
         """The addresses among which the kernel has its own places."""

@@ -200,7 +200,9 @@ class _Planning:
     def _homes(self, number: int, kernel: Kernel, live: Sequence[Home], level: Level) -> list[Home]:
         """The homes of a kernel's results, one behind the other.
 
-        They lie in the smallest gap that holds them and is not the largest, else at the top of that.
+        They lie in the smallest gap that holds them and is not the largest, else in that: at the end where what lies
+        beyond stays longer than they do, so that no gap is left between, and of two such ends at the upper one if they
+        stay for more than the next kernel.
         """
         if level is Level.DDR:
             return []
@@ -219,8 +221,11 @@ class _Planning:
         largest, *others = free_gaps(memory.size_bytes, taken)
         fitting = [gap for gap in others if gap[1] - gap[0] >= sum(sizes)]
         low, top = min(fitting, key=lambda gap: (gap[1] - gap[0], gap[0])) if fitting else largest
-        if all(facts.readers[tensor][-1] == number + 1 for tensor in facts.kept):
-            top = low + sum(sizes)  # gone after the next kernel: at the other end from what stays longer
+        until = max(facts.readers[tensor][-1] for tensor in facts.kept)
+        ends = {edge: home.last for home in live if home.level is level for edge in _edges(home)}
+        below, above = ends.get(low, len(self.tasks)), ends.get(top, len(self.tasks))
+        if min(below, until) > min(above, until) or (above >= until and below >= until and until == number + 1):
+            top = low + sum(sizes)
         found = []
         for at, tensor in enumerate(facts.kept):
             top = planned[at][0] if planned else top - sizes[at]
@@ -338,6 +343,10 @@ class _Planning:
             around.core_map,
             tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
         )
+
+
+def _edges(home: Home) -> tuple[int, int]:
+    return home.address, home.address + home.size_bytes
 
 
 def _halved(around: Surroundings, machine: Accelerator) -> Surroundings:
