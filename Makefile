@@ -24,8 +24,8 @@ help:  ## list the targets
 
 install: $(STAMP)  ## build .venv (about 20 s; at once when it is up to date)
 
-run: install  ## compile ResNet-50 for the STCP920, layer by layer and as TVM fuses it, and compare
-	$(BIN)/tilestitch compare resnet50 --machine stcp920 --strategy layerwise --strategy tvm --batch 64 --verify -o out/resnet50
+run: install  ## compile ResNet-50 for the STCP920, as TVM fuses it and as GraphTurbo schedules it, and compare
+	$(BIN)/tilestitch compare resnet50 --machine stcp920 --strategy tvm --strategy graphturbo --batch 64 --verify -o out/resnet50
 
 test: install  ## the tests, but for the slow ones
 	$(PYTEST) -m "not slow" $(ARGS)

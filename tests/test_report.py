@@ -203,9 +203,9 @@ def test_every_section_says_where_its_numbers_come_from(report):
     """Each title names an origin, but for the verification, whose numbers are differences."""
     lines = report_text(report).splitlines()
     titles = [above for above, line in pairwise(lines) if re.fullmatch("-{4,}", line)]
-    assert len(titles) == 8
+    assert len(titles) == 9
     for title in titles:
-        assert re.search(r"\((simulated|bound)", title) or title.startswith("Verification"), title
+        assert re.search(r"\((simulated|bound|decided)", title) or title.startswith("Verification"), title
 
 
 def test_page_fits_its_width_and_is_plain(report):

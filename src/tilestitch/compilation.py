@@ -53,13 +53,6 @@ STRATEGIES = (
         "stay-in-lb", "TVM's groups, results in the cores where they fit, else in GB", fuse_ops, (Level.LB, Level.GB)
     ),
     Strategy(
-        "astitch",
-        "all kernels stitched into one, without instances, results in the cores, else in GB",
-        fuse_ops,
-        (Level.LB, Level.GB),
-        stitched=True,
-    ),
-    Strategy(
         "graphturbo-ordering",
         "coarse sub-graphs split into ordered instances, results in the cores where they fit",
         fuse_ops,
@@ -74,6 +67,13 @@ STRATEGIES = (
         instances=True,
         stitched=True,
         fallback="tvm",
+    ),
+    Strategy(
+        "astitch",
+        "all kernels stitched into one, without instances, results in the cores, else in GB",
+        fuse_ops,
+        (Level.LB, Level.GB),
+        stitched=True,
     ),
 )
 

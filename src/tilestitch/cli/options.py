@@ -15,7 +15,7 @@ Command: TypeAlias = Callable[..., Any]
 
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
-    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or astitch or graphturbo-ordering or graphturbo."
+    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
 STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # and this one against the pipeline's

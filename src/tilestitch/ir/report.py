@@ -44,6 +44,15 @@ class TrafficRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """Results of one iteration's kernels that stay at one level until they are read: how many, and their bytes."""
+
+    level: str
+    count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRow:
     """One comparison of the executed program with onnxruntime: worst error over all outputs, and what was allowed."""
 
@@ -103,6 +112,7 @@ class Report:
     instructions: int
     own_operators: int  # with a rule of their own
     generic_operators: tuple[GenericRow, ...]
+    places: tuple[PlaceRow, ...]  # from the farthest level to the nearest
     kernels: tuple[KernelRow, ...]
     engines: tuple[EngineRow, ...]
     traffic: tuple[TrafficRow, ...]

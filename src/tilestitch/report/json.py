@@ -89,6 +89,7 @@ def _report(report: Report) -> dict[str, Json]:
             "batches": report.batches,
             "own_operators": report.own_operators,
             "generic_operators": [_plain(row) for row in report.generic_operators],
+            "results_that_stay": [_plain(row) for row in report.places],
             "notes": list(report.notes),
         },
         "simulated": {

@@ -12,8 +12,9 @@ from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
-from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, Report, TrafficRow
+from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, Report, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
+from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import generic, is_contraction
 from tilestitch.ops.contraction import product_shape
@@ -75,6 +76,7 @@ def summarise(
             for op in schedule.graph.operators
             if op.kind == generic.KIND
         ),
+        places=_place_rows(schedule),
         kernels=kernels,
         engines=_engine_rows(trace, first),
         traffic=_traffic_rows(trace, batches),
@@ -82,6 +84,28 @@ def summarise(
         checks=checks,
         notes=(*schedule.notes, *_notes(schedule)),
     )
+
+
+def _place_rows(schedule: Schedule) -> tuple[PlaceRow, ...]:
+    """Where the results of kernels stay; what has no home lies in DDR."""
+    graph = schedule.graph
+    homes = {(home.first, home.tensor): home.level for home in schedule.homes}
+    found = {level: [0, 0] for level in (Level.DDR, Level.GB, Level.LB)}
+    for number, kernel in enumerate(schedule.kernels):
+        operators, inside = [graph.by_name[name] for name in kernel.operators], set(kernel.operators)
+        boxes = operator_boxes(graph, operators, operators[-1].whole if kernel.box is None else kernel.box)
+        made: dict[str, int] = {}
+        for op in operators:
+            for write in op.writes:
+                read_outside = any(reader.name not in inside for reader in graph.consumers.get(write.tensor, ()))
+                if read_outside or write.tensor in graph.outputs:
+                    size = graph.tensors[write.tensor].bytes_of(write.hull(boxes[op.name]))
+                    made[write.tensor] = made.get(write.tensor, 0) + size
+        for tensor, size in made.items():
+            row = found[homes.get((number, tensor), Level.DDR)]
+            row[0] += 1
+            row[1] += size
+    return tuple(PlaceRow(level, count, size) for level, (count, size) in found.items())
 
 
 def _notes(schedule: Schedule) -> tuple[str, ...]:

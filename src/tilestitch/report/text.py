@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
 from tilestitch.ir.trace import Trace
+from tilestitch.report.ladder import ladder_text
 from tilestitch.report.table import Row
 from tilestitch.report.table import table as _table
 from tilestitch.report.table import title as _title
@@ -16,6 +17,7 @@ from tilestitch.units import counted, format_bytes, format_energy, format_second
 _NAME_CHARACTERS = 34
 _KIND_CHARACTERS = 24
 _GENERIC_SHOWN = 12
+_COLUMNS = 3  # strategies side by side
 
 
 def report_text(report: Report, *, top: int = 12) -> str:
@@ -28,6 +30,7 @@ def report_text(report: Report, *, top: int = 12) -> str:
         _checks(report),
         _kernels(report, top),
         _kinds(report),
+        _places(report),
         _traffic(report),
         _engines(report),
         _energy(report),
@@ -36,7 +39,12 @@ def report_text(report: Report, *, top: int = 12) -> str:
 
 
 def compare_text(results: Sequence[Report | Misfit]) -> str:
-    """Strategies for the same network, machine and batch as columns; speed-ups are relative to the first that fits."""
+    """Strategies for the same network, machine and batch; speed-ups are relative to the first that fits.
+
+    A few are columns, with all that is known; of more each is a row, with what it gains over the row before.
+    """
+    if len(results) > _COLUMNS:
+        return ladder_text(results)
     reports = [result for result in results if isinstance(result, Report)]
     misfits = [result for result in results if isinstance(result, Misfit)]
     first = reports[0]
@@ -249,6 +257,14 @@ def _operators(kernel: KernelRow) -> str:
     first, *others = kernel.operators
     more = f" +{len(others)}" if others else ""
     return _short(first, _NAME_CHARACTERS - len(more)) + more
+
+
+def _places(report: Report) -> list[str]:
+    rows = [(row.level, f"{row.count:,}", format_bytes(row.size_bytes)) for row in report.places if row.count]
+    return [
+        *_title("Where results stay until the last kernel that reads them, an iteration (decided)"),
+        *_table(["", "results", "bytes"], rows, "lrr"),
+    ]
 
 
 def _traffic(report: Report) -> list[str]:
