@@ -868,6 +868,20 @@ MUTANTS = (
         ("test_partition",),
     ),
     Mutant(
+        "what lies too high stays where it is in the order",
+        "schedule/packing.py",
+        "too_high[number] += at + one.size_bytes > target_bytes",
+        "too_high[number] += 0",
+        ("test_allocation::test_few_blocks_are_packed_as_well_as_they_can_be",),
+    ),
+    Mutant(
+        "blocks that meet at one kernel may lie in one place",
+        "schedule/packing.py",
+        "taken[n].first <= one.last and one.first <= taken[n].last",
+        "taken[n].first < one.last and one.first < taken[n].last",
+        ("test_allocation::test_few_blocks_are_packed_as_well_as_they_can_be",),
+    ),
+    Mutant(
         "a set that grows does not look at what both halves read from outside",
         "partition/liveness.py",
         "default=len(first.stretches))\n",
