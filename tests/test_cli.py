@@ -506,6 +506,30 @@ def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_pat
     ]
 
 
+LOST = """
+import sys, time
+from tilestitch.cli import main, start
+
+class Callback:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+def command(**arguments):
+    callback = Callback()
+    del callback
+    time.sleep(60)
+
+main.main = command
+start.main()
+"""
+
+
+def test_an_interrupt_where_nothing_can_be_raised_comes_again():
+    """As in a callback of the compiler, where Python only prints it."""
+    found = subprocess.run([sys.executable, "-c", LOST], capture_output=True, timeout=50, check=False)
+    assert (found.returncode, found.stderr) == (130, b"error: interrupted\n")
+
+
 SAY_GO = """
 from tilestitch.cli.application import Application
 

@@ -1,8 +1,10 @@
 """Where the command begins and ends: Ctrl-C is an exit with 130 while modules are imported, and nothing in the end."""
 
+import _thread
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from typing import NoReturn
 
@@ -16,6 +18,7 @@ def main() -> NoReturn:
             os.fstat(number)
         except OSError:  # closed, and the next file that is opened would be written to by whoever prints
             os.open(os.devnull, os.O_RDWR)
+    sys.unraisablehook = _again
     try:
         from tilestitch.cli.main import main as command
 
@@ -28,3 +31,13 @@ def main() -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # the interpreter is on its way out, and takes a while
     raise AssertionError("unreachable: the command exits")
+
+
+def _again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """An interruption that came where Python can raise nothing, such as in a callback of the compiler, comes again."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        later = threading.Timer(0.01, _thread.interrupt_main)  # at once it would be lost here again
+        later.daemon = True
+        later.start()
+    else:
+        sys.__unraisablehook__(unraisable)
