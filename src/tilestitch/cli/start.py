@@ -1,6 +1,5 @@
 """Where the command begins and ends: Ctrl-C is an exit with 130 while modules are imported, and nothing in the end."""
 
-import _thread
 import os
 import signal
 import sys
@@ -36,7 +35,7 @@ def main() -> NoReturn:
 def _again(unraisable: "sys.UnraisableHookArgs") -> None:
     """An interruption that came where Python can raise nothing, such as in a callback of the compiler, comes again."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        later = threading.Timer(0.01, _thread.interrupt_main)  # at once it would be lost here again
+        later = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))  # at once it would be lost here again
         later.daemon = True
         later.start()
     else:
