@@ -212,7 +212,7 @@ class Places:
         fitting = [gap for gap in free if gap[1] - gap[0] >= need]
         if not fitting:
             return not slots
-        found = max(fitting, key=lambda gap: (gap[0] <= ring.address < gap[1], gap[1] - gap[0]))
+        found = max(fitting, key=lambda gap: gap[1] - gap[0])
         for one in slots:
             one.low, one.high = found
         return True
