@@ -1,15 +1,22 @@
 """Tensors that stay on chip between kernels: right results, less traffic, bounds that hold."""
 
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
+from tests.random_networks import random_machine, random_model
 from tilestitch import api, pipeline
-from tilestitch.compilation import STRATEGIES, Compilation
+from tilestitch.compilation import STRATEGIES, Compilation, Options, strategy_named
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.cost.surroundings import Room, Source, cover, without
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import Home
+from tilestitch.pipeline import compile_network
+from tilestitch.schedule import residency
+from tilestitch.schedule.residency import Spill
 
 NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")
 MACHINES = ("toy", "stcp920")
@@ -119,3 +126,39 @@ def test_results_lie_so_that_gaps_between_them_close() -> None:
     assert schedule is not None
     at_home = {home.first for home in schedule.homes}
     assert [kernel.sink for number, kernel in enumerate(schedule.kernels) if number not in at_home] == ["classifier.1"]
+
+
+def test_a_result_takes_no_place_in_a_core_that_cannot_make_it() -> None:
+    """Here a core that only multiplies holds an operand of an addition, which ends there."""
+    machine = random_machine(211)
+    assert any(group.core.vector is None for group in machine.groups)
+    done = compile_network(
+        random_model(30), "random30", machine, strategy_named("stay-in-lb"), Options(batch=4, verify=True)
+    )
+    assert done.report is not None
+    assert done.report.verified
+
+
+@pytest.mark.parametrize("spill", Spill)
+def test_whichever_result_gives_way_the_program_is_right(spill: Spill) -> None:
+    """In this network several do."""
+    strategy = replace(strategy_named("stay-in-lb"), spill=spill)
+    done = compile_network(
+        random_model(372), "random372", random_machine(2605), strategy, Options(batch=4, verify=True)
+    )
+    assert done.report is not None
+    assert done.report.verified
+
+
+@pytest.mark.parametrize(("spill", "expected"), [("longest", "a"), ("largest", "b"), ("belady", "c")])
+def test_what_gives_way_is_what_stays_longest_is_largest_or_is_read_last(spill: str, expected: str) -> None:
+    """`a` stays for the most kernels, `b` takes the most bytes, and the next reader of `c` is furthest away."""
+    region = Region((0,), (1,))
+    homes = [
+        Home("a", region, Level.GB, (), 0, 64, 0, 9),
+        Home("b", region, Level.GB, (), 64, 640, 1, 6),
+        Home("c", region, Level.GB, (), 704, 64, 2, 8),
+    ]
+    readers = ({"a": [5, 9]}, {"b": [4, 6]}, {"c": [8]})
+    planning = SimpleNamespace(spill=Spill(spill), facts=[SimpleNamespace(readers=one) for one in readers])
+    assert residency._Planning._victim(planning, homes, 4).tensor == expected  # pyright: ignore[reportArgumentType]

@@ -14,7 +14,7 @@ from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
-from tilestitch.schedule.residency import Task, stay_on_chip
+from tilestitch.schedule.residency import Spill, Task, stay_on_chip
 from tilestitch.schedule.tiling import tile_kernel
 
 
@@ -72,6 +72,7 @@ def _on_chip(
     by_hand: HandSchedule | None,
     *,
     stitched: bool,
+    spill: Spill,
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
     """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first, or as `by_hand`.
@@ -92,7 +93,7 @@ def _on_chip(
             if found is not None:
                 tasks = found
                 break
-    return stay_on_chip(graph, tasks, machine, levels, progress=progress)
+    return stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress)
 
 
 def _tasks_by_hand(
@@ -128,6 +129,7 @@ def plan(
     *,
     by_hand: HandSchedule | None = None,
     stitched: bool = False,
+    spill: Spill = Spill.LONGEST,
     strategy: str,
     batch: int,
     iterations: int,
@@ -144,7 +146,9 @@ def plan(
     """
     expect_compilable(machine)
     if coarse or stitched or by_hand is not None or any(machine.memory(level) is not None for level in levels):
-        tiled, homes = _on_chip(graph, groups, machine, levels, coarse, by_hand, stitched=stitched, progress=progress)
+        tiled, homes = _on_chip(
+            graph, groups, machine, levels, coarse, by_hand, stitched=stitched, spill=spill, progress=progress
+        )
         return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []

@@ -46,7 +46,8 @@ def splits_worth_a_search(
         fixed = dict.fromkeys(found, numbers)
     if around.instead:
         orders = ((splits, _filling(shape, around, splits, steps)) for splits in found)
-        fixed = {splits: order for splits, order in orders if order and fixed.get(splits, order) == order}
+        able = ((splits, order) for splits, order in orders if order and set(order) <= set(numbers))
+        fixed = {splits: order for splits, order in able if fixed.get(splits, order) == order}
         found = list(fixed)
     timed = []
     for splits in found:
