@@ -909,6 +909,56 @@ MUTANTS = (
         "factor = 1 << 29",
         ("test_graphturbo::test_resnet50_is_cut_where_its_stages_end",),
     ),
+    # What stays on chip, and in which order pieces run.
+    Mutant(
+        "pieces run in the order in which they become ready",
+        "schedule/instances.py",
+        "for i in reversed(range(len(ready)))",
+        "for i in range(len(ready))",
+        ("test_graphturbo::test_pieces_run_depth_first",),
+    ),
+    Mutant(
+        "what the next piece reads is parked",
+        "schedule/instances.py",
+        "place[consumer] != place[number] + 1 for consumer",
+        "place[consumer] != place[number] + 2 for consumer",
+        ("test_graphturbo::test_seven_pieces_are_joined_and_seven_wait_in_gb",),
+    ),
+    Mutant(
+        "a piece is of the extent of its number",
+        "schedule/instances.py",
+        "pairwise(accumulate(cut, initial=0))",
+        "pairwise(range(len(cut) + 1))",
+        ("test_by_hand::test_pieces_may_be_uneven",),
+    ),
+    Mutant(
+        "a piece goes to the core that holds least of what it needs",
+        "cost/surroundings.py",
+        "key=lambda pair: (-held[pair], pair)",
+        "key=lambda pair: (held[pair], -pair[1])",
+        ("test_by_hand::test_new_owners_are_some_of_the_old_ones",),
+    ),
+    Mutant(
+        "scopes written by hand are not looked at",
+        "schedule/pieces.py",
+        "scope=scope if leaves else Level.LB",
+        "scope=Level.LB",
+        ("test_by_hand::test_a_scope_is_where_the_results_wait",),
+    ),
+    Mutant(
+        "what is live across the fewest tasks gives way",
+        "schedule/residency.py",
+        "return home.last - home.first",
+        "return home.first - home.last",
+        ("test_residency::test_where_a_kernel_does_not_fit_the_policy_decides_what_gives_way",),
+    ),
+    Mutant(
+        "loads wait for the place of the load before",
+        "lower/homes.py",
+        "found, self.address = self.address, self.address + aligned(size_bytes)",
+        "found = self.address = low",
+        ("test_residency::test_loads_run_far_ahead_where_kernels_are_stitched",),
+    ),
 )
 
 

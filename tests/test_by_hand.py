@@ -46,6 +46,16 @@ def test_pieces_run_in_the_order_written():
     assert sum(kernel.operators[0] == "conv1" for kernel in done.kernels[: joined[0]]) == 2
 
 
+def test_pieces_may_be_uneven():
+    groups = (replace(GROUPS[0], pieces=(1, 3)), *GROUPS[1:])
+    done = scheduled(replace(BY_HAND, groups=groups, order="depth_first")).schedule
+    assert done is not None
+    images = {
+        kernel.box.extents[0] for kernel in done.kernels if kernel.box is not None and "conv1" in kernel.operators
+    }
+    assert images == {1, 3}
+
+
 def test_a_scope_is_where_the_results_wait():
     """Of what the second piece of the front makes for the next item, which would find it in the cores."""
     items = tuple(HandItem(name, Level.DDR if name == "front[1]" else None) for name in ORDER)
@@ -124,7 +134,8 @@ def test_new_owners_are_some_of_the_old_ones():
     sources = tuple(
         Source(Region((image, 0, 0, 0), (image + 1, *whole[1:])), Level.LB, core) for core, image in owners.items()
     )
-    around = Surroundings({relu.outputs[0]: sources})
+    row = Source(Region((0, 0, 0, 0), (1, whole[1], 1, whole[3])), Level.LB, 2)  # of one image, in a core besides
+    around = Surroundings({relu.outputs[0]: (*sources, row)})
     splits = tuple(2 if number in (0, 2) else 1 for number in range(len(conv.dims)))  # images, then rows
     order = nearest_cores(shape, around, tuple(range(8)), splits, tuple(1 for _ in conv.dims))
     assert [owners[core] for core in order[:4]] == [0, 0, 1, 1]
