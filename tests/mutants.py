@@ -61,6 +61,8 @@ EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
 CLOCK = "test_chip_timing::test_a_naive_simulator_agrees_to_the_tick"
 
+KEPT = "test_homes::test_what_stays_on_chip_is_right_and_does_not_pass_ddr"
+
 MUTANTS = (
     # What a tile needs, and what it is.
     Mutant(
@@ -958,6 +960,41 @@ MUTANTS = (
         "found, self.address = self.address, self.address + aligned(size_bytes)",
         "found = self.address = low",
         ("test_residency::test_loads_run_far_ahead_where_kernels_are_stitched",),
+    ),
+    Mutant(
+        "a result leaves its place before its last reader",
+        "lower/homes.py",
+        "if home.last >= number]",
+        "if home.last > number]",
+        (KEPT,),
+    ),
+    Mutant(
+        "a core computes from a part that holds only some of what it needs",
+        "cost/surroundings.py",
+        "if near and source.region.contains(region):",
+        "if near and source.region.overlaps(region):",
+        (KEPT,),
+    ),
+    Mutant(
+        "the order in which more bytes wait is taken",
+        "schedule/instances.py",
+        "change[place[number] + 1] += size",
+        "change[place[number] + 1] += 0",
+        ("test_graphturbo::test_what_waits_at_a_time_is_least_depth_first",),
+    ),
+    Mutant(
+        "a core without the units takes over a place",
+        "schedule/splits.py",
+        "if order and set(order) <= set(numbers))",
+        "if order)",
+        ("test_homes::test_a_result_takes_no_place_in_a_core_that_cannot_make_it",),
+    ),
+    Mutant(
+        "a batch is ruled out by what it only may take",
+        "cost/bounds.py",
+        "carried = constants * constant_loads + (borders + 2 * passed) * sharers * iterations",
+        "carried = 3 * (constants * constant_loads + (borders + 2 * passed) * sharers * iterations)",
+        ("test_homes::test_no_schedule_is_faster_than_what_rules_its_batch_out",),
     ),
 )
 
