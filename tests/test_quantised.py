@@ -110,8 +110,15 @@ def test_every_product_is_one_of_bytes(networks, name):
 
 @pytest.mark.parametrize("network", [residual_network, transformer_layer])
 def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_path):
-    """Sums of integers that float16 could not hold, and scales that it could hardly tell from zero."""
-    done = compiled(quantised_while_it_runs(network(), tmp_path), "toy", strategy_named("tvm"))
+    """Sums of integers that float16 could not hold, and scales that it could hardly tell from zero.
+
+    A scale is that of the whole batch, so the batch stays whole.
+    """
+    single = replace(load_machine("toy"), clusters=1)
+    options = Options(batch=2, batch_per_cluster=2, verify=True)
+    model = quantised_while_it_runs(network(), tmp_path)
+    done = compile_network(model, "net", single, strategy_named("tvm"), options)
+    assert done.report is not None
     assert done.report.verified, done.report.checks
     assert done.simplified is not None
     scales = [op.reads[1].tensor for op in done.simplified.operators if op.kind == "dequantize"]
