@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import click
 
+from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, network_options, output_options
 from tilestitch.cli.output import expect_json, json_file, show_output
@@ -57,9 +58,10 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     the same structure.
     """
     expect_json(json_path)
-    from tilestitch import api
-    from tilestitch.report.json import listing_json
-    from tilestitch.zoo import ENTRIES
+    with held_back():
+        from tilestitch import api
+        from tilestitch.report.json import listing_json
+        from tilestitch.zoo import ENTRIES
 
     if out is None and folder is None:
         if names:
@@ -120,9 +122,10 @@ def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_
     """Print networks: operators, their loops, tensors."""
 
     def values(progress: Progress) -> list[_Shown]:
-        from tilestitch import api
-        from tilestitch.passes import simplify
-        from tilestitch.report.json import value_json
+        with held_back():
+            from tilestitch import api
+            from tilestitch.passes import simplify
+            from tilestitch.report.json import value_json
 
         found = [api.load_graph(name, batch=choices.batch, dims=choices.dims) for name in names]
         if simplified:
@@ -166,8 +169,9 @@ def _show_compiled(
     quiet: bool,
 ) -> None:
     def values(progress: Progress) -> list[_Shown]:
-        from tilestitch import api
-        from tilestitch.report.json import value_json
+        with held_back():
+            from tilestitch import api
+            from tilestitch.report.json import value_json
 
         shown: list[_Shown] = []
         for name in names:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tilestitch import __version__
-from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain
+from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain, held_back
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
@@ -62,8 +62,12 @@ def compile_command(
         if folder is not None:
             expect_folder(folder)
     with shown_progress(quiet=quiet) as progress:
-        from tilestitch import api
-        from tilestitch.report.json import report_json
+        with held_back():
+            from tilestitch import api
+            from tilestitch.report.json import report_json
+
+            if verify:
+                import onnxruntime  # noqa: F401  (takes a while, and is needed later)
 
         done = api.compile(
             model,
@@ -114,11 +118,15 @@ def compare_command(
     if out is not None:
         expect_folder(out)
     with shown_progress(quiet=quiet) as progress:
-        from tilestitch import api
-        from tilestitch.compilation import STRATEGIES, Compilation
-        from tilestitch.ir.report import Misfit
-        from tilestitch.report.json import compare_json
-        from tilestitch.report.text import compare_text
+        with held_back():
+            from tilestitch import api
+            from tilestitch.compilation import STRATEGIES, Compilation
+            from tilestitch.ir.report import Misfit
+            from tilestitch.report.json import compare_json
+            from tilestitch.report.text import compare_text
+
+            if verify:
+                import onnxruntime  # noqa: F401  (takes a while, and is needed later)
 
         chosen = list(dict.fromkeys(names)) or [strategy.name for strategy in STRATEGIES]
         found = api.compare(
