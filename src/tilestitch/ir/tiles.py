@@ -1,6 +1,6 @@
 """From a tile of a kernel's last operator to what every operator computes and every operand needs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import gcd, lcm
@@ -35,16 +35,22 @@ def box_for_region(op: Operator, write: Access, region: Region) -> Region:
     return Region(tuple(start), tuple(stop))
 
 
+def box_for_needs(op: Operator, needed: Mapping[str, Region]) -> Region | None:
+    """The smallest box of iterations of `op` that writes what is needed of its results; None where nothing is."""
+    box: Region | None = None
+    for write in op.writes:
+        if write.tensor in needed:
+            found = box_for_region(op, write, needed[write.tensor])
+            box = found if box is None else box.hull(found)
+    return box
+
+
 def operator_boxes(graph: Graph, operators: Sequence[Operator], sink_box: Region) -> dict[str, Region]:
     """What each operator of a kernel must compute so that its last one can compute `sink_box`."""
     needed: dict[str, Region] = {}
     boxes: dict[str, Region] = {}
     for op in reversed(operators):
-        box = sink_box if op is operators[-1] else None
-        for write in op.writes:
-            if write.tensor in needed and op is not operators[-1]:
-                wanted = box_for_region(op, write, needed[write.tensor])
-                box = wanted if box is None else box.hull(wanted)
+        box = sink_box if op is operators[-1] else box_for_needs(op, needed)
         assert box is not None, f"nothing in the kernel reads what {op.name} writes"
         boxes[op.name] = box
         for read in op.reads:

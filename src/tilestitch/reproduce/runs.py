@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from tilestitch import zoo
 from tilestitch.compilation import Options, strategy_by_hand, strategy_named
 from tilestitch.errors import DoesNotFit
-from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.program import EngineKind
 from tilestitch.ir.report import Report
@@ -107,6 +106,7 @@ def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
 
 def _outcome(report: Report, schedule: Schedule, trace: Trace) -> Outcome:
     shares = {row.kind: row.busy_cycles / report.latency_cycles for row in report.engines}
+    in_ddr, in_gb, in_lb = (row.count for row in report.places)
     return Outcome(
         batch=report.batch,
         per_cluster=report.batch_per_iteration,
@@ -117,22 +117,8 @@ def _outcome(report: Report, schedule: Schedule, trace: Trace) -> Outcome:
         dma_share=shares.get("dma_in", 0.0),
         ddr_bytes_per_sample=report.ddr_bytes / report.batch_per_cluster,
         stages=tuple(_stage_shares(trace, schedule, f"layer{number}.") for number in range(1, 5)),
-        results=_results(schedule),
+        results=(in_ddr, in_gb, in_lb),
     )
-
-
-def _results(schedule: Schedule) -> tuple[int, int, int]:
-    """How many results of kernels, piece by piece, lie at each level; those of the network lie in DDR."""
-    graph = schedule.graph
-    levels = [home.level for home in schedule.homes]
-    made = 0
-    for kernel in schedule.kernels:
-        inside = set(kernel.operators)
-        names = {name for operator in kernel.operators for name in graph.by_name[operator].outputs}
-        for name in names:
-            readers = graph.consumers.get(name, ())
-            made += name in graph.outputs or any(reader.name not in inside for reader in readers)
-    return made - len(levels), levels.count(Level.GB), levels.count(Level.LB)
 
 
 def _stage_shares(trace: Trace, schedule: Schedule, prefix: str) -> tuple[float, float]:

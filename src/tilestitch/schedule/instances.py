@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region, even_pieces
-from tilestitch.ir.tiles import box_for_region
+from tilestitch.ir.tiles import box_for_needs
 
 
 def split_into_instances(
@@ -136,11 +136,7 @@ def _needs(
     boxes: dict[str, Region] = {}
     made = {name for op in operators for name in op.outputs}
     for op in reversed(operators):
-        box: Region | None = None
-        for write in op.writes:
-            if write.tensor in needed:
-                found = box_for_region(op, write, needed[write.tensor])
-                box = found if box is None else box.hull(found)
+        box = box_for_needs(op, needed)
         if box is None:
             continue  # nobody needs any of it in this piece
         boxes[op.name] = box

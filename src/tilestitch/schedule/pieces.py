@@ -10,7 +10,7 @@ from tilestitch.ir.by_hand import HandItem
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import box_for_region, cuts_of, kernels_of, operator_boxes
+from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
 from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.instances import parked
 from tilestitch.schedule.residency import Task
@@ -86,11 +86,7 @@ def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Inst
     found: list[Task] = []
     for kernel in reversed(kernels):
         sink = kernel[-1]
-        box: Region | None = None
-        for write in sink.writes:
-            if write.tensor in needed:
-                wanted = box_for_region(sink, write, needed[write.tensor])
-                box = wanted if box is None else box.hull(wanted)
+        box = box_for_needs(sink, needed)
         if box is None:
             continue  # nobody needs any of it in this piece
         box = _whole_steps(sink, box, cuts_of(graph, kernel).steps)
