@@ -116,8 +116,8 @@ def test_program_means_the_network_at_the_reported_size(name: str, batch: int, m
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
 @pytest.mark.parametrize("name", [entry.name_for("384" if "large" in entry.name else "128") for entry in zoo.ENTRIES])
 def test_every_network_of_the_zoo_means_itself_at_its_own_size(name: str, strategy: str) -> None:
-    """A sample on each cluster of a real chip."""
-    assert_sound(compiled(name, "stcp920", strategy, load_machine("stcp920").clusters, small=False))
+    """A sample on one cluster of a real chip."""
+    assert_sound(compiled(name, "stcp920", strategy, 1, small=False))
 
 
 @pytest.mark.slow
