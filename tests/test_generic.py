@@ -22,7 +22,7 @@ OPSET = 22
 @pytest.fixture(autouse=True)
 def without_rules(monkeypatch):
     """As if these had no rules, whatever rules there are."""
-    for op in ("GRU", "Resize", "Det"):
+    for op in ("GRU", "LpNormalization", "Resize", "Det"):
         monkeypatch.delitem(HANDLERS, op, raising=False)
 
 
@@ -56,6 +56,15 @@ def test_a_generic_operator_is_whole_on_one_core_and_reads_every_operand_from_dd
     assert row.ddr_read_bytes == sum(tensors[name].size_bytes for name in op.inputs)
     assert row.ddr_written_bytes == sum(tensors[name].size_bytes for name in op.outputs)
     assert row.vector_operations == 3 * 1 * 2 * 5 + 1 * 2 * 5
+
+
+def test_a_generic_operator_of_16_bits_is_computed_in_float32_where_all_others_are():
+    """Else its rounding would pass for an error of the program, three hundred times what is allowed."""
+    net = Net(OPSET)
+    x = net.input(3, 8, 8, dtype=TensorProto.FLOAT16)
+    wide = api.compile(net.model(net.op("Tanh", net.op("LpNormalization", net.op("Relu", x)))), "toy", verify=True)
+    assert [row.operator for row in wide.report.generic_operators] == ["LpNormalization"]
+    assert wide.report.verified, wide.report.checks
 
 
 def test_the_page_says_that_nobody_has_verified_it():

@@ -14,6 +14,7 @@ from tilestitch.errors import InputError
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.onnx_node import evaluate_node
+from tilestitch.ops.widening import in_float32
 
 KIND = "generic"
 
@@ -34,9 +35,15 @@ def operations(op: Operator, box: Region) -> int:
 
 
 def evaluate(op: Operator, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results of the stored node; operands and results have one axis per dim, extent 1 where it does not move."""
+    """The results of the stored node; operands and results have one axis per dim, extent 1 where it does not move.
+
+    Where operands come wider than the node says, in float32 instead of 16 bits, it is evaluated in float32.
+    """
     model = op.attribute("model")
     assert isinstance(model, bytes)
+    declared = (dtype for _, dtype in _inputs(model))
+    if any(array.dtype == np.float32 != dtype for array, dtype in zip(operands, declared, strict=True)):
+        model = _widened(model)
     extents = [dim.extent for dim in op.dims]
     feeds = {}
     for number, (value, array) in enumerate(zip(_inputs(model), operands, strict=True)):
@@ -73,3 +80,8 @@ def _inputs(model: bytes) -> list[tuple[str, np.dtype]]:
         (value.name, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
         for value in inputs
     ]
+
+
+@lru_cache(maxsize=256)
+def _widened(model: bytes) -> bytes:
+    return in_float32(onnx.ModelProto.FromString(model)).SerializeToString()

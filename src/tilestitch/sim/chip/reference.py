@@ -11,7 +11,8 @@ from tilestitch.dtypes import DType
 from tilestitch.errors import InputError
 from tilestitch.ir.graph import Graph
 from tilestitch.ops.onnx_node import readable_opset
-from tilestitch.sim.chip.exchange import exchangeable, in_float32
+from tilestitch.ops.widening import in_float32
+from tilestitch.sim.chip.exchange import exchangeable
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
