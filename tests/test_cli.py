@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tilestitch import api, compilation, pipeline, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
-from tilestitch.cli.options import MAX_BATCH, STAGES, STRATEGY_HELP
+from tilestitch.cli.options import MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
 from tilestitch.errors import DoesNotFit, InvalidIR
 from tilestitch.ir.report import CheckRow
 from tilestitch.report.json import report_json
@@ -75,6 +75,8 @@ def test_lists_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     assert f"{' or '.join(strategy.name for strategy in compilation.STRATEGIES)}." in STRATEGY_HELP
     assert list(STAGES) == [stage.value for stage in pipeline.Stage]
+    assert list(SPILLS) == [spill.value for spill in compilation.Spill]
+    assert SPILLS[0] == compilation.Options().spill
     assert MAX_BATCH == pipeline.MAX_BATCH
 
 
@@ -236,6 +238,13 @@ def test_show_prints_values():
     program = run("show", "program", *NETWORK, "--limit", 5).stdout.splitlines()
     assert len(program) == 7
     assert program[-1].endswith(" more")
+
+
+def test_the_policy_of_spilling_reaches_the_schedule():
+    """In this network every policy sends other results to GB."""
+    asked = ("show", "schedule", "unet:small", "--machine", "toy", "--batch", 16, "--strategy", "stay-in-lb")
+    assert len({run(*asked, "--spill", spill).stdout for spill in SPILLS}) == len(SPILLS)
+    assert run(*asked, "--spill", SPILLS[0]).stdout == run(*asked).stdout
 
 
 @pytest.mark.parametrize("what", ["machine", "graph", "schedule", "program"])

@@ -1,8 +1,6 @@
 """Tensors that stay on chip between kernels: right results, less traffic, bounds that hold."""
 
-from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +11,8 @@ from tilestitch.cost.bounds import least_cycles
 from tilestitch.cost.surroundings import Room, Source, cover, without
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Home
 from tilestitch.pipeline import compile_network
-from tilestitch.schedule import residency
-from tilestitch.schedule.residency import Spill
+from tilestitch.schedule.spilling import Spill, Stay, gives_way
 
 NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")
 MACHINES = ("toy", "stcp920")
@@ -142,23 +138,14 @@ def test_a_result_takes_no_place_in_a_core_that_cannot_make_it() -> None:
 @pytest.mark.parametrize("spill", Spill)
 def test_whichever_result_gives_way_the_program_is_right(spill: Spill) -> None:
     """In this network several do."""
-    strategy = replace(strategy_named("stay-in-lb"), spill=spill)
-    done = compile_network(
-        random_model(372), "random372", random_machine(2605), strategy, Options(batch=4, verify=True)
-    )
+    strategy, options = strategy_named("stay-in-lb"), Options(batch=4, spill=spill, verify=True)
+    done = compile_network(random_model(372), "random372", random_machine(2605), strategy, options)
     assert done.report is not None
     assert done.report.verified
 
 
-@pytest.mark.parametrize(("spill", "expected"), [("longest", "a"), ("largest", "b"), ("belady", "c")])
+@pytest.mark.parametrize(("spill", "expected"), [("longest", "a"), ("newest", "a"), ("largest", "b"), ("belady", "c")])
 def test_what_gives_way_is_what_stays_longest_is_largest_or_is_read_last(spill: str, expected: str) -> None:
     """`a` stays for the most kernels, `b` takes the most bytes, and the next reader of `c` is furthest away."""
-    region = Region((0,), (1,))
-    homes = [
-        Home("a", region, Level.GB, (), 0, 64, 0, 9),
-        Home("b", region, Level.GB, (), 64, 640, 1, 6),
-        Home("c", region, Level.GB, (), 704, 64, 2, 8),
-    ]
-    readers = ({"a": [5, 9]}, {"b": [4, 6]}, {"c": [8]})
-    planning = SimpleNamespace(spill=Spill(spill), facts=[SimpleNamespace(readers=one) for one in readers])
-    assert residency._Planning._victim(planning, homes, 4).tensor == expected  # pyright: ignore[reportArgumentType]
+    stays = [Stay(0, 9, 64, 5), Stay(1, 6, 640, 6), Stay(2, 8, 64, 8)]
+    assert "abc"[gives_way(Spill(spill), stays)] == expected

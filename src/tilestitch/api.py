@@ -39,6 +39,7 @@ from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
+from tilestitch.schedule.spilling import Spill
 
 __all__ = ["HandGroup", "HandItem", "HandSchedule", "compare", "compile", "load_graph", "load_machine", "open_model"]
 
@@ -101,6 +102,7 @@ def compile(
     batches: int = 1,
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
+    spill: str = "newest",
     verify: bool = False,
     stop_after: str = "simulate",
     progress: Progress | None = None,
@@ -109,11 +111,12 @@ def compile(
 
     `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
-    tried, the fastest is kept). `batches` back to back give the sustained throughput. `verify` executes the
-    program and compares its outputs with onnxruntime's; look at
-    `.report.verified`. Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
+    tried, the fastest is kept). `batches` back to back give the sustained throughput. `spill` says which result gives
+    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady". `verify`
+    executes the program and compares its outputs with onnxruntime's; look at `.report.verified`. Raises `InputError`
+    for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, stop_after)
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, verify, stop_after)
     chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
     return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
@@ -129,6 +132,7 @@ def compare(
     batches: int = 1,
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
+    spill: str = "newest",
     verify: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Compilation | Misfit, ...]:
@@ -137,7 +141,7 @@ def compare(
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, verify, "simulate")
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, verify, "simulate")
     chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
@@ -207,6 +211,7 @@ def _options(
     batches: int,
     dims: Mapping[str, int],
     fold_bn: bool,
+    spill: str,
     verify: bool,
     stop_after: str,
 ) -> Options:
@@ -219,12 +224,15 @@ def _options(
     _expect_dims(dims)
     if stop_after not in list(Stage):
         raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
+    if spill not in list(Spill):
+        raise InputError(f"spill {printable(repr(spill), 40)}: expected one of {', '.join(Spill)}")
     return Options(
         batch=batch,
         batch_per_cluster=batch_per_cluster,
         batches=batches,
         dims=dims,
         fold_bn=fold_bn,
+        spill=Spill(spill),
         verify=verify,
         stop_after=Stage(stop_after),
     )

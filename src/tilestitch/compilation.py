@@ -17,7 +17,7 @@ from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
 from tilestitch.partition.layerwise import layerwise
 from tilestitch.report.text import report_text, trace_text
-from tilestitch.schedule.residency import Spill
+from tilestitch.schedule.spilling import Spill
 from tilestitch.units import counted
 
 
@@ -43,7 +43,6 @@ class Strategy:
     instances: bool = False  # whether coarse sub-graphs are split into instances, which run depth or breadth first
     stitched: bool = False  # whether all kernels are one, without a barrier between them
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
-    spill: Spill = Spill.LONGEST  # which result on chip gives way where a kernel does not fit beside it
     by_hand: HandSchedule | None = None  # groups, pieces, their order and places, written by somebody
 
 
@@ -104,6 +103,7 @@ class Options:
     batches: int = 1  # back to back, for sustained throughput
     dims: Mapping[str, int] = field(default_factory=dict)
     fold_bn: bool = True
+    spill: Spill = Spill.NEWEST  # which result gives way where not all that should stay on chip finds room
     verify: bool = False
     stop_after: Stage = Stage.SIMULATE
 

@@ -279,7 +279,7 @@ def _compile_batch(
             [(one.operators, (one.split.axis, one.split.factor if one.split.fits else 1)) for one in coarse],
             by_hand=strategy.by_hand,
             stitched=strategy.stitched,
-            spill=strategy.spill,
+            spill=options.spill,
             strategy=strategy.name,
             batch=batch,
             iterations=job.share // batch * options.batches,

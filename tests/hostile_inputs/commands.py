@@ -49,6 +49,7 @@ OPTIONS = (
     net("a dim twice", "--dim N=4 --dim N=5"),
     net("an unknown strategy", "--strategy best-of-all"),
     net("an unknown stage", "--stop-after tea"),
+    net("an unknown policy of spilling", "--spill oldest"),
     net("an unknown option", "--frobnicate"),
     net("an option without its value", "--batch"),
     net("an argument too many", "other.onnx"),
@@ -74,6 +75,7 @@ OPTIONS = (
     call("dims that are no mapping in Python", dims=["N"]),
     call("a strategy of nothing in Python", strategy=None),
     call("an unknown stage in Python", stop_after="tea"),
+    call("an unknown policy of spilling in Python", spill="oldest"),
     Hostile("a network of nothing in Python", lambda: api.compile(None, "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("a network of bytes in Python", lambda: api.compile(whole_bytes(), "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("no strategies in Python", lambda: api.compare("resnet18:small", "toy", ())),

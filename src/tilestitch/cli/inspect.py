@@ -184,6 +184,7 @@ def _show_compiled(
                 batches=choices.batches,
                 dims=choices.dims,
                 fold_bn=choices.fold_bn,
+                spill=choices.spill,
                 stop_after=stage,
                 progress=progress,
             )

@@ -78,6 +78,7 @@ def compile_command(
             batches=choices.batches,
             dims=choices.dims,
             fold_bn=choices.fold_bn,
+            spill=choices.spill,
             verify=verify,
             stop_after=stop_after,
             progress=progress,
@@ -138,6 +139,7 @@ def compare_command(
             batches=choices.batches,
             dims=choices.dims,
             fold_bn=choices.fold_bn,
+            spill=choices.spill,
             verify=verify,
             progress=progress,
         )

@@ -18,7 +18,8 @@ STRATEGY_HELP = (
     "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
-STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")  # and this one against the pipeline's
+SPILLS = ("newest", "longest", "largest", "belady")  # and these two against the pipeline's
+STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Choices:
     machine: str = "stcp920"
     batch_per_cluster: int | str = "rule"
     batches: int = 1
+    spill: str = SPILLS[0]
 
 
 def network_options(command: Command) -> Command:
@@ -77,6 +79,14 @@ def compile_options(command: Command) -> Command:
     )
     @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
+    @click.option(
+        "--spill",
+        type=click.Choice(SPILLS),
+        default=SPILLS[0],
+        show_default=True,
+        help="Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest "
+        "or is read last.",
+    )
     @wraps(command)
     def with_choices(
         machine: str,
@@ -85,9 +95,10 @@ def compile_options(command: Command) -> Command:
         batches: int,
         dims: tuple[str, ...],
         fold_bn: bool,
+        spill: str,
         **others: Any,
     ) -> Any:
-        choices = Choices(batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches)
+        choices = Choices(batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches, spill)
         return command(choices=choices, **others)
 
     return with_choices

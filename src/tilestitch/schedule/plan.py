@@ -14,7 +14,8 @@ from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
-from tilestitch.schedule.residency import Spill, Task, stay_on_chip
+from tilestitch.schedule.residency import Task, stay_on_chip
+from tilestitch.schedule.spilling import Spill
 from tilestitch.schedule.tiling import tile_kernel
 
 
@@ -129,7 +130,7 @@ def plan(
     *,
     by_hand: HandSchedule | None = None,
     stitched: bool = False,
-    spill: Spill = Spill.LONGEST,
+    spill: Spill = Spill.NEWEST,
     strategy: str,
     batch: int,
     iterations: int,

@@ -1,11 +1,10 @@
 """Which results of kernels stay on chip until their last reader, at which level and address.
 
-Source for the order of levels and for what is spilled: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
+Source for the order of levels: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import pairwise
 
 from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, local_names, passes_through
@@ -18,19 +17,12 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.ir.tiles import core_pieces, operator_boxes
 from tilestitch.schedule.packing import Addresses, better_addresses
+from tilestitch.schedule.spilling import Spill, Stay, gives_way
 from tilestitch.schedule.tiling import tile_kernel
 from tilestitch.units import aligned
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
-
-
-class Spill(StrEnum):
-    """Which of the tensors that stay on chip gives way where a kernel does not fit beside them."""
-
-    LONGEST = "longest"  # the one that stays for the most kernels
-    LARGEST = "largest"
-    BELADY = "belady"  # the one whose next reader is furthest away
 
 
 # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
@@ -66,14 +58,15 @@ def stay_on_chip(
     machine: Accelerator,
     levels: Sequence[Level],
     *,
-    spill: Spill = Spill.LONGEST,
+    spill: Spill = Spill.NEWEST,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
     """Tile every task, in order, and keep its results at the first of `levels` at which it fits, else in DDR.
 
-    Where a task fits at no level beside what others keep, one of those gives way to the next level, and planning goes
-    back to the kernel that makes it; each gives way at most once a level, so this ends. Raises `DoesNotFit` where a
-    task does not fit on the empty machine.
+    Where a result finds no room at a level, it or another one gives way to the next level, as `spill` says; where a
+    task fits at no level beside what others keep, one of those does. Planning then goes back to the kernel that makes
+    it; each gives way at most once a level, so this ends. Raises `DoesNotFit` where a task does not fit on the empty
+    machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
     planning = _Planning(graph, tasks, machine, usable, spill)
@@ -125,14 +118,16 @@ class _Planning:
             number = len(self.kernels)
             live = [home for homes in self.homes for home in homes if home.last >= number]
             try:
-                kernel, homes = self._place(number, live)
+                placed = self._place(number, live)
             except DoesNotFit:
                 if not live:
                     raise
-                victim = self._victim(live, number)
-                self.start[victim.first] = self.levels.index(victim.level) + 1
-                del self.kernels[victim.first :], self.homes[victim.first :]
+                placed = live[gives_way(self.spill, [self._stay(home, number) for home in live])]
+            if isinstance(placed, Home):
+                self.start[placed.first] = self.levels.index(placed.level) + 1
+                del self.kernels[placed.first :], self.homes[placed.first :]
                 continue
+            kernel, homes = placed
             self.kernels.append(kernel)
             self.homes.append(homes)
             progress(number + 1, len(self.tasks))
@@ -142,18 +137,31 @@ class _Planning:
         """The number of the level at which the results of each kernel stay."""
         return [self.levels.index(homes[0].level if homes else Level.DDR) for homes in self.homes]
 
-    def _victim(self, live: Sequence[Home], number: int) -> Home:
-        def weight(home: Home) -> int:
-            if self.spill is Spill.LONGEST:
-                return home.last - home.first
-            if self.spill is Spill.LARGEST:
-                return home.size_bytes * max(1, len(home.parts))
-            return next(reader for reader in self.facts[home.first].readers[home.tensor] if reader >= number)
+    def _stay(self, home: Home, number: int) -> Stay:
+        readers = self.facts[home.first].readers[home.tensor]
+        next_reader = next(reader for reader in readers if reader >= number)
+        return Stay(home.first, home.last, home.size_bytes * max(1, len(home.parts)), next_reader)
 
-        return max(live, key=lambda home: (weight(home), -home.first))
+    def _instead(self, number: int, live: Sequence[Home], level: Level) -> Home | None:
+        """The result at a level that gives way to those of a kernel there; None: these go to the next level."""
+        there = [home for home in live if home.level is level]
+        if self.spill is Spill.NEWEST or not there:
+            return None
+        try:
+            self._tiled(number, [home for home in live if home.level is not level], level)
+        except DoesNotFit:
+            return None  # there is no room for them even if all others go
+        facts = self.facts[number]
+        own = [
+            Stay(number, readers[-1], self.graph.tensors[tensor].bytes_of(facts.writes[tensor]), readers[0])
+            for tensor in facts.kept
+            for readers in (facts.readers[tensor],)
+        ]
+        found = gives_way(self.spill, [*(self._stay(home, number) for home in there), *own])
+        return there[found] if found < len(there) else None
 
-    def _place(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]]:
-        """The kernel of a task with its results at the first level at which it fits."""
+    def _place(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
+        """The kernel of a task with its results at the first level at which it fits, or what gives way to them."""
         facts = self.facts[number]
         if not facts.kept:
             return self._tiled(number, live, Level.DDR), []
@@ -173,6 +181,8 @@ class _Planning:
                 kernel = self._tiled(number, live, level)
             except DoesNotFit as error:
                 misfit = error
+                if level is not Level.DDR and (instead := self._instead(number, live, level)) is not None:
+                    return instead
                 continue
             return kernel, self._homes(number, kernel, live, level)
         assert misfit is not None
