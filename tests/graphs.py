@@ -26,7 +26,7 @@ class Net:
         self.inputs: list[onnx.ValueInfoProto] = []
         self.weights: list[onnx.TensorProto] = []
 
-    def input(self, *shape: int, name: str = "", dtype: int = TensorProto.FLOAT) -> str:
+    def input(self, *shape: int | str, name: str = "", dtype: int = TensorProto.FLOAT) -> str:
         name = name or f"in{len(self.inputs)}"
         self.inputs.append(helper.make_tensor_value_info(name, dtype, shape))
         return name

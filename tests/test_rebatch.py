@@ -167,3 +167,14 @@ def test_samples_keep_their_numbers():
     (name,) = alone.inputs
     wanted = [interpret(alone, {name: x[n : n + 1]})[alone.outputs[0]] for n in range(3)]
     np.testing.assert_allclose(interpret(together, {name: x})[together.outputs[0]], np.concatenate(wanted), rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", ["samples", 2])
+def test_an_input_whose_axis_0_is_named_by_its_size_is_shared_by_all_samples(first: str | int) -> None:
+    net = Net()
+    x, table = net.input(first, 6), net.input("rows", 6)
+    model = net.model(net.op("MatMul", x, net.op("Transpose", table, perm=[1, 0])))
+    done = tilestitch.compile(model, "toy", batch=4, dims={"rows": 3}, verify=True)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.report.batch == 4

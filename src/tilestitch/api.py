@@ -29,7 +29,7 @@ from tilestitch.compilation import (
     strategy_named,
 )
 from tilestitch.errors import DoesNotFit, InputError, printable
-from tilestitch.frontend.binding import exported_batch_of
+from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.inlining import without_functions
 from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
@@ -89,7 +89,8 @@ def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int
         _expect_count("batch", batch)
     _expect_dims(dims)
     proto, name = open_model(model)
-    return read_onnx(proto, name=name, batch=batch or exported_batch_of(proto) or 1, dims=dims)
+    proto = with_sizes(name, proto, dims)
+    return read_onnx(proto, name=name, batch=batch or exported_batch_of(proto) or 1)
 
 
 def compile(

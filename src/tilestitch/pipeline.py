@@ -11,7 +11,7 @@ import onnx
 from tilestitch.compilation import Compilation, Options, Stage, Strategy, strategy_named
 from tilestitch.cost.bounds import bounds, least_cycles
 from tilestitch.errors import DoesNotFit, InputError, printable
-from tilestitch.frontend.binding import exported_batch_of
+from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
@@ -66,6 +66,7 @@ def compile_network(
     `references` keeps the expected outputs by batch per iteration and number of iterations, so that several
     strategies share them.
     """
+    model = with_sizes(name, model, options.dims)
     static = exported_batch_of(model)
     total = options.batch or static or 1
     if total > MAX_BATCH:
@@ -142,7 +143,7 @@ class _Job:
     weights: dict[str, np.ndarray]  # of the model, as far as they were read
 
     def read(self, batch: int) -> Graph:
-        return read_onnx(self.model, name=self.name, batch=batch, dims=self.options.dims, weights=self.weights)
+        return read_onnx(self.model, name=self.name, batch=batch, weights=self.weights)
 
 
 def _expect_divisible(job: _Job) -> None:

@@ -41,7 +41,9 @@ def network_options(command: Command) -> Command:
     @click.option(
         "--batch", type=click.IntRange(1, MAX_BATCH), help="Samples in all (default: the network's own batch, else 1)."
     )
-    @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
+    @click.option(
+        "--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim but the batch; repeatable."
+    )
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
     @wraps(command)
     def with_choices(batch: int | None, dims: tuple[str, ...], fold_bn: bool, **others: Any) -> Any:
@@ -77,7 +79,9 @@ def compile_options(command: Command) -> Command:
         show_default=True,
         help="Batches back to back, for the sustained throughput.",
     )
-    @click.option("--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim; repeatable.")
+    @click.option(
+        "--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim but the batch; repeatable."
+    )
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
     @click.option(
         "--spill",

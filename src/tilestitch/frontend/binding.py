@@ -11,36 +11,47 @@ from tilestitch.frontend.accesses import Shape
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 
 
-def bind_shapes(
-    where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int | None, dims: Mapping[str, int]
-) -> dict[str, Shape]:
-    """The shape of every input.
+def with_sizes(where: str, model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:
+    """The model with the symbolic dims of its inputs that `dims` names written as sizes; itself where it names none.
 
-    A symbolic dim 0 is the batch. Other symbolic dims are found in `dims` by name; one without a name is called
-    `<input>.<axis>`. `dims` may bind a dim 0 as well, if the batch does not bind it to something else.
+    A symbolic dim without a name is called `<input>.<axis>`. An axis 0 that got its size so is not the batch.
     """
-    for name, size in (*(() if batch is None else (("batch", batch),)), *dims.items()):
+    if not dims:
+        return model
+    for name, size in dims.items():
         if size < 1:
             raise InputError(f"{where}: {name}: expected at least 1, found {size}.")
-    symbols = {value.name: _symbols(where, value) for value in inputs}
-    known = {symbol for axes in symbols.values() for symbol in axes if isinstance(symbol, str)}
+    sized = onnx.ModelProto()
+    sized.CopyFrom(model)
+    weights = {tensor.name for tensor in sized.graph.initializer}
+    known: set[str] = set()
+    for value in sized.graph.input:
+        if value.name in weights:
+            continue
+        for axis, symbol in zip(value.type.tensor_type.shape.dim, _symbols(where, value), strict=True):
+            if isinstance(symbol, str):
+                known.add(symbol)
+                if symbol in dims:
+                    axis.dim_value = dims[symbol]
     for name in dims:
         if name not in known:
             found = ", ".join(sorted(known)) or "none"
             raise InputError(f"{where}: no input has a dim named '{name}'; symbolic dims: {found}.")
-    sizes = dict(dims)
-    batched = False
-    for name, axes in symbols.items():
-        if batch is None or not axes or not isinstance(axes[0], str):
-            continue
-        if sizes.setdefault(axes[0], batch) != batch:
+    return sized
+
+
+def bind_shapes(where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int | None) -> dict[str, Shape]:
+    """The shape of every input; a symbolic dim 0 is the batch."""
+    if batch is not None and batch < 1:
+        raise InputError(f"{where}: batch: expected at least 1, found {batch}.")
+    symbols = {value.name: _symbols(where, value) for value in inputs}
+    sizes: dict[str, int] = {}
+    if batch is not None:
+        sizes = {axes[0]: batch for axes in symbols.values() if axes and isinstance(axes[0], str)}
+        if not sizes:
             raise InputError(
-                f"{where}: input '{name}': dim 0, '{axes[0]}', is bound to {sizes[axes[0]]} by name and to {batch} as "
-                "the batch; give one of them."
+                f"{where}: no input has a symbolic dim 0, so there is no batch to be {batch}; leave it out."
             )
-        batched = True
-    if batch is not None and not batched:
-        raise InputError(f"{where}: no input has a symbolic dim 0, so there is no batch to be {batch}; leave it out.")
     return {name: _sized(where, name, axes, sizes) for name, axes in symbols.items()}
 
 

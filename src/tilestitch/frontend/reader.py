@@ -10,7 +10,7 @@ from onnx import defs
 from tilestitch.dtypes import STORAGE
 from tilestitch.errors import InputError, printable
 from tilestitch.frontend.accesses import Shape
-from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch
+from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch, with_sizes
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.element_types import known_types, numpy_type, schema_type, type_name, type_text
 from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
@@ -61,6 +61,7 @@ def read_onnx(
     if not model.HasField("graph"):
         raise InputError(f"{where}: is not an ONNX model; it holds no graph.")
     opsets = opsets_of(where, model)
+    model = with_sizes(where, model, dims)
     graph = model.graph
     if isinstance(source, onnx.ModelProto):
         _refuse_external_data(where, model)
@@ -75,9 +76,9 @@ def read_onnx(
     title = name or graph.name or (source.stem if isinstance(source, Path) else "network")
     exported = exported_batch(inputs)
     if exported is None:
-        shapes = bind_shapes(where, inputs, batch=batch, dims=dims)
+        shapes = bind_shapes(where, inputs, batch=batch)
         return _read_graph(where, graph, title, opsets, inputs, shapes, weights)
-    shapes = bind_shapes(where, inputs, batch=None, dims=dims)
+    shapes = bind_shapes(where, inputs, batch=None)
     alone = _read_graph(where, graph, title, opsets, inputs, shapes, weights)
     if batch is None or batch == exported:
         return alone

@@ -60,9 +60,10 @@ def tile_kernel(
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
     if not searched:
+        alone = "strategy layerwise; " if len(operators) > 1 else ""
         raise DoesNotFit(
             f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}. "
-            f"Try: a machine with more of that memory; strategy layerwise; a smaller batch."
+            f"Try: a machine with more of that memory; {alone}a smaller batch."
         )
     if around.on_chip:  # kernels that hand on their results in the cores agree best on the outermost dims
         searched = _well_bound(graph, operators[-1], searched)
