@@ -62,7 +62,18 @@ def test_help_comes_at_once():
 
 @pytest.mark.parametrize(
     "command",
-    ["compile", "compare", "machines", "models", "show", "show machine", "show graph", "show schedule", "show program"],
+    [
+        "compile",
+        "compare",
+        "machines",
+        "models",
+        "show",
+        "show machine",
+        "show graph",
+        "show schedule",
+        "show program",
+        "contest",
+    ],
 )
 def test_every_command_has_help(command):
     """And the options that all commands have."""

@@ -1,5 +1,6 @@
 """Hostile inputs: each ends in one clear error, soon, in bounded memory, and leaves nothing behind."""
 
+import json
 import re
 import resource
 import time
@@ -10,9 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.hostile_inputs import GROUPS, making
+from tests.hostile_inputs.contest import CHAIN
 from tests.hostile_inputs.making import Hostile
 from tilestitch import api
 from tilestitch.cli import main as cli
+from tilestitch.contest.instance import parse_instance
+from tilestitch.contest.rules import PUBLISHED
+from tilestitch.contest.solve import solve
 from tilestitch.errors import DoesNotFit, InputError
 
 SECONDS = 5.0  # of processor time, so that a busy computer does not matter
@@ -25,6 +30,7 @@ MEMORY_BYTES = 2**31  # beyond what the process has before
 def _everything_imported() -> None:
     """And compiled: neither is the time of an input."""
     assert api.compile("resnet18:small", "toy", verify=True).report.verified
+    assert solve(parse_instance(json.dumps(CHAIN), "chain"), PUBLISHED).total
 
 
 @pytest.fixture

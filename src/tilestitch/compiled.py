@@ -18,6 +18,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 PACKAGE = Path(__file__).parent
 SOURCES = (
+    "contest/price.py",
     "cost/boxes.py",
     "cost/kernel.py",
     "cost/nest.py",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tests.hostile_inputs.commands import OPTIONS, PLACES
+from tests.hostile_inputs.contest import CONTEST
 from tests.hostile_inputs.files import EXTERNAL, FILES, WEIGHTS
 from tests.hostile_inputs.functions import FUNCTIONS
 from tests.hostile_inputs.growths import GROWTHS
@@ -25,4 +26,5 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "machines": MACHINES,
     "options": OPTIONS,
     "places": PLACES,
+    "contest": CONTEST,
 }

@@ -8,6 +8,7 @@ import click
 
 from tilestitch import __version__
 from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain, held_back
+from tilestitch.cli.contest import contest
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
@@ -170,5 +171,5 @@ def _verdict(reports: "Sequence[Report]") -> int:
     return FAILURE if wrong else SUCCESS
 
 
-for command in (show, machines, models, reproduce):
+for command in (show, machines, models, reproduce, contest):
     main.add_command(command)

@@ -1,0 +1,68 @@
+"""The command that solves and judges instances of the MLSys 2026 contest."""
+
+from pathlib import Path
+
+import click
+
+from tilestitch.cli.application import held_back
+from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.options import output_options
+from tilestitch.cli.output import encoded, expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError
+
+
+@click.command()
+@click.argument("instance", metavar="INSTANCE.json", type=click.Path(path_type=Path))
+@click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the solution to this file.")
+@click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Judge this solution; solve nothing.")
+@click.option(
+    "--rules",
+    "rules_name",
+    metavar="published|description",
+    default="published",
+    show_default=True,
+    help="As the published results count, or as the first description reads.",
+)
+@output_options
+def contest(
+    instance: Path, out: Path | None, check: Path | None, rules_name: str, json_path: Path | None, quiet: bool
+) -> None:
+    """Schedule a graph by the rules of the MLSys 2026 contest: the best solution found, a lower bound and the gap.
+
+    A solution that is read with --check is held against every rule.
+    """
+    if check is not None and out is not None:
+        raise InputError("--check judges a solution, and -o writes one; leave out one of them")
+    expect_json(json_path, str(instance), *([] if check is None else [str(check)]))
+    if out is not None:
+        expect_writable(out)
+        expect_other(out, instance)
+    with shown_progress(quiet=quiet) as progress:
+        with held_back():
+            from tilestitch.contest.blocks import Prices
+            from tilestitch.contest.bound import lower_bound
+            from tilestitch.contest.evaluate import evaluate
+            from tilestitch.contest.files import file_text
+            from tilestitch.contest.instance import parse_instance
+            from tilestitch.contest.rules import rules_of
+            from tilestitch.contest.solution import parse_solution, solution_json
+            from tilestitch.contest.solve import solve
+            from tilestitch.contest.text import contest_json, contest_text
+
+        rules = rules_of(rules_name)
+        problem = parse_instance(file_text(instance), instance.name)
+        if check is not None:
+            solution, claims = parse_solution(file_text(check), check.name)
+            latencies = evaluate(problem, solution, rules, name=check.name, claims=claims).latencies
+            bound = lower_bound(Prices(problem, rules, rules.ticks(problem)))
+        else:
+            solved = solve(problem, rules, progress)
+            solution, latencies, bound = solved.solution, solved.latencies, solved.bound
+        shown = problem, rules, solution, latencies, bound
+        json_text = contest_json(*shown)
+        files = json_file(json_path, json_text)
+        if out is not None:
+            files.append((out, encoded(solution_json(solution, latencies))))
+        write_files(files)
+    show_output(contest_text(*shown), json_text, json_path, quiet=quiet)
