@@ -14,7 +14,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
 from tilestitch.partition.coarse import coarse_groups
 from tilestitch.partition.liveness import least_peak
-from tilestitch.partition.splitting import factors
+from tilestitch.partition.splitting import factors, least_factor
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 from tilestitch.schedule.instances import (
@@ -110,6 +110,13 @@ def test_64_kib_a_core_would_need_far_more_pieces(capacity_kib, expected):
 def test_pieces_that_eight_cores_cannot_share_are_left_out():
     assert list(factors(12)) == [1, 2, 4, 8, 9, 10, 11, 12]
     assert list(factors(3)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("extent", "at_least", "expected"), [(16, 5, 8), (32, 10, 16), (12, 5, 12), (31, 10, 10), (22, 9, 11), (4, 5, None)]
+)
+def test_a_number_of_pieces_divides_the_extent_where_one_little_larger_does(extent, at_least, expected):
+    assert least_factor(extent, at_least) == expected
 
 
 @cache

@@ -32,6 +32,7 @@ from tilestitch.passes.views import resolve_views
 from tilestitch.report.summarise import summarise
 from tilestitch.schedule.batch import divisors, local_capacity, rule_batch
 from tilestitch.schedule.plan import by_units, expect_compilable, plan
+from tilestitch.schedule.whole import Cut, whole_may_be_better, without_repetition
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
@@ -109,11 +110,12 @@ def _compile(
     progress: Progress,
 ) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
-    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {}, {})
+    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {})
     candidates = _iteration_batches(job, strategy)
     if exported_batch_of(model) is None and (clusters > 1 or min(candidates) < share):
         _expect_divisible(job)
-    if (len(candidates) == 1 and strategy.fallback is None) or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
+    only = len(candidates) == 1 and strategy.fallback is None and not strategy.instances
+    if only or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
         best = _compile_batch(job, strategy, candidates[0], options.stop_after)
     elif options.stop_after is not Stage.SIMULATE and not strategy.levels:
         best = _compile_batch(job, strategy, candidates[0], options.stop_after)  # nothing to compare candidates by
@@ -141,6 +143,7 @@ class _Job:
     progress: Progress
     simplified: dict[int, Compilation]  # by batch per iteration
     weights: dict[str, np.ndarray]  # of the model, as far as they were read
+    whole: dict[int, bool]  # by batch per iteration, whether sub-graphs may better stay whole
 
     def read(self, batch: int) -> Graph:
         return read_onnx(self.model, name=self.name, batch=batch, weights=self.weights)
@@ -159,11 +162,12 @@ def _expect_divisible(job: _Job) -> None:
 def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Compilation | None = None) -> Compilation:
     """The compilation of the least latency: `best`, or that of a batch per iteration; the first of several.
 
-    Left out are batches that their bound rules out. Strategies that hold results on chip plan all others, and simulate
-    those whose estimates are near the least. Raises `DoesNotFit` where none fits.
+    Left out are batches that their bound rules out. Strategies that hold results on chip plan all others, those with
+    instances also without any where that may be better, and simulate those whose estimates are near the least. Raises
+    `DoesNotFit` where none fits.
     """
     misfit: DoesNotFit | None = None
-    planned: list[tuple[int, int, Compilation]] = []  # estimate, place among the candidates
+    planned: list[tuple[int, int, Compilation]] = []  # estimate, place among those planned
     known: tuple[Graph, int, Sequence[tuple[str, ...]]] | None = None  # at some batch: graph, iterations, kernels
     if best is not None and best.schedule is not None:
         done = _compile_batch(job, strategy, best.schedule.batch, Stage.PARTITION)
@@ -184,16 +188,17 @@ def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Com
             limit = int(NEAR * min(planned)[0])
         if known is not None and limit is not None and _least_cycles(job, strategy, *known, batch) >= limit:
             continue
-        try:
-            found = _compile_batch(job, strategy, batch, Stage.SCHEDULE)
-            assert found.schedule is not None
-            known = found.schedule.graph, found.schedule.iterations, [k.operators for k in found.schedule.kernels]
-            if strategy.levels:
-                planned.append((_estimate(found), number, found))
-            elif limit is None or _estimate(found) < FAR * limit:
-                best = simulated(found, best)
-        except DoesNotFit as error:
-            misfit = error
+        for way in _ways(job, strategy, batch):
+            try:
+                found = _compile_batch(job, way, batch, Stage.SCHEDULE)
+                assert found.schedule is not None
+                known = found.schedule.graph, found.schedule.iterations, [k.operators for k in found.schedule.kernels]
+                if strategy.levels:
+                    planned.append((_estimate(found), len(planned), _explained(found, way, strategy, planned)))
+                elif limit is None or _estimate(found) < FAR * limit:
+                    best = simulated(found, best)
+            except DoesNotFit as error:
+                misfit = error
     least: int | None = None
     for estimate, _, found in sorted(planned, key=lambda one: one[:2]):
         if least is not None and estimate > NEAR * least:
@@ -207,6 +212,33 @@ def _fastest(job: _Job, strategy: Strategy, candidates: Sequence[int], best: Com
         assert misfit is not None
         raise misfit
     return best
+
+
+def _ways(job: _Job, strategy: Strategy, batch: int) -> Iterator[Strategy]:
+    """The strategy and, where its sub-graphs may better stay whole, the same without instances.
+
+    To be asked for the second after the first was planned.
+    """
+    yield strategy
+    if strategy.instances and job.whole.get(batch, False):
+        yield replace(strategy, instances=False)
+
+
+def _explained(
+    found: Compilation, way: Strategy, strategy: Strategy, planned: Sequence[tuple[int, int, Compilation]]
+) -> Compilation:
+    """A compilation with a note that says so where sub-graphs stay whole, though the strategy may split them."""
+    assert found.schedule is not None
+    if way is strategy:
+        return found
+    note = f"{strategy.name} leaves its sub-graphs whole: {_estimate(found):,} cycles"
+    pieces = [
+        estimate for estimate, _, other in planned if other.schedule and other.schedule.batch == found.schedule.batch
+    ]
+    note += (
+        f" instead of {pieces[0]:,} in pieces (estimated)." if pieces else " (estimated); in pieces they do not fit."
+    )
+    return replace(found, schedule=replace(found.schedule, notes=(note,)))
 
 
 def _not_slower(job: _Job, best: Compilation, other: Strategy) -> Compilation:
@@ -271,13 +303,19 @@ def _compile_batch(
         done = replace(done, groups=strategy.partition(done.simplified))
     if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None and done.schedule is None:
         graph, parts = _without_views(done.simplified, done.groups, machine)
-        coarse = coarse_groups(graph, local_capacity(machine)) if strategy.instances else ()
+        cuts: list[Cut] = []
+        if strategy.instances:
+            for one in coarse_groups(graph, local_capacity(machine)):
+                pieces = one.split.factor if one.split.fits else 1
+                cuts.append(Cut(one.operators, one.split.axis, pieces, one.split.peak_bytes))
+            cuts = without_repetition(graph, cuts)
+            job.whole[batch] = whole_may_be_better(graph, cuts, machine)
         schedule = plan(
             graph,
             parts,
             machine,
             strategy.levels,
-            [(one.operators, (one.split.axis, one.split.factor if one.split.fits else 1)) for one in coarse],
+            [(cut.operators, (cut.axis, cut.pieces)) for cut in cuts],
             by_hand=strategy.by_hand,
             stitched=strategy.stitched,
             spill=options.spill,

@@ -51,7 +51,8 @@ def factors(extent: int) -> Iterator[int]:
 def best_split(graph: Graph, operators: Sequence[Operator], capacity_bytes: int) -> Split:
     """The split that most operators follow, then the one of fewest pieces, then along the outermost axis.
 
-    Per axis the number of pieces is the smallest whose share of the peak fits in `capacity_bytes`. An intermediate
+    Per axis the number of pieces is the smallest whose share of the peak fits in `capacity_bytes`, or a divisor of the
+    extent that is little larger. An intermediate
     tensor follows a split where the operators from it to the output move one of its axes with the axis that is split,
     and the number of pieces divides its extent. Where no split fits, the factor is `UNSPLITTABLE`.
     """
@@ -146,5 +147,12 @@ def _moved(access: Access, dim: int) -> int | None:
 
 
 def least_factor(extent: int, at_least: int) -> int | None:
-    """The least of `factors(extent)` that is not below `at_least`."""
-    return next((factor for factor in (*factors(min(extent, 8)), at_least) if at_least <= factor <= extent), None)
+    """The least of `factors(extent)` that is not below `at_least`, but a divisor where less than twice as many is one.
+
+    INFERRED: the paper takes the least, and counts only those operators as followers whose extent it divides. So 32
+    images are cut into 16 pieces rather than into 10, of which some are larger than others.
+    """
+    least = next((factor for factor in (*factors(min(extent, 8)), at_least) if at_least <= factor <= extent), None)
+    if least is None or extent % least == 0:
+        return least
+    return next((factor for factor in range(least, min(2 * least, extent + 1)) if extent % factor == 0), least)
