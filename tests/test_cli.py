@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tilestitch import api, compilation, pipeline, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
-from tilestitch.cli.options import MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
+from tilestitch.cli.options import BINDINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
 from tilestitch.errors import DoesNotFit, InvalidIR
 from tilestitch.ir.report import CheckRow
 from tilestitch.report.json import report_json
@@ -88,6 +88,8 @@ def test_lists_in_the_help_are_those_of_the_pipeline():
     assert list(STAGES) == [stage.value for stage in pipeline.Stage]
     assert list(SPILLS) == [spill.value for spill in compilation.Spill]
     assert SPILLS[0] == compilation.Options().spill
+    assert list(BINDINGS) == [binding.value for binding in compilation.BindingRule]
+    assert BINDINGS[0] == compilation.Options().binding
     assert MAX_BATCH == pipeline.MAX_BATCH
 
 
@@ -258,6 +260,13 @@ def test_the_policy_of_spilling_reaches_the_schedule():
     assert run(*asked, "--spill", SPILLS[0]).stdout == run(*asked).stdout
 
 
+def test_the_binding_reaches_the_schedule():
+    asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb")
+    nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BINDINGS)
+    assert nearest == run(*asked).stdout
+    assert nearest != paper
+
+
 @pytest.mark.parametrize("what", ["machine", "graph", "schedule", "program"])
 def test_show_writes_json(tmp_path, what):
     """One value to a file."""
@@ -336,6 +345,7 @@ MISTAKES = (
         "compile resnet18 --frobnicate",
         "compile resnet18 --batch 0",
         "compile resnet18 --stop-after frob",
+        "compile resnet18 --binding frob",
         "show frob x",
         "show machine",
     ],

@@ -39,6 +39,7 @@ from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
+from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
 
 __all__ = ["HandGroup", "HandItem", "HandSchedule", "compare", "compile", "load_graph", "load_machine", "open_model"]
@@ -104,6 +105,7 @@ def compile(
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
     spill: str = "newest",
+    binding: str = "nearest",
     verify: bool = False,
     stop_after: str = "simulate",
     progress: Progress | None = None,
@@ -113,11 +115,12 @@ def compile(
     `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
     tried, the fastest is kept). `batches` back to back give the sustained throughput. `spill` says which result gives
-    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady". `verify`
-    executes the program and compares its outputs with onnxruntime's; look at `.report.verified`. Raises `InputError`
-    for what is wrong or not understood, `DoesNotFit` for what is too large.
+    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady"; `binding`
+    how kernels on chip are divided among cores: "nearest" or "paper". `verify` executes the program and compares its
+    outputs with onnxruntime's; look at `.report.verified`. Raises `InputError` for what is wrong or not understood,
+    `DoesNotFit` for what is too large.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, verify, stop_after)
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, verify, stop_after)
     chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
     return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
@@ -134,6 +137,7 @@ def compare(
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
     spill: str = "newest",
+    binding: str = "nearest",
     verify: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Compilation | Misfit, ...]:
@@ -142,7 +146,7 @@ def compare(
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, verify, "simulate")
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, verify, "simulate")
     chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
@@ -213,6 +217,7 @@ def _options(
     dims: Mapping[str, int],
     fold_bn: bool,
     spill: str,
+    binding: str,
     verify: bool,
     stop_after: str,
 ) -> Options:
@@ -225,6 +230,8 @@ def _options(
     _expect_dims(dims)
     if stop_after not in list(Stage):
         raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
+    if binding not in list(BindingRule):
+        raise InputError(f"binding {printable(repr(binding), 40)}: expected one of {', '.join(BindingRule)}")
     if spill not in list(Spill):
         raise InputError(f"spill {printable(repr(spill), 40)}: expected one of {', '.join(Spill)}")
     return Options(
@@ -234,6 +241,7 @@ def _options(
         dims=dims,
         fold_bn=fold_bn,
         spill=Spill(spill),
+        binding=BindingRule(binding),
         verify=verify,
         stop_after=Stage(stop_after),
     )

@@ -17,6 +17,7 @@ from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
 from tilestitch.partition.layerwise import layerwise
 from tilestitch.report.text import report_text, trace_text
+from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
 from tilestitch.units import counted
 
@@ -104,6 +105,7 @@ class Options:
     dims: Mapping[str, int] = field(default_factory=dict)
     fold_bn: bool = True
     spill: Spill = Spill.NEWEST  # which result gives way where not all that should stay on chip finds room
+    binding: BindingRule = BindingRule.NEAREST  # over how many cores each dim of a kernel is divided
     verify: bool = False
     stop_after: Stage = Stage.SIMULATE
 

@@ -319,6 +319,7 @@ def _compile_batch(
             by_hand=strategy.by_hand,
             stitched=strategy.stitched,
             spill=options.spill,
+            binding=options.binding,
             strategy=strategy.name,
             batch=batch,
             iterations=job.share // batch * options.batches,

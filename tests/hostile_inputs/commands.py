@@ -50,6 +50,7 @@ OPTIONS = (
     net("an unknown strategy", "--strategy best-of-all"),
     net("an unknown stage", "--stop-after tea"),
     net("an unknown policy of spilling", "--spill oldest"),
+    net("an unknown binding", "--binding farthest"),
     net("an unknown option", "--frobnicate"),
     net("an option without its value", "--batch"),
     net("an argument too many", "other.onnx"),
@@ -76,6 +77,7 @@ OPTIONS = (
     call("a strategy of nothing in Python", strategy=None),
     call("an unknown stage in Python", stop_after="tea"),
     call("an unknown policy of spilling in Python", spill="oldest"),
+    call("an unknown binding in Python", binding="farthest"),
     Hostile("a network of nothing in Python", lambda: api.compile(None, "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("a network of bytes in Python", lambda: api.compile(whole_bytes(), "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("no strategies in Python", lambda: api.compare("resnet18:small", "toy", ())),

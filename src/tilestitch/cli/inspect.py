@@ -185,6 +185,7 @@ def _show_compiled(
                 dims=choices.dims,
                 fold_bn=choices.fold_bn,
                 spill=choices.spill,
+                binding=choices.binding,
                 stop_after=stage,
                 progress=progress,
             )

@@ -80,6 +80,7 @@ def compile_command(
             dims=choices.dims,
             fold_bn=choices.fold_bn,
             spill=choices.spill,
+            binding=choices.binding,
             verify=verify,
             stop_after=stop_after,
             progress=progress,
@@ -141,6 +142,7 @@ def compare_command(
             dims=choices.dims,
             fold_bn=choices.fold_bn,
             spill=choices.spill,
+            binding=choices.binding,
             verify=verify,
             progress=progress,
         )

@@ -18,7 +18,8 @@ STRATEGY_HELP = (
     "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
-SPILLS = ("newest", "longest", "largest", "belady")  # and these two against the pipeline's
+SPILLS = ("newest", "longest", "largest", "belady")  # and these three against the pipeline's
+BINDINGS = ("nearest", "paper")
 STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")
 
 
@@ -33,6 +34,7 @@ class Choices:
     batch_per_cluster: int | str = "rule"
     batches: int = 1
     spill: str = SPILLS[0]
+    binding: str = BINDINGS[0]
 
 
 def network_options(command: Command) -> Command:
@@ -91,6 +93,14 @@ def compile_options(command: Command) -> Command:
         help="Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest "
         "or is read last.",
     )
+    @click.option(
+        "--binding",
+        type=click.Choice(BINDINGS),
+        default=BINDINGS[0],
+        show_default=True,
+        help="How kernels on chip are divided among cores: each as its estimate is least, or from the last to the "
+        "first by GraphTurbo's Algorithm 4.",
+    )
     @wraps(command)
     def with_choices(
         machine: str,
@@ -100,9 +110,12 @@ def compile_options(command: Command) -> Command:
         dims: tuple[str, ...],
         fold_bn: bool,
         spill: str,
+        binding: str,
         **others: Any,
     ) -> Any:
-        choices = Choices(batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches, spill)
+        choices = Choices(
+            batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches, spill, binding
+        )
         return command(choices=choices, **others)
 
     return with_choices

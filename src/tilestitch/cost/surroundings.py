@@ -62,6 +62,7 @@ class Surroundings:
     box: Region | None = None  # iterations of the sink; None: all
     instead: tuple[tuple[int, Region], ...] = ()  # cores and parts of an operand whose place the one result takes
     core_map: CoreMap | None = None
+    splits: tuple[int, ...] = ()  # pieces per dim of the sink, where they are decided already
 
     @property
     def on_chip(self) -> bool:

@@ -11,6 +11,7 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
+from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.instances import parked
 from tilestitch.schedule.residency import Task
@@ -48,6 +49,29 @@ def tasks_of_instances(
             for place, task in enumerate(own)
         ]
     return tasks if _in_order(graph, tasks) else None
+
+
+def bound(graph: Graph, tasks: Sequence[Task], cores: int) -> list[Task]:
+    """The tasks with their kernels divided among so many cores as Algorithm 4 says.
+
+    Results stay where they were to stay. Only one result of each task is looked at.
+    """
+    works = []
+    for task in tasks:
+        kernel = [graph.by_name[name] for name in task.operators]
+        sink = kernel[-1]
+        box = sink.whole if task.box is None else task.box
+        (write, *_) = sink.writes
+        works.append(Work(task.operators, write.tensor, write.hull(box), _reads(graph, kernel, box)))
+    found = []
+    for task, work, one in zip(tasks, works, bind(pieces_of(graph, works), cores), strict=True):
+        sink = graph.by_name[task.operators[-1]]
+        splits = [1] * len(sink.dims)
+        for axis, factor in zip(graph.tensors[work.result].layout, one.factors, strict=True):
+            if factor > 1:
+                splits[sink.writes[0].axes[axis].terms[0][0]] *= factor
+        found.append(task if task.core_map is not None else replace(task, splits=tuple(splits)))
+    return found
 
 
 def with_whole_kernels(

@@ -11,9 +11,10 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
+from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
-from tilestitch.schedule.pieces import tasks_of_instances, with_whole_kernels
+from tilestitch.schedule.pieces import bound, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.residency import Task, stay_on_chip
 from tilestitch.schedule.spilling import Spill
 from tilestitch.schedule.tiling import tile_kernel
@@ -74,6 +75,7 @@ def _on_chip(
     *,
     stitched: bool,
     spill: Spill,
+    binding: BindingRule,
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
     """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first, or as `by_hand`.
@@ -94,6 +96,8 @@ def _on_chip(
             if found is not None:
                 tasks = found
                 break
+    if binding is BindingRule.PAPER:
+        tasks = bound(graph, tasks, len(machine.cores))
     return stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress)
 
 
@@ -131,6 +135,7 @@ def plan(
     by_hand: HandSchedule | None = None,
     stitched: bool = False,
     spill: Spill = Spill.NEWEST,
+    binding: BindingRule = BindingRule.NEAREST,
     strategy: str,
     batch: int,
     iterations: int,
@@ -148,7 +153,16 @@ def plan(
     expect_compilable(machine)
     if coarse or stitched or by_hand is not None or any(machine.memory(level) is not None for level in levels):
         tiled, homes = _on_chip(
-            graph, groups, machine, levels, coarse, by_hand, stitched=stitched, spill=spill, progress=progress
+            graph,
+            groups,
+            machine,
+            levels,
+            coarse,
+            by_hand,
+            stitched=stitched,
+            spill=spill,
+            binding=binding,
+            progress=progress,
         )
         return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}

@@ -38,6 +38,7 @@ class Task:
     launches: bool = True
     scope: Level = Level.LB  # where its results may stay at best: not in LB where another instance runs in between
     core_map: CoreMap | None = None
+    splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
 
 
 @dataclass(slots=True)
@@ -330,7 +331,7 @@ class _Planning:
                     rooms[kept] = Room(memory.size_bytes)
         kept = facts.kept if level is not Level.DDR else ()
         task = self.tasks[number]
-        return Surroundings(sources, level, kept, rooms, task.box, core_map=task.core_map)
+        return Surroundings(sources, level, kept, rooms, task.box, core_map=task.core_map, splits=task.splits)
 
     def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
@@ -351,6 +352,7 @@ class _Planning:
             tuple(place[tensor] for tensor in around.kept),
             tuple(around.rooms.items()),
             around.core_map,
+            around.splits,
             tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
         )
 

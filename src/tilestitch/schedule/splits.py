@@ -37,6 +37,8 @@ def splits_worth_a_search(
                 extend((*prefix, d), left // d)
 
     extend((), cores)
+    if around.splits in found:
+        found = [around.splits]
     if around.core_map is not None:
         outer = _dims_in_memory(shape.graph, sink)[0] if sink.dims else 0
         mapped = [splits for splits in found if splits and splits[outer] == around.core_map.parts]
