@@ -20,8 +20,10 @@ from tilestitch.ir.program import EngineKind, Flag, Kind, Mode, Program
 from tilestitch.ir.region import Region
 from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
-from tilestitch.lower.builder import Builder
+from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.link import Here, Linker, block_of
+from tilestitch.lower.motion import Motion
 from tilestitch.pipeline import compile_network
 from tilestitch.sim.chip import room
 from tilestitch.sim.chip.check import check
@@ -47,12 +49,25 @@ class Text:
     def __init__(self) -> None:
         self.builder = Builder(CLUSTER)
 
-    def buffer(self, address: int, size_bytes: int = 200) -> int:
-        return self.builder.buffer(LB, address, size_bytes, "x", Region((0,), (100,)))
+    def buffer(self, address: int, size_bytes: int = 200, shape: tuple[int, ...] = (100,)) -> int:
+        return self.builder.buffer(LB, Address(Base.MEMORY, address), size_bytes, "x", Region.whole(shape))
 
     def add(self, engine: int, *operands: tuple[int, Region, Mode]) -> tuple[int, ...]:
         """What a new instruction on this engine waits for."""
-        return self.builder.waits[self.builder.emit(Kind.COMPUTE, engine, operands, cycles=1)]
+        self.builder.emit(Kind.COMPUTE, engine, operands, cycles=1)
+        return self.waits()[-1]
+
+    def launch(self) -> tuple[int, ...]:
+        self.builder.launch(1000)
+        return self.waits()[-1]
+
+    def waits(self) -> list[tuple[int, ...]]:
+        """What every instruction waits for."""
+        linker, block = Linker(CLUSTER, ()), block_of(self.builder, Motion({}))
+        linker.add(block, block.buffers[:, 1], Here(0, (), {"x": "x"}, {}, ()))
+        found = linker.waits()
+        ends = found.counts.cumsum()
+        return [tuple(found.waits[end - count : end].tolist()) for count, end in zip(found.counts, ends, strict=True)]
 
 
 def test_a_reader_waits_for_the_writer_of_its_part():
@@ -148,8 +163,8 @@ def test_a_launch_waits_for_all_and_all_for_the_launch():
     text.add(DMA, (x, TOP, W))
     text.add(DMA, (x, BOTTOM, W))
     text.add(VECTOR, (y, TOP, W))
-    launch = text.builder.launch(1000)
-    assert text.builder.waits[launch] == (1, 2)
+    assert text.launch() == (1, 2)
+    launch = 3
     assert text.add(MOVER, (x, TOP, R)) == (launch,)
     assert text.add(MOVER, (x, TOP, R)) == ()
     assert text.add(MATRIX, (y, TOP, R)) == (launch,)
@@ -159,10 +174,10 @@ def test_a_launch_waits_for_all_and_all_for_the_launch():
 @given(st.integers(0, 10**6))
 def test_many_uses_of_a_buffer_are_waited_for_like_few(seed):
     """Against looking at every use so far: of each engine, the latest that conflicts, whatever the regions."""
-    random = Random(seed)
-    builder = Builder(CLUSTER)
-    x = builder.buffer(LB, 0, 2 * 40 * 40, "x", Region((0, 0), (40, 40)))
+    random, text = Random(seed), Text()
+    x = text.buffer(0, 2 * 40 * 40, (40, 40))
     before: list[tuple[int, Region, Mode]] = []
+    expected = []
     for _ in range(80):
         largest = random.choice([2, 4, 4, 4, 40])
         start = random.randrange(40), random.randrange(40)
@@ -170,14 +185,15 @@ def test_many_uses_of_a_buffer_are_waited_for_like_few(seed):
         engine, region, mode = random.choice([DMA, MOVER, MATRIX, VECTOR]), Region(start, stop), random.choice([R, W])
         if before and random.random() < 0.3:
             region = random.choice(before)[1]
-        expected = {
+        latest = {
             other: number
             for number, (other, used, how) in enumerate(before)
             if other != engine and W in (mode, how) and used.overlaps(region)
         }
-        number = builder.emit(Kind.COMPUTE, engine, ((x, region, mode),), cycles=1)
-        assert builder.waits[number] == tuple(sorted(expected.values()))
+        expected.append(tuple(sorted(latest.values())))
+        text.builder.emit(Kind.COMPUTE, engine, ((x, region, mode),), cycles=1)
         before.append((engine, region, mode))
+    assert text.waits() == expected
 
 
 # ---- nothing happens too early, byte by byte

@@ -20,7 +20,7 @@ from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_graph, verify_program
-from tilestitch.lower import program as program_module
+from tilestitch.lower import blocks
 from tilestitch.lower.program import lower
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
@@ -482,10 +482,8 @@ def test_kernels_that_differ_only_in_names_are_lowered_once(monkeypatch):
     graph = resolved(net.graph(x))
     groups = [[op.name for op in graph.operators[at : at + 2]] for at in range(0, 10, 2)]
     lowered = []
-    original = program_module.lower_block
-    monkeypatch.setattr(
-        program_module, "lower_block", lambda *args: lowered.append(args[2].kernels[0].name) or original(*args)
-    )
+    original = blocks.lower_kernel
+    monkeypatch.setattr(blocks, "lower_kernel", lambda *args: lowered.append(args[2].name) or original(*args))
     once = run(graph, toy(2), groups, iterations=2)
     assert lowered == ["k0", "k4"]
     assert error(once.trace) < EXACT
@@ -494,7 +492,7 @@ def test_kernels_that_differ_only_in_names_are_lowered_once(monkeypatch):
         if one.operator is not None:
             op = graph.by_name[one.operator]
             assert {tensors[o.buffer] for o in one.operands} == {*op.inputs, *op.outputs}
-    monkeypatch.setattr(program_module, "block_key", lambda graph, cluster, launched, homes: (launched.first,))
+    monkeypatch.setattr(blocks, "kernel_key", lambda graph, kernel: kernel.name)
     assert run(graph, toy(2), groups, iterations=2).program.text() == once.program.text()
     assert lowered == ["k0", "k4", "k0", "k1", "k2", "k3", "k4"]
 

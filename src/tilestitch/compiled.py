@@ -24,6 +24,7 @@ SOURCES = (
     "cost/nest.py",
     "hardware/units.py",
     "ir/transfers.py",
+    "lower/hazards.py",
     "schedule/search.py",
     "sim/chip/timing.py",
 )

@@ -1,91 +1,115 @@
-"""What one launch starts, as a block of instructions, and by what blocks are alike."""
+"""The instructions of kernels as blocks: kernels that differ only in names, and in where they begin, share one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tilestitch.cost.shape import kernel_key, local_names
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Home, Kernel
-from tilestitch.lower.builder import Builder
+from tilestitch.ir.schedule import Kernel
+from tilestitch.lower.addresses import Demand
+from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.homes import HomeBuffers, Homes, free_windows
+from tilestitch.lower.homes import Around, home_parts
 from tilestitch.lower.kernel import lower_kernel
-from tilestitch.lower.link import Block, block_of
+from tilestitch.lower.link import Block, Here, block_of
+from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.lower.stream import lower_streamed
 
 
-@dataclass(frozen=True)
-class Launched:
-    """The kernels that one launch starts, and what lies on chip around them."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A block with the first kernel that has it."""
 
-    first: int  # number of the first kernel
-    kernels: tuple[Kernel, ...]
-    live: tuple[int, ...]  # places among the schedule's homes of those filled before and read from here on
-    made: tuple[tuple[int, ...], ...]  # per kernel, of those that it fills
-
-
-def launches_of(kernels: Sequence[Kernel], homes: Sequence[Home]) -> Iterator[Launched]:
-    """The kernels of a schedule from launch to launch."""
-    made: list[list[int]] = [[] for _ in kernels]
-    for place, home in enumerate(homes):
-        made[home.first].append(place)
-    begins = [number for number, kernel in enumerate(kernels) if kernel.launches]
-    live: list[int] = []
-    for begin, end in zip(begins, (*begins[1:], len(kernels)), strict=True):
-        live = [place for place in live if homes[place].last >= begin]
-        own = tuple(map(tuple, made[begin:end]))
-        yield Launched(begin, tuple(kernels[begin:end]), tuple(live), own)
-        live += [place for places in own for place in places]
+    block: Block
+    demand: Demand
+    kernel: Kernel
+    tensors: list[str]
+    begin: tuple[int, ...]
 
 
-def tensors_of(graph: Graph, kernels: Sequence[Kernel]) -> list[str]:
-    """Tensors of some kernels in the order in which they name them."""
-    return local_names(graph, [graph.by_name[name] for kernel in kernels for name in kernel.operators])
+class Blocks:
+    """The blocks of the kernels of one schedule, each lowered once."""
 
+    def __init__(self, cluster: Cluster, graph: Graph, in_ddr: Mapping[str, int]) -> None:
+        """`in_ddr` has the buffers of tensors in DDR."""
+        self.cluster, self.graph, self.in_ddr = cluster, graph, in_ddr
+        self._known: dict[tuple, _Known] = {}
 
-def block_key(graph: Graph, cluster: Cluster, launched: Launched, homes: Sequence[Home]) -> tuple:
-    """Equal for launches of one kernel that differ only in names."""
-    kernel, *others = launched.kernels
-    if others:
-        return (launched.first,)
-    place = {name: number for number, name in enumerate(tensors_of(graph, launched.kernels))}
+    def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Block, Demand, Here]:
+        """The block of kernel `number`, what it needs of each memory, and what is particular to this kernel."""
+        operators = [self.graph.by_name[name] for name in kernel.operators]
+        box = operators[-1].whole if kernel.box is None else kernel.box
+        tensors = local_names(self.graph, operators)
+        motion = motion_of(self.graph, operators, box, kernel.tiling.resident)
+        key = self._key(kernel, box, around, tensors, motion)
+        if key not in self._known:
+            self._known[key] = self._lowered(kernel, box, around, tensors, motion)
+        known = self._known[key]
+        here = Here(
+            number,
+            [buffer for _, _, _, buffer in self._given(around, tensors)],
+            dict(zip(known.tensors, tensors, strict=True)),
+            dict(zip(known.kernel.operators, kernel.operators, strict=True)),
+            tuple(now - then for now, then in zip(box.start, known.begin, strict=True)),
+        )
+        return known.block, known.demand, here
 
-    def facts(home: Home) -> tuple:
-        return place[home.tensor], home.region, home.level, home.parts, home.address, home.size_bytes
+    def _given(self, around: Around, tensors: list[str]) -> Iterator[tuple[int, str, Region, int]]:
+        """What is there before a kernel: space, tensor, region and buffer."""
+        for name in tensors:
+            if name in self.in_ddr:
+                whole = Region.whole(self.graph.tensors[name].shape)
+                yield self.cluster.space(Level.DDR), name, whole, self.in_ddr[name]
+        for name in tensors:
+            for source, buffer in around.sources.get(name, {}).items():
+                yield self.cluster.space(source.level, source.core), name, source.region, buffer
+        for name, buffers in around.results.items():
+            home = around.made[name]
+            for core, region in home_parts(home):
+                yield self.cluster.space(home.level, core), name, region, buffers[core]
 
-    live, made = [homes[at] for at in launched.live], [homes[at] for own in launched.made for at in own]
-    return (
-        kernel_key(graph, kernel),
-        tuple(facts(home) for home in live if home.tensor in place),
-        tuple((facts(home), home.instead_of is not None and place[home.instead_of]) for home in made),
-        tuple(free_windows(cluster, [*live, *made]).items()),
-    )
+    def _key(self, kernel: Kernel, box: Region, around: Around, tensors: list[str], motion: Motion) -> tuple:
+        """Equal for kernels with the same block, whatever their names and where they begin."""
+        base = motion.base(box)
+        back = tuple(to - at for to, at in zip(base, box.start, strict=True))
 
+        def region_of(name: str, region: Region) -> Region:
+            return moved(region, motion.shift(Owner(name), back))
 
-def lower_block(
-    cluster: Cluster, graph: Graph, launched: Launched, homes: Sequence[Home], addresses: Mapping[str, int]
-) -> tuple[Block, list[HomeBuffers]]:
-    """The instructions of a launch, and the buffers of the homes that its kernels fill.
+        place = {name: at for at, name in enumerate(tensors)}
+        return (
+            kernel_key(self.graph, replace(kernel, box=None)),
+            base,
+            box.extents,
+            tuple(name in self.in_ddr for name in tensors),
+            tuple(
+                tuple((region_of(name, one.region), one.level, one.core) for one in around.sources.get(name, {}))
+                for name in tensors
+            ),
+            tuple(
+                (place[name], home.level, tuple((core, region_of(name, part)) for core, part in home_parts(home)))
+                for name, home in around.made.items()
+            ),
+        )
 
-    `addresses` holds the places of tensors in DDR. The first buffers of the block are those of its tensors in DDR, then
-    those of its tensors that lie on chip before it.
-    """
-    builder = Builder(cluster)
-    names = tensors_of(graph, launched.kernels)
-    rows = in_ddr(graph, cluster, {name: addresses[name] for name in names if name in addresses})
-    ddr = {row[3]: builder.buffer(*row) for row in rows}
-    around = Homes(builder, graph, [homes[place] for place in launched.live], frozenset(names))
-    given = len(builder.buffer_rows)
-    for at, (kernel, made) in enumerate(zip(launched.kernels, launched.made, strict=True)):
-        builder.enter(at)
-        surroundings = around.enter(launched.first + at, kernel, [homes[place] for place in made])
+    def _lowered(self, kernel: Kernel, box: Region, around: Around, tensors: list[str], motion: Motion) -> _Known:
+        builder = Builder(self.cluster)
+        numbers = iter([builder.given_buffer(*one[:3]) for one in self._given(around, tensors)])
+        in_ddr = {name: next(numbers) for name in tensors if name in self.in_ddr}
+        sources = {
+            name: {source: next(numbers) for source in around.sources[name]}
+            for name in tensors
+            if name in around.sources
+        }
+        results = {name: {core: next(numbers) for core, _ in home_parts(around.made[name])} for name in around.results}
         if kernel.streamed:
-            lower_streamed(builder, graph, kernel, ddr)
+            lower_streamed(builder, self.graph, kernel, in_ddr)
+            demand = Demand((0,) * len(self.cluster.spaces), (), None)
         else:
-            lower_kernel(builder, graph, kernel, ddr, surroundings)
-    return block_of(builder, given), around.made
+            demand = lower_kernel(builder, self.graph, kernel, in_ddr, Around(sources, results, around.made))
+        return _Known(block_of(builder, motion), demand, kernel, tensors, box.start)
 
 
 def in_ddr(graph: Graph, cluster: Cluster, address: Mapping[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:

@@ -1,6 +1,6 @@
 """The buffers of what stays on chip between kernels."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilestitch.cost.surroundings import Source, free_gaps
@@ -8,73 +8,56 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
-from tilestitch.lower.builder import Builder
+from tilestitch.lower.addresses import Ring, Surface
 from tilestitch.lower.cluster import Cluster
-from tilestitch.units import aligned
+from tilestitch.lower.link import Linker
 
 HomeBuffers = dict[int | None, int]  # core, or None for GB -> buffer
 
 
-class Ring:
-    """Addresses of GB for what is on the way to the cores, one behind the other, so that loads can run far ahead.
-
-    Each is read right after it is written, in program order, so that any address is free for the next.
-    """
-
-    def __init__(self) -> None:
-        self.address = 0
-
-    def take(self, size_bytes: int, low: int, high: int) -> int:
-        """The next address of a buffer that lies within `low` and `high`."""
-        if self.address < low or self.address + size_bytes > high:
-            self.address = low
-        found, self.address = self.address, self.address + aligned(size_bytes)
-        return found
-
-
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What lies on chip while one kernel runs."""
+    """What lies on chip while one kernel runs, with the buffers that hold it."""
 
-    sources: dict[str, dict[Source, int]]  # tensor -> where it lies, the latest made first, with buffers
+    sources: dict[str, dict[Source, int]]  # tensor -> where it lies, the latest made first
     results: dict[str, HomeBuffers]  # of the results that stay on chip
-    levels: dict[str, Level]  # likewise
-    windows: dict[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
-    ring: Ring | None  # of staging in GB, where kernels are stitched
-    upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
+    made: dict[str, Home]  # likewise
 
 
 class Homes:
-    """Follows what one launch starts, kernel by kernel."""
+    """Follows a schedule, kernel by kernel."""
 
-    def __init__(self, builder: Builder, graph: Graph, live: Sequence[Home], tensors: Container[str]) -> None:
-        """`live` is there before the launch; of it, what is of one of `tensors` gets the next buffers, in order."""
-        self.builder, self.graph = builder, graph
+    def __init__(self, linker: Linker, graph: Graph, homes: Sequence[Home]) -> None:
+        self.linker, self.graph = linker, graph
+        self.made: dict[int, list[Home]] = {}
+        for home in homes:
+            self.made.setdefault(home.first, []).append(home)
+        self.live: list[tuple[Home, HomeBuffers]] = []
         self.upper, self.ring = False, Ring()
-        self.live = [(home, self._buffers(home) if home.tensor in tensors else {}) for home in live]
-        self.made: list[HomeBuffers] = []  # of the homes that these kernels fill, in their order
 
-    def enter(self, number: int, kernel: Kernel, made: Sequence[Home]) -> Around:
-        """The surroundings of kernel `number`, whose results `made` get their buffers. Kernels come in order.
+    def enter(self, number: int, kernel: Kernel) -> tuple[Around, Surface]:
+        """What lies around kernel `number`, whose results get their buffers, and what is free for it.
 
         Stitched kernels take turns at both ends of the memories, so that one loads while the one before computes.
         """
+        if kernel.launches:
+            self.ring = Ring()
         self.upper = not kernel.launches and not self.upper
         self.live = [(home, buffers) for home, buffers in self.live if home.last >= number]
         sources: dict[str, dict[Source, int]] = {}
         for home, buffers in reversed(self.live):
-            known = sources.setdefault(home.tensor, {}) if buffers else {}
+            known = sources.setdefault(home.tensor, {})
             regions: dict[int | None, Region] = {None: home.region, **dict(home.parts)}
             for core, buffer in buffers.items():
                 known.setdefault(Source(regions[core], home.level, core), buffer)
-        results, levels = {}, {}
-        for home in made:
+        results: dict[str, HomeBuffers] = {}
+        made = {home.tensor: home for home in self.made.get(number, ())}
+        for home in made.values():
             results[home.tensor] = self._buffers(home) if home.instead_of is None else self._taken_over(home)
-            levels[home.tensor] = home.level
-            self.made.append(results[home.tensor])
             self.live.append((home, results[home.tensor]))
-        windows = free_windows(self.builder.cluster, [home for home, _ in self.live])
-        return Around(sources, results, levels, windows, None if kernel.launches else self.ring, self.upper)
+        windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
+        ring = None if kernel.launches else self.ring
+        return Around(sources, results, made), Surface(windows, ring, self.upper)
 
     def _taken_over(self, home: Home) -> HomeBuffers:
         """The buffers of the operand whose place a result takes, so that readers and writers are told apart."""
@@ -88,9 +71,9 @@ class Homes:
         return {core: self._buffer(home, core, region) for core, region in home_parts(home)}
 
     def _buffer(self, home: Home, core: int | None, region: Region) -> int:
-        space = self.builder.cluster.space(home.level, core)
+        space = self.linker.cluster.space(home.level, core)
         size = self.graph.tensors[home.tensor].bytes_of(region)
-        return self.builder.buffer(space, home.address, size, home.tensor, region)
+        return self.linker.buffer(space, home.address, size, home.tensor, region)
 
 
 def home_parts(home: Home) -> tuple[tuple[int | None, Region], ...]:

@@ -14,19 +14,22 @@ from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.transfers import in_memory_order, runs
-from tilestitch.lower.builder import Builder
+from tilestitch.lower.addresses import Demand
+from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around
-from tilestitch.lower.places import Places
+from tilestitch.lower.places import OwnPlaces
 from tilestitch.lower.waves import Step, steps_of_cores
 
 
-def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> None:
-    """Tell a builder the instructions of one kernel.
+def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> Demand:
+    """Tell a builder the instructions of one kernel; gives what its own places take.
 
     `ddr` maps every tensor that lives in DDR to its buffer; `around` says what of the others lies where.
     """
-    _KernelLowering(builder, graph, kernel, ddr, around).run()
+    lowering = _KernelLowering(builder, graph, kernel, ddr, around)
+    lowering.run()
+    return lowering.places.demand
 
 
 class _KernelLowering:
@@ -51,7 +54,7 @@ class _KernelLowering:
             core: [[need for need in wave if self._direct(core, *need) is None] for wave in waves]
             for core, waves in self.needs.items()
         }
-        self.places = Places(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
+        self.places = OwnPlaces(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
 
@@ -169,10 +172,10 @@ class _KernelLowering:
         return self.cluster.path(self._space(source), spaces, alone=len(self.steps) == 1)
 
     def _space(self, buffer: int) -> int:
-        return self.builder.buffer_rows[buffer][0]
+        return self.builder.space_of[buffer]
 
     def _extents(self, buffer: int) -> tuple[int, ...]:
-        return self.builder.region_of(buffer).extents
+        return self.builder.region_of[buffer].extents
 
     def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
         """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
@@ -247,12 +250,12 @@ class _KernelLowering:
     def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
         kept = self.around.results.get(name)
-        if kept is not None and self.around.levels[name] is self.shape.home:
+        if kept is not None and self.around.made[name].level is self.shape.home:
             return kept[core if self.shape.home is Level.LB else None]
         region = step.made[name]
         slots, size = self.places.inner[core, name], self.graph.tensors[name].bytes_of(region)
         reused = self.shape.in_place.get(op.name)
-        address = slots.next() if reused is None else self.builder.buffer_rows[inner[reused]][1]
+        address = slots.next() if reused is None else self.builder.address_of[inner[reused] - self.builder.given]
         return self.builder.buffer(slots.space, address, size, name, region)
 
     def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
@@ -260,7 +263,9 @@ class _KernelLowering:
         region = op.writes[0].hull(box)
         if first:
             space = self.cluster.space(Level.ACCUMULATORS, core)
-            self.partial[core] = self.builder.buffer(space, 0, 4 * region.size, op.writes[0].tensor, region)
+            self.partial[core] = self.builder.buffer(
+                space, Address(Base.MEMORY), 4 * region.size, op.writes[0].tensor, region
+            )
         return self.partial[core], region, Mode.ACCUMULATE
 
     def _gather(self, op: Operator, core: int, box: Region, operands: tuple[tuple[int, Region, Mode], ...]) -> None:
@@ -287,7 +292,7 @@ class _KernelLowering:
         if buffer in kept.values():
             return
         tensor = self.graph.tensors[name]
-        region = self.builder.region_of(buffer)
+        region = self.builder.region_of[buffer]
         if kept:
             self._copy(tensor, region, buffer, (kept[None],), EngineKind.MOVER, core)
             return

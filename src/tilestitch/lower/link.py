@@ -1,8 +1,4 @@
-"""Kernels one after another: blocks of instructions, each lowered by itself, get common numbers.
-
-A launch waits for everything before it and everything up to the next launch waits for it, so those instructions are
-the same wherever they stand. Kernels that differ only in names therefore share one block.
-"""
+"""Kernels one after another: blocks of instructions, each lowered by itself, get common numbers and places."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,119 +6,131 @@ from typing import TypeVar
 
 import numpy as np
 
+from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
-from tilestitch.lower.builder import Builder
+from tilestitch.lower.builder import Base, Builder, Owner
+from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.hazards import Text, Waits, corners, find_waits
+from tilestitch.lower.motion import Motion, moved
 
-COLUMNS = ("engine", "kernel", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
+COLUMNS = ("engine", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
+# Columns of buffers; the base of the address, and the instruction before which the buffer takes its place.
+SPACE, ADDRESS, SIZE, TENSOR, REGION, BASE, BORN = range(7)
 
 _Entry = TypeVar("_Entry", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What one launch starts, the launch first; all numbers count within the block and its own tables.
+    """The instructions of one kernel; all numbers count within the block and its own tables.
 
-    The first `given` buffers exist before it: tensors in DDR, whose places are the program's to give, and what kernels
-    before have left on chip.
+    The first `given` buffers exist before it: tensors in DDR, and what kernels before have left on chip.
     """
 
     columns: np.ndarray  # int64: a row for each of `COLUMNS`
-    operand_counts: np.ndarray
+    operand_ends: np.ndarray
     operands: np.ndarray  # buffer, region, mode
-    wait_counts: np.ndarray
-    waits: np.ndarray
-    buffers: np.ndarray  # space, address, bytes, tensor, region
+    buffers: np.ndarray  # of those that are not given: see above
     given: int
-    regions: tuple[Region, ...]
+    regions: tuple[tuple[Owner, Region], ...]
     tensors: tuple[str, ...]
     operators: tuple[str, ...]
     paths: tuple[tuple[int, ...], ...]
-    last: np.ndarray  # of every engine, what a launch after this has to wait for
+    motion: Motion
 
 
-def block_of(builder: Builder, given: int) -> Block:
+def block_of(builder: Builder, motion: Motion) -> Block:
     """What a builder was told, as a block."""
     return Block(
         columns=np.array([getattr(builder, name) for name in COLUMNS], np.int64),
-        operand_counts=np.array([len(operands) for operands in builder.operands], np.int64),
-        operands=np.array([one for operands in builder.operands for one in operands], np.int64).reshape(-1, 3),
-        wait_counts=np.array([len(waits) for waits in builder.waits], np.int64),
-        waits=np.array([one for waits in builder.waits for one in waits], np.int64),
-        buffers=np.array(builder.buffer_rows, np.int64).reshape(-1, 5),
-        given=given,
+        operand_ends=np.array(builder.operand_ends, np.int64),
+        operands=np.array(builder.operands, np.int64).reshape(-1, 3),
+        buffers=np.array(builder.buffer_rows, np.int64).reshape(-1, BORN + 1),
+        given=builder.given,
         regions=tuple(builder.regions),
         tensors=tuple(builder.tensors),
         operators=tuple(builder.operators),
         paths=tuple(builder.paths),
-        last=np.array(builder.all_before(), np.int64),
+        motion=motion,
     )
+
+
+@dataclass(frozen=True)
+class Here:
+    """What is particular to one of the kernels that share a block."""
+
+    kernel: int
+    given: Sequence[int]  # numbers of the buffers that exist before it
+    tensors: Mapping[str, str]  # what has which name here
+    operators: Mapping[str, str]
+    by: tuple[int, ...]  # steps that it has moved along the dims of its sink
 
 
 class Linker:
     """Joins blocks into the columns of one iteration, the tensors in DDR being its first buffers."""
 
-    def __init__(self, buffers: Iterable[tuple[int, int, int, str, Region]]) -> None:
+    def __init__(self, cluster: Cluster, buffers: Iterable[tuple[int, int, int, str, Region]]) -> None:
+        self.cluster = cluster
         self.regions: dict[Region, int] = {}
         self.tensors: dict[str, int] = {}
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
-        self.in_ddr: dict[str, int] = {}
-        rows = []
-        for number, (space, address, size_bytes, name, region) in enumerate(buffers):
-            self.in_ddr[name] = number
-            rows.append((space, address, size_bytes, _number(self.tensors, name), _number(self.regions, region)))
-        self._buffers = [np.array(rows, np.int64).reshape(-1, 5)]
+        self._buffers: list[np.ndarray] = []
         self._columns: list[np.ndarray] = []
-        self._operand_counts: list[np.ndarray] = []
+        self._kernels: list[np.ndarray] = []
+        self._operand_ends: list[np.ndarray] = []
         self._operands: list[np.ndarray] = []
-        self._wait_counts: list[np.ndarray] = []
-        self._waits: list[np.ndarray] = []
-        self._known: dict[Block, tuple[np.ndarray, np.ndarray]] = {}  # numbers of its regions and paths
-        self._instructions, self._buffer_count = 0, len(rows)
-        self.last = np.zeros(0, np.int64)  # of every engine that did something since the last launch
+        self._numbers: dict[tuple[Block, tuple[int, ...]], np.ndarray] = {}  # of regions, by how far a block has moved
+        self._paths: dict[Block, np.ndarray] = {}
+        self._instructions = self._buffer_count = self._operand_count = 0
+        self.in_ddr = {row[3]: self.buffer(*row) for row in buffers}
 
-    def add(
-        self,
-        block: Block,
-        kernel: int,
-        given: Sequence[int],
-        tensors_now: Mapping[str, str],
-        operators_now: Mapping[str, str],
-    ) -> np.ndarray:
-        """Append a block, its first kernel as number `kernel`; returns the numbers of its buffers.
+    def buffer(self, space: int, address: int, size_bytes: int, tensor: str, region: Region) -> int:
+        """A new buffer at a place; whatever lay there is over once this buffer is first written."""
+        numbers = _number(self.tensors, tensor), _number(self.regions, region)
+        self._buffers.append(
+            np.array([[space, address, size_bytes, *numbers, Base.MEMORY, self._instructions]], np.int64)
+        )
+        self._buffer_count += 1
+        return self._buffer_count - 1
 
-        `given` are those of the buffers that exist before it, the mappings say which names its tensors and operators
-        have there.
-        """
-        if block not in self._known:
-            self._known[block] = _numbers(self.regions, block.regions), _numbers(self.paths, block.paths)
-        regions, paths = self._known[block]
-        tensors = _numbers(self.tensors, (tensors_now[name] for name in block.tensors))
-        operators = _numbers(self.operators, (operators_now[name] for name in block.operators))
-        own = block.buffers[block.given :]
-        buffers = np.concatenate([np.array(given, np.int64), self._buffer_count + np.arange(len(own))])
-        begin = self._instructions
-
+    def add(self, block: Block, addresses: np.ndarray, here: Here) -> None:
+        """Append a block, the new buffers of which lie at `addresses`."""
+        if block not in self._paths:
+            self._paths[block] = _numbers(self.paths, block.paths)
+        regions, paths = self._regions(block, here), self._paths[block]
+        tensors = _numbers(self.tensors, (here.tensors[name] for name in block.tensors))
+        operators = _numbers(self.operators, (here.operators[name] for name in block.operators))
+        rows = block.buffers.copy()
+        rows[:, ADDRESS] = addresses
+        rows[:, TENSOR], rows[:, REGION] = tensors[rows[:, TENSOR]], regions[rows[:, REGION]]
+        rows[:, BORN] += self._instructions
+        buffers = np.concatenate([np.array(here.given, np.int64), self._buffer_count + np.arange(len(rows))])
         columns = block.columns.copy()
         for name, numbers in (("operator", operators), ("box", regions), ("path", paths)):
             row = columns[COLUMNS.index(name)]
             row[row >= 0] = numbers[row[row >= 0]]
-        columns[COLUMNS.index("kernel")] += kernel
-        wait_counts = block.wait_counts.copy()
-        wait_counts[0] = len(self.last)
-        self._columns.append(columns)
-        self._operand_counts.append(block.operand_counts)
         operands = block.operands
+        self._columns.append(columns)
+        self._kernels.append(np.full(columns.shape[1], here.kernel, np.int64))
+        self._operand_ends.append(block.operand_ends + self._operand_count)
         self._operands.append(np.stack([buffers[operands[:, 0]], regions[operands[:, 1]], operands[:, 2]], axis=1))
-        self._wait_counts.append(wait_counts)
-        self._waits += [self.last, block.waits + begin]
-        rows = own.copy()
-        rows[:, 3], rows[:, 4] = tensors[own[:, 3]], regions[own[:, 4]]
         self._buffers.append(rows)
-        self.last = block.last + begin
         self._instructions += columns.shape[1]
-        self._buffer_count += len(own)
-        return buffers
+        self._buffer_count += len(rows)
+        self._operand_count += len(operands)
+
+    def _regions(self, block: Block, here: Here) -> np.ndarray:
+        """The numbers of a block's regions, where it has moved."""
+        key = block, here.by
+        if key not in self._numbers:
+            found: Iterable[Region] = (region for _, region in block.regions)
+            if any(here.by):
+                owners = dict.fromkeys(owner for owner, _ in block.regions)
+                shifts = {owner: block.motion.shift(owner, here.by) for owner in owners}
+                found = (moved(region, shifts[owner]) for owner, region in block.regions)
+            self._numbers[key] = _numbers(self.regions, found)
+        return self._numbers[key]
 
     def __len__(self) -> int:
         return self._instructions
@@ -132,8 +140,13 @@ class Linker:
         return _joined([columns[COLUMNS.index(name)] for columns in self._columns])
 
     @property
-    def operand_counts(self) -> np.ndarray:
-        return _joined(self._operand_counts)
+    def kernels(self) -> np.ndarray:
+        """The number of the kernel of every instruction."""
+        return _joined(self._kernels)
+
+    @property
+    def operand_ends(self) -> np.ndarray:
+        return _joined(self._operand_ends)
 
     @property
     def operands(self) -> np.ndarray:
@@ -141,17 +154,33 @@ class Linker:
         return _joined(self._operands).reshape(-1, 3)
 
     @property
-    def wait_counts(self) -> np.ndarray:
-        return _joined(self._wait_counts)
-
-    @property
-    def waits(self) -> np.ndarray:
-        return _joined(self._waits)
-
-    @property
     def buffers(self) -> np.ndarray:
         """Space, address, bytes, tensor and region of every buffer."""
         return np.concatenate(self._buffers)
+
+    def waits(self) -> Waits:
+        """What every instruction waits for."""
+        operands, buffers = self.operands, self.buffers
+        low, high = corners(tuple(self.regions))
+        return find_waits(
+            Text(
+                engine=self.column("engine"),
+                launches=self.column("kind") == Kind.LAUNCH,
+                operand_ends=self.operand_ends,
+                buffer=np.ascontiguousarray(operands[:, 0]),
+                region=np.ascontiguousarray(operands[:, 1]),
+                writes=operands[:, 2] != Mode.READ,
+                space=np.ascontiguousarray(buffers[:, SPACE]),
+                start=np.ascontiguousarray(buffers[:, ADDRESS]),
+                stop=buffers[:, ADDRESS] + buffers[:, SIZE],
+                born=np.ascontiguousarray(buffers[:, BORN]),
+                low=low,
+                high=high,
+                control=self.cluster.engine(EngineKind.CONTROL),
+                engines=len(self.cluster.engines),
+                spaces=len(self.cluster.spaces),
+            )
+        )
 
 
 def _number(table: dict[_Entry, int], entry: _Entry) -> int:

@@ -6,15 +6,15 @@ from itertools import pairwise
 
 from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import Source, cover
-from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
-from tilestitch.lower.builder import Builder
-from tilestitch.lower.homes import Around, Ring
+from tilestitch.lower.addresses import Demand
+from tilestitch.lower.builder import Address, Base, Builder
+from tilestitch.lower.homes import Around
 from tilestitch.lower.waves import Needs, Step
-from tilestitch.units import ALIGNMENT_BYTES, aligned, ceil_div
+from tilestitch.units import aligned, ceil_div
 
 SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
 SLAB_BYTES = 32768  # and in pieces of at least this size
@@ -25,44 +25,30 @@ class Slots:
     """A place for a tensor's regions, rotated so that the next one can load while the last one is in use."""
 
     space: int
-    address: int
+    offset: int
     size_bytes: int
     count: int
     used: int = 0
 
-    def next(self) -> int:
-        address = self.address + (self.used % self.count) * self.size_bytes
+    def next(self) -> Address:
+        offset = self.offset + (self.used % self.count) * self.size_bytes
         self.used += 1
-        return address
+        return Address(Base.WINDOW, offset)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RingSlots:
     """Places one behind the other in what a kernel leaves free of GB."""
 
     space: int
     size_bytes: int
-    ring: Ring
-    low: int = 0
-    high: int = 0
 
-    def next(self) -> int:
-        return self.ring.take(self.size_bytes, self.low, self.high)
+    def next(self) -> Address:
+        return Address(Base.RING, self.size_bytes)
 
 
-class _Arena:
-    """Hands out the addresses of one memory from the bottom up, for one kernel."""
-
-    def __init__(self) -> None:
-        self.top = 0
-
-    def take(self, size_bytes: int) -> int:
-        address, self.top = self.top, self.top + aligned(size_bytes)
-        return address
-
-
-class Places:
-    """The addresses of one kernel, from the bottom of each memory up."""
+class OwnPlaces:
+    """The places of one kernel, from the bottom of each memory up."""
 
     def __init__(
         self,
@@ -84,18 +70,22 @@ class Places:
         self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
         self.inner: dict[tuple[int, str], Slots] = {}  # of what a tile makes, by core
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
-        self._whole: dict[str, None] = {}  # tensors to be kept whole in GB, of a stitched kernel
-        self._kept_whole: dict[str, Slots] = {}
-        self._taken: list[Slots] = []
-        self._arenas = {space: _Arena() for space in range(len(self.cluster.spaces))}
+        self._stitched = not kernel.launches
+        self._whole: dict[str, Address] = {}  # of tensors that are kept whole in GB
+        self._own_bytes = [0] * len(self.cluster.spaces)
         self._place_operands(needs)
         self._place_results(steps)
-        self._place_whole()
-        self._move_to_windows()
-        for name, slots in self._kept_whole.items():
+        for name, address in self._whole.items():
             tensor, whole = graph.tensors[name], Region.whole(graph.tensors[name].shape)
-            buffer = builder.buffer(slots.space, slots.address, tensor.size_bytes, name, whole)
+            buffer = builder.buffer(self.cluster.space(Level.GB), address, tensor.size_bytes, name, whole)
             self.resident[name] = buffer, _slabs(tensor)
+
+    @property
+    def demand(self) -> Demand:
+        """What all of them take."""
+        passing = [slots.size_bytes for slots in self.staging.values() if isinstance(slots, RingSlots)]
+        whole = [(name, self.graph.tensors[name].size_bytes) for name in self._whole] if self._stitched else []
+        return Demand(tuple(self._own_bytes), tuple(whole), max(passing, default=None))
 
     def _place_operands(self, needs: Mapping[int, Sequence[Needs]]) -> None:
         gb = self.cluster.has(Level.GB)
@@ -117,15 +107,15 @@ class Places:
                 space = self.cluster.space(operand.level, core)
                 self.operands[core, operand] = self._take(space, biggest, count)
             if gb and resident:
-                if self.around.ring is not None:
-                    self._whole[operand.tensor] = None
-                elif operand.tensor not in self._kept_whole:
-                    self._kept_whole[operand.tensor] = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1)
+                if self._stitched:
+                    self._whole[operand.tensor] = Address(Base.WHOLE)
+                elif operand.tensor not in self._whole:
+                    self._whole[operand.tensor] = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1).next()
             elif gb and not in_gb and self._from_ddr(operand, needs):
-                if self.around.ring is not None:
-                    self.staging[operand] = RingSlots(self.cluster.space(Level.GB), biggest, self.around.ring)
-                    continue
-                self.staging[operand] = self._take(self.cluster.space(Level.GB), biggest, count * groups)
+                space = self.cluster.space(Level.GB)
+                self.staging[operand] = (
+                    RingSlots(space, biggest) if self._stitched else self._take(space, biggest, count * groups)
+                )
 
     def _from_ddr(self, operand: Operand, needs: Mapping[int, Sequence[Needs]]) -> bool:
         sources = self.sources.get(operand.tensor)
@@ -139,7 +129,7 @@ class Places:
     def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
         staged = self.cluster.has(Level.GB) and self.shape.home is not Level.GB
         tiles = max(core_steps[-1].tile for core_steps in steps.values()) + 1
-        written = {name for name, level in self.around.levels.items() if level is self.shape.home}
+        written = {name for name, home in self.around.made.items() if home.level is self.shape.home}
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
         largest: dict[str, int] = {}
         for core_steps in steps.values():
@@ -155,7 +145,7 @@ class Places:
                     self.inner[core, name] = self.inner[core, places[name]]
                 else:
                     self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)
-                if staged and name in self.shape.results and name not in self.around.levels:
+                if staged and name in self.shape.results and name not in self.around.made:
                     self.results[core, name] = self._take(self.cluster.space(Level.GB), size, count)
 
     def _reused(self, op: Operator) -> tuple[str, ...]:
@@ -163,77 +153,9 @@ class Places:
         return (self.shape.in_place[op.name],) if op.name in self.shape.in_place else ()
 
     def _take(self, space: int, size_bytes: int, count: int) -> Slots:
-        address = self._arenas[space].take(aligned(size_bytes) * count)
-        where = self.cluster.spaces[space]
-        low, high = self._window(space)
-        if self._arenas[space].top > high - low:
-            raise InvalidIR(
-                f"kernel {self.kernel.name} ({' + '.join(self.kernel.operators)}): its tiling was chosen to fit, and "
-                f"takes {self._arenas[space].top:,} B of {where.name}, which holds {where.size_bytes:,} B, "
-                f"of which {high - low:,} B are free in one piece"
-            )
-        self._taken.append(Slots(space, address, aligned(size_bytes), count))
-        return self._taken[-1]
-
-    def _place_whole(self) -> None:
-        """What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it."""
-        ring = self.around.ring
-        if ring is None or not self.cluster.has(Level.GB) or self._place_in_ring(ring):
-            return
-        for name in self._whole:
-            self._kept_whole[name] = self._take(self.cluster.space(Level.GB), self.graph.tensors[name].size_bytes, 1)
-        self._open_ring(ring, [])
-
-    def _place_in_ring(self, ring: Ring) -> bool:
-        """Place them one behind the other, and what passes the ring beside them; False where there is no room."""
-        space, begin = self.cluster.space(Level.GB), ring.address
-        low, high = self._ring_window(space)
-        found: dict[str, Slots] = {}
-        for name in self._whole:
-            size = self.graph.tensors[name].size_bytes
-            found[name] = Slots(space, ring.take(size, low, high), aligned(size), 1)
-        taken = sorted((slots.address, slots.address + slots.size_bytes) for slots in found.values())
-        inside = all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken))
-        if inside and self._open_ring(ring, taken):
-            self._kept_whole.update(found)
-            return True
-        ring.address = begin
-        return False
-
-    def _open_ring(self, ring: Ring, taken: list[tuple[int, int]]) -> bool:
-        """Let staging use all of GB that neither this kernel's other places nor what is kept occupy.
-
-        Of what `taken` leaves of it, the interval in which the ring stands, else the largest.
-        """
-        low, high = self._ring_window(self.cluster.space(Level.GB))
-        free = [(a, b) for (_, a), (b, _) in pairwise([(low, low), *taken, (high, high)]) if a < b]
-        slots = [slots for slots in self.staging.values() if isinstance(slots, RingSlots)]
-        need = max((one.size_bytes for one in slots), default=0)
-        fitting = [gap for gap in free if gap[1] - gap[0] >= need]
-        if not fitting:
-            return not slots
-        found = max(fitting, key=lambda gap: gap[1] - gap[0])
-        for one in slots:
-            one.low, one.high = found
-        return True
-
-    def _ring_window(self, space: int) -> tuple[int, int]:
-        (low, high), top = self._window(space), self._arenas[space].top
-        return (low, high - top) if self.around.upper else (low + top, high)
-
-    def _window(self, space: int) -> tuple[int, int]:
-        """The addresses among which the kernel has its own places."""
-        return self.around.windows.get(self.cluster.spaces[space].level, (0, self.cluster.spaces[space].size_bytes))
-
-    def _move_to_windows(self) -> None:
-        """Move everything to the lower or upper end of what is free."""
-        shifts = {}
-        for space in range(len(self.cluster.spaces)):
-            low, high = self._window(space)
-            room = (high - low - self._arenas[space].top) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
-            shifts[space] = low + room if self.around.upper else low
-        for slots in self._taken:
-            slots.address += shifts[slots.space]
+        found = Slots(space, self._own_bytes[space], aligned(size_bytes), count)
+        self._own_bytes[space] += aligned(size_bytes) * count
+        return found
 
 
 def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:

@@ -10,11 +10,12 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
 from tilestitch.ir.schedule import Schedule
-from tilestitch.lower.blocks import Launched, block_key, in_ddr, launches_of, lower_block, tensors_of
+from tilestitch.lower.addresses import addresses, place
+from tilestitch.lower.blocks import Blocks, in_ddr
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.homes import HomeBuffers
+from tilestitch.lower.homes import Homes
 from tilestitch.lower.limits import expect_few_steps
-from tilestitch.lower.link import Block, Linker
+from tilestitch.lower.link import Linker
 from tilestitch.units import aligned, format_bytes
 
 
@@ -32,44 +33,23 @@ def lower(
 ) -> Program:
     """The program of one cluster.
 
-    Launches that differ only in names are lowered once, and of the iterations only one; the others repeat it: same
-    instructions, same places on chip, their own slices of inputs and outputs. That is exact because a kernel's launch
-    waits for everything before it, so that nothing but the first launch of an iteration waits for the iteration
-    before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
+    Kernels that differ only in names and in where they begin are lowered once, and of the iterations only one; the
+    others repeat it: same instructions, same places on chip, their own slices of inputs and outputs. That is exact
+    because a kernel's launch waits for everything before it, so that nothing but the first launch of an iteration waits
+    for the iteration before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
     """
     graph = schedule.graph
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
     cluster = Cluster(machine)
-    linker = Linker(in_ddr(graph, cluster, plan.address))
-    known: dict[tuple, tuple[Block, list[HomeBuffers], Launched]] = {}
-    placed: dict[int, list[int]] = {}  # place of a home in the schedule -> its buffers
-    for launched in launches_of(schedule.kernels, schedule.homes):
-        key = block_key(graph, cluster, launched, schedule.homes)
-        if key not in known:
-            block, filled = lower_block(cluster, graph, launched, schedule.homes, plan.address)
-            known[key] = block, filled, launched
-        block, filled, then = known[key]
-        tensors_then, tensors = tensors_of(graph, then.kernels), tensors_of(graph, launched.kernels)
-        given = [linker.in_ddr[name] for name in tensors if name in linker.in_ddr]
-        for place in launched.live:
-            given += placed[place] if schedule.homes[place].tensor in tensors else ()
-        numbers = linker.add(
-            block,
-            launched.first,
-            given,
-            dict(zip(tensors_then, tensors, strict=True)),
-            dict(zip(_operators(then), _operators(launched), strict=True)),
-        )
-        for place, buffers in zip((place for own in launched.made for place in own), filled, strict=True):
-            placed[place] = [int(numbers[buffer]) for buffer in buffers.values()]
-        progress(launched.first + len(launched.kernels), len(schedule.kernels))
+    linker = Linker(cluster, in_ddr(graph, cluster, plan.address))
+    homes, blocks = Homes(linker, graph, schedule.homes), Blocks(cluster, graph, linker.in_ddr)
+    for number, kernel in enumerate(schedule.kernels):
+        around, free = homes.enter(number, kernel)
+        block, demand, here = blocks.find(number, kernel, around)
+        linker.add(block, addresses(block, place(cluster, kernel, demand, free), free.ring), here)
+        progress(number + 1, len(schedule.kernels))
     return _assemble(schedule, cluster, linker, plan)
-
-
-def _operators(launched: Launched) -> list[str]:
-    """Names of operators; one that several kernels of a launch run comes once for each."""
-    return [name for kernel in launched.kernels for name in kernel.operators]
 
 
 def _used_constants(graph: Graph) -> list[str]:
@@ -130,8 +110,9 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
     rows = np.concatenate([rows[:shared], *moved])
     flat = linker.operands
     in_iteration = np.where(flat[:, 0] < shared, 0, len(own))
-    before, waits = linker.last, linker.waits
-    wait_counts = np.tile(linker.wait_counts, iterations)
+    found = linker.waits()
+    before, waits = found.last, found.waits
+    wait_counts = np.tile(found.counts, iterations)
     wait_counts[length::length] = len(before)  # the first launch of every iteration but the first
     all_waits = [waits] + [
         np.concatenate([before + length * (i - 1), waits + length * i]) for i in range(1, iterations)
@@ -162,7 +143,7 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
         engine=every(linker.column("engine"), np.int16),
         kind=every(linker.column("kind"), np.int8),
         flags=every(linker.column("flags"), np.uint8),
-        kernel=every(linker.column("kernel"), np.int32),
+        kernel=every(linker.kernels, np.int32),
         iteration=every(np.zeros(length, np.int64), np.int32, 1),
         operator=every(linker.column("operator"), np.int32),
         box=every(linker.column("box"), np.int32),
@@ -170,7 +151,7 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
         size_bytes=every(linker.column("size_bytes"), np.int64),
         run_bytes=every(linker.column("run_bytes"), np.int32),
         path=every(linker.column("path"), np.int32),
-        operand_offsets=_offsets(every(linker.operand_counts, np.int64)),
+        operand_offsets=_offsets(every(np.diff(linker.operand_ends, prepend=0), np.int64)),
         operand_buffer=np.concatenate([flat[:, 0] + in_iteration * i for i in range(iterations)]).astype(np.int32),
         operand_region=np.tile(flat[:, 1], iterations).astype(np.int32),
         operand_mode=np.tile(flat[:, 2], iterations).astype(np.int8),

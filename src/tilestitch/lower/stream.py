@@ -33,7 +33,7 @@ def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str
             path=cluster.path(ends[0], ends[1:], alone=True),
         )
 
-    ddr_space = builder.buffer_rows[ddr[op.inputs[0]]][0]
+    ddr_space = builder.space_of[ddr[op.inputs[0]]]
     if kernel.launches:
         builder.launch(machine.setup.launch_cycles)
     for name in op.inputs:

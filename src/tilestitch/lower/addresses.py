@@ -1,0 +1,138 @@
+"""Where the places of a kernel lie in what others leave free of each memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tilestitch.errors import InvalidIR
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.schedule import Kernel
+from tilestitch.lower.builder import Base
+from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.link import ADDRESS, BASE, SPACE, TENSOR, Block
+from tilestitch.units import ALIGNMENT_BYTES, aligned
+
+
+class Ring:
+    """Addresses of GB for what is on the way to the cores, one behind the other, so that loads can run far ahead.
+
+    Each is read right after it is written, in program order, so that any address is free for the next.
+    """
+
+    def __init__(self) -> None:
+        self.address = 0
+
+    def take(self, size_bytes: int, low: int, high: int) -> int:
+        """The next address of a buffer that lies within `low` and `high`."""
+        if self.address < low or self.address + size_bytes > high:
+            self.address = low
+        found, self.address = self.address, self.address + aligned(size_bytes)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a kernel needs of each memory."""
+
+    own_bytes: tuple[int, ...]  # in one piece, by number of the memory
+    whole: tuple[tuple[str, int], ...]  # tensors that a stitched kernel keeps whole in GB, with their bytes
+    passing_bytes: int | None  # of the largest that passes the ring; None: nothing does
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What is free for a kernel."""
+
+    windows: Mapping[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
+    ring: Ring | None  # of staging in GB, where kernels are stitched
+    upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a kernel has its places."""
+
+    begins: tuple[int, ...]  # of its own, by number of the memory
+    whole: Mapping[str, int]  # of the tensors that it keeps whole
+    ring: tuple[int, int]  # what passes the ring does so between these
+
+
+def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Places:
+    """Everything of a kernel at the lower or upper end of what is free.
+
+    What a stitched kernel keeps whole in GB lies in the ring if it can, to load as early as what passes it.
+    """
+    own_bytes = list(demand.own_bytes)
+    whole: dict[str, int] = {}
+    span: tuple[int, int] | None = None
+    beside: dict[str, int] = {}
+    if free.ring is not None and cluster.has(Level.GB):
+        gb = cluster.space(Level.GB)
+        begin = free.ring.address
+        low, high = _beyond(cluster, gb, own_bytes[gb], free)
+        found = {name: free.ring.take(size, low, high) for name, size in demand.whole}
+        taken = sorted((found[name], found[name] + aligned(size)) for name, size in demand.whole)
+        if all(stop <= high for _, stop in taken) and all(a[1] <= b[0] for a, b in pairwise(taken)):
+            span = _widest(low, high, taken, demand.passing_bytes)
+        if span is not None:
+            whole = found
+        else:
+            free.ring.address = begin
+            for name, size in demand.whole:
+                beside[name] = own_bytes[gb]
+                own_bytes[gb] += aligned(size)
+            span = _widest(*_beyond(cluster, gb, own_bytes[gb], free), [], demand.passing_bytes)
+    begins = tuple(_begin(cluster, kernel, space, size, free) for space, size in enumerate(own_bytes))
+    whole.update({name: begins[cluster.space(Level.GB)] + at for name, at in beside.items()})
+    return Places(begins, whole, span or (0, 0))
+
+
+def addresses(block: Block, places: Places, ring: Ring | None) -> np.ndarray:
+    """Of the new buffers of a block."""
+    rows = block.buffers
+    bases = rows[:, BASE]
+    begins = np.array(places.begins, np.int64)[rows[:, SPACE]]
+    found = rows[:, ADDRESS] + np.where(bases == Base.WINDOW, begins, 0)
+    for row in np.flatnonzero(bases == Base.WHOLE).tolist():
+        found[row] = places.whole[block.tensors[rows[row, TENSOR]]]
+    passing = np.flatnonzero(bases == Base.RING)
+    if ring is not None and len(passing):
+        found[passing] = [ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
+    return found
+
+
+def _widest(low: int, high: int, taken: Sequence[tuple[int, int]], need: int | None) -> tuple[int, int] | None:
+    """Of what `taken` leaves between two addresses, the largest interval, where it holds what is needed."""
+    free = [(a, b) for (_, a), (b, _) in pairwise([(low, low), *taken, (high, high)]) if a < b]
+    fitting = [gap for gap in free if gap[1] - gap[0] >= (need or 0)]
+    if not fitting:
+        return (0, 0) if need is None else None
+    return max(fitting, key=lambda gap: gap[1] - gap[0])
+
+
+def _window(cluster: Cluster, space: int, free: Surface) -> tuple[int, int]:
+    """The addresses among which a kernel has its own places."""
+    where = cluster.spaces[space]
+    return free.windows.get(where.level, (0, where.size_bytes))
+
+
+def _beyond(cluster: Cluster, space: int, own_bytes: int, free: Surface) -> tuple[int, int]:
+    """What a kernel's own places leave of its window."""
+    low, high = _window(cluster, space, free)
+    return (low, high - own_bytes) if free.upper else (low + own_bytes, high)
+
+
+def _begin(cluster: Cluster, kernel: Kernel, space: int, own_bytes: int, free: Surface) -> int:
+    """Where the own places of a kernel begin, at the lower or upper end of its window."""
+    low, high = _window(cluster, space, free)
+    if own_bytes > high - low:
+        where = cluster.spaces[space]
+        raise InvalidIR(
+            f"kernel {kernel.name} ({' + '.join(kernel.operators)}): its tiling was chosen to fit, and takes "
+            f"{own_bytes:,} B of {where.name}, which holds {where.size_bytes:,} B, of which {high - low:,} B are free "
+            "in one piece"
+        )
+    room = (high - low - own_bytes) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+    return low + room if free.upper else low
