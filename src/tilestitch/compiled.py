@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parent
 SOURCES = (
     "contest/price.py",
     "cost/boxes.py",
+    "cost/fused.py",
     "cost/kernel.py",
     "cost/nest.py",
     "hardware/units.py",
