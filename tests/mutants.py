@@ -983,6 +983,13 @@ MUTANTS = (
         ("test_cli::test_the_binding_reaches_the_schedule",),
     ),
     Mutant(
+        "time in which kernels overlap is counted for each",
+        "report/summarise.py",
+        "(added, spans))",
+        "(spans, spans))",
+        ("test_report::test_kernels_add_up_to_the_whole",),
+    ),
+    Mutant(
         "what pieces make several times is not counted",
         "schedule/whole.py",
         "found.append(cut if again <= MADE_AGAIN else",

@@ -12,7 +12,8 @@ class KernelRow:
     name: str
     operators: tuple[str, ...]
     kinds: tuple[str, ...]
-    cycles: int  # from its launch to the end of its last instruction
+    cycles: int  # by which it ends later than all that ended before: these add up to the latency
+    span_cycles: int  # from its first instruction to the end of its last one, with what overlaps
     estimated_cycles: int
     macs: int
     vector_operations: int

@@ -144,6 +144,7 @@ def _kernel(kernel: KernelRow) -> Json:
         "cores": kernel.cores,
         "simulated": {
             "cycles": kernel.cycles,
+            "span_cycles": kernel.span_cycles,
             "matrix_busy_cycles": kernel.matrix_busy_cycles,
             "vector_busy_cycles": kernel.vector_busy_cycles,
             "ddr_read_bytes": kernel.ddr_read_bytes,

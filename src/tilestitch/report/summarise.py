@@ -21,7 +21,7 @@ from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
 from tilestitch.units import ceil_div
 
-OVERLAP = "One launch starts several kernels, which overlap: their times add up to more than the latency."
+OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
 
 def summarise(
@@ -132,7 +132,7 @@ def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations
     """One row per kernel of the schedule, over the instructions of the first batch, whose numbers are in `first`."""
     program = trace.program
     kinds = [engine.kind for engine in program.engines]
-    cycles = _cycles(trace, first, iterations)
+    cycles, spans = _cycles(trace, first, iterations)
     read, written = _ddr_bytes(program, first)
     busy = _busy_cycles(trace, first)
     macs, operations = _work(program, first)
@@ -144,6 +144,7 @@ def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations
             operators=kernel.operators,
             kinds=tuple(dict.fromkeys(schedule.graph.by_name[name].kind for name in kernel.operators)),
             cycles=int(cycles[number]),
+            span_cycles=int(spans[number]),
             estimated_cycles=kernel.estimated_cycles * iterations,
             macs=macs[number],
             vector_operations=operations[number],
@@ -157,16 +158,23 @@ def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations
     return tuple(row(number, kernel) for number, kernel in enumerate(schedule.kernels))
 
 
-def _cycles(trace: Trace, first: np.ndarray, iterations: int) -> np.ndarray:
-    """Per kernel, cycles from its first start (that of its launch) to its last end, summed over the iterations."""
+def _cycles(trace: Trace, first: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray]:
+    """Per kernel, summed over the iterations: cycles that it adds to the latency, and from its first start to its end.
+
+    Kernels are looked at in the order of their ends, and each adds what it ends after the one before.
+    """
     program = trace.program
     run = program.iteration[first].astype(np.int64) * len(program.kernels) + program.kernel[first]
     start = np.full(iterations * len(program.kernels), np.iinfo(np.int64).max)
     end = np.full(len(start), -1, np.int64)
     np.minimum.at(start, run, trace.start_ticks[first])
     np.maximum.at(end, run, trace.end_ticks[first])
-    ticks = np.where(end < 0, 0, end - start).reshape(iterations, -1).sum(axis=0)
-    return -(-ticks // trace.ticks_per_cycle)
+    order = np.argsort(end, kind="stable")
+    added = np.empty(len(end), np.int64)
+    added[order] = np.diff(np.maximum(end[order], 0), prepend=0)
+    spans = np.where(end < 0, 0, end - start)
+    found = (-(-ticks.reshape(iterations, -1).sum(axis=0) // trace.ticks_per_cycle) for ticks in (added, spans))
+    return next(found), next(found)
 
 
 def _ddr_bytes(program: Program, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -237,8 +237,9 @@ def _kinds(report: Report) -> list[str]:
 
 
 def _kernel_cells(report: Report, kernels: Sequence[KernelRow], name: str, operators: str | None, count: str) -> Row:
-    """One line for one or more kernels together; utilization is of their own time."""
+    """One line for one or more kernels together; utilization is of their own spans, of all kernels of the latency."""
     cycles = sum(kernel.cycles for kernel in kernels)
+    spans = cycles if len(kernels) == len(report.kernels) else sum(kernel.span_cycles for kernel in kernels)
     return (
         name,
         *(() if operators is None else (operators,)),
@@ -247,9 +248,9 @@ def _kernel_cells(report: Report, kernels: Sequence[KernelRow], name: str, opera
         format_bytes(sum(kernel.ddr_read_bytes + kernel.ddr_written_bytes for kernel in kernels)),
         _scaled(sum(kernel.macs for kernel in kernels)),
         count,
-        _share(sum(kernel.matrix_busy_cycles for kernel in kernels), cycles),
-        _share(sum(kernel.vector_busy_cycles for kernel in kernels), cycles),
-        _ratio(sum(kernel.estimated_cycles for kernel in kernels), cycles),
+        _share(sum(kernel.matrix_busy_cycles for kernel in kernels), spans),
+        _share(sum(kernel.vector_busy_cycles for kernel in kernels), spans),
+        _ratio(sum(kernel.estimated_cycles for kernel in kernels), spans),
     )
 
 
