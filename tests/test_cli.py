@@ -257,13 +257,25 @@ def test_show_prints_values():
 
 def test_the_policy_of_spilling_reaches_the_schedule():
     """In this network every policy sends other results to GB."""
-    asked = ("show", "schedule", "unet:small", "--machine", "toy", "--batch", 16, "--strategy", "stay-in-lb")
+    asked = (
+        "show",
+        "schedule",
+        "unet:small",
+        "--machine",
+        "toy",
+        "--batch",
+        16,
+        "--strategy",
+        "stay-in-lb",
+        "--limit",
+        99,
+    )
     assert len({run(*asked, "--spill", spill).stdout for spill in SPILLS}) == len(SPILLS)
     assert run(*asked, "--spill", SPILLS[0]).stdout == run(*asked).stdout
 
 
 def test_the_binding_reaches_the_schedule():
-    asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb")
+    asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb", "--limit", 99)
     nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BINDINGS)
     assert nearest == run(*asked).stdout
     assert nearest != paper

@@ -17,7 +17,7 @@ from tilestitch.compilation import STRATEGIES
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
 from tilestitch.ir.program import EngineKind, Kind
-from tilestitch.ir.report import CheckRow, Misfit
+from tilestitch.ir.report import CheckRow, Misfit, Report
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
@@ -38,11 +38,18 @@ def compiled():
 CHECKS = (CheckRow("float32", 4e-7, 1e-5, "logits"), CheckRow("float16", 8e-4, 3.2e-3, "logits"))
 
 
+def reported(done) -> Report:
+    """The report of what was simulated."""
+    assert done.report is not None
+    return done.report
+
+
 @pytest.fixture(scope="module")
 def verified():
     """The same network by two strategies, verified; the errors, whose last digits are the processor's, replaced."""
     strategies = ("layerwise", "tvm")
-    found = [done.report for done in api.compare("resnet18:small", "toy", strategies=strategies, batch=4, verify=True)]
+    done = api.compare("resnet18:small", "toy", strategies=strategies, batch=4, verify=True)
+    found = [reported(one) for one in done]
     assert all(report.verified for report in found)
     return [replace(report, checks=CHECKS) for report in found]
 
@@ -57,7 +64,7 @@ def report(verified):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_add_up_to_the_whole(compiled, name):
-    """Each adds to the latency what it ends after the others; one that is launched begins when the one before has ended.
+    """Each adds to the latency what it ends after the others; launched ones begin when the one before has ended.
 
     Stitched kernels overlap, so that their spans are longer.
     """
@@ -134,7 +141,7 @@ def test_rows_are_what_counting_one_instruction_after_another_gives(compiled, na
 def test_more_batches_change_nothing_but_the_sustained_throughput(compiled):
     """A report is about one batch, however many the program runs back to back."""
     once = compiled["tvm"].report
-    twice = api.compile("resnet18:small", "toy", batch=3, batch_per_cluster=1, batches=2).report
+    twice = reported(api.compile("resnet18:small", "toy", batch=3, batch_per_cluster=1, batches=2))
     assert twice.sustained_cycles_per_batch <= once.latency_cycles
     same = replace(
         twice,
@@ -159,7 +166,7 @@ def test_a_program_that_is_no_whole_number_of_batches_is_refused(compiled):
             done.schedule,
             done.trace,
             done.machine,
-            limits=None,
+            limits=None,  # pyright: ignore[reportArgumentType]  (it is refused before)
             energy_pj=(),
             checks=(),
             batch=3,
@@ -265,8 +272,8 @@ def test_clusters_of_one_ddr_are_all_simulated():
     """They contend for it, so none can stand for the others, and the page does not say so."""
     toy = api.load_machine("toy")
     memories = (replace(m, sharing=Sharing.CHIP) if m.level is Level.DDR else m for m in toy.memories)
-    alone = api.compile("resnet18:small", toy, batch=2).report
-    shared = api.compile("resnet18:small", replace(toy, memories=tuple(memories)), batch=2).report
+    alone = reported(api.compile("resnet18:small", toy, batch=2))
+    shared = reported(api.compile("resnet18:small", replace(toy, memories=tuple(memories)), batch=2))
     assert (alone.clusters_simulated, shared.clusters_simulated) == (1, 2)
     assert shared.latency_cycles > alone.latency_cycles
     assert shared.latency_cycles >= shared.bound_cycles

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.allocation import allocation_text
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import SubGraph
@@ -16,6 +15,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
 from tilestitch.partition.layerwise import layerwise
+from tilestitch.report.pieces import schedule_text
 from tilestitch.report.text import report_text, trace_text
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
@@ -144,8 +144,7 @@ class Compilation:
             groups = (f"  {group.name}: {' + '.join(group.operators)}" for group in self.groups)
             found.append((Stage.PARTITION.value, "\n".join((counted(len(self.groups), "group"), *groups))))
         if self.schedule is not None:
-            kept = allocation_text(self.schedule.homes, self.machine)
-            found.append((Stage.SCHEDULE.value, "\n".join(filter(None, (str(self.schedule), kept)))))
+            found.append((Stage.SCHEDULE.value, schedule_text(self.schedule, self.machine, limit=limit)))
         if self.program is not None:
             found.append((Stage.LOWER.value, self.program.text(limit=limit)))
         if self.trace is not None:

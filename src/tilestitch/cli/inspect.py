@@ -138,11 +138,14 @@ def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_
 @show.command("schedule")
 @click.argument("names", metavar="MODEL...", nargs=-1, required=True)
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--limit", type=click.IntRange(min=0), default=24, show_default=True, help="Kernels and pieces to print.")
 @compile_options
 @output_options
-def show_schedule(names: tuple[str, ...], strategy: str, choices: Choices, json_path: Path | None, quiet: bool) -> None:
-    """Print schedules: kernels, their tiles and order."""
-    _show_compiled(names, strategy, choices, "schedule", None, json_path, quiet=quiet)
+def show_schedule(
+    names: tuple[str, ...], strategy: str, limit: int, choices: Choices, json_path: Path | None, quiet: bool
+) -> None:
+    """Print schedules: sub-graphs, their pieces in order, what stays where; then kernels and their tiles."""
+    _show_compiled(names, strategy, choices, "schedule", limit, json_path, quiet=quiet)
 
 
 @show.command("program")

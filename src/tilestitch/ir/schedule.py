@@ -61,6 +61,28 @@ class Home:
     instead_of: str | None = None  # the tensor, read for the last time by the kernel, whose place it takes
 
 
+@dataclass(frozen=True, slots=True)
+class PieceRun:
+    """One piece of a sub-graph as it runs: kernels `first` to `last` of the schedule, and what leaves it."""
+
+    group: int  # number of the sub-graph
+    number: int  # of the piece, in the order of what it makes
+    first: int
+    last: int
+    writes: tuple[tuple[str, Region], ...]
+    producers: tuple[int, ...]  # places in the order of the pieces whose results it reads
+    waits: bool  # whether another piece runs before one that reads its results
+
+    @property
+    def name(self) -> str:
+        """`a8` is piece 8 of the first sub-graph."""
+        letters, left = "", self.group + 1
+        while left:
+            left, letter = divmod(left - 1, 26)
+            letters = chr(ord("a") + letter) + letters
+        return f"{letters}{self.number + 1}"
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What each cluster does: `iterations` times the kernels, each on `batch` samples, kernel after kernel."""
@@ -73,17 +95,27 @@ class Schedule:
     kernels: tuple[Kernel, ...]
     homes: tuple[Home, ...] = ()  # in the order of the kernels that make them
     notes: tuple[str, ...] = ()  # decisions that a reader should know of
+    pieces: tuple[PieceRun, ...] = ()  # in the order of execution, where sub-graphs are cut
 
     def __str__(self) -> str:
-        lines = [
+        return "\n".join([self.title, *self.kernel_lines(), *(f"  {note}" for note in self.notes)])
+
+    @property
+    def title(self) -> str:
+        return (
             f"schedule {self.strategy} of {self.graph.name}: {counted(self.clusters, 'cluster')} x "
             f"{counted(self.iterations, 'iteration')} x batch {self.batch}, {counted(len(self.kernels), 'kernel')}"
-        ]
+        )
+
+    def kernel_lines(self, limit: int | None = None) -> list[str]:
+        """Two or more lines for each of the first `limit` kernels."""
+        lines: list[str] = []
+        shown = len(self.kernels) if limit is None else min(limit, len(self.kernels))
         homes: dict[int, list[Home]] = {}
         for home in self.homes:
             homes.setdefault(home.first, []).append(home)
         unlike = len({kernel.cores for kernel in self.kernels}) > 1
-        for number, kernel in enumerate(self.kernels):
+        for number, kernel in enumerate(self.kernels[:shown]):
             sink = self.graph.by_name[kernel.sink]
             tiling = kernel.tiling
             extents = (sink.whole if kernel.box is None else kernel.box).extents
@@ -117,8 +149,9 @@ class Schedule:
                 f"       keeps {home.tensor}{home.region} in {home.level.upper()} until kernel {home.last}"
                 for home in homes.get(number, ())
             ]
-        lines += [f"  {note}" for note in self.notes]
-        return "\n".join(lines)
+        if shown < len(self.kernels):
+            lines.append(f"  ... {counted(len(self.kernels) - shown, 'kernel')} more")
+        return lines
 
 
 def _runs(numbers: tuple[int, ...]) -> str:

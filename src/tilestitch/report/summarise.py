@@ -76,7 +76,7 @@ def summarise(
             for op in schedule.graph.operators
             if op.kind == generic.KIND
         ),
-        places=_place_rows(schedule),
+        places=place_rows(schedule),
         kernels=kernels,
         engines=_engine_rows(trace, first),
         traffic=_traffic_rows(trace, batches),
@@ -86,7 +86,7 @@ def summarise(
     )
 
 
-def _place_rows(schedule: Schedule) -> tuple[PlaceRow, ...]:
+def place_rows(schedule: Schedule) -> tuple[PlaceRow, ...]:
     """Where the results of kernels stay; what has no home lies in DDR."""
     graph = schedule.graph
     homes = {(home.first, home.tensor): home.level for home in schedule.homes}

@@ -10,6 +10,7 @@ from tilestitch.ir.by_hand import HandItem
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import PieceRun
 from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
@@ -45,10 +46,36 @@ def tasks_of_instances(
             of_group[instance.group] = _kernels(graph, kernels, instance)
         own = _tasks(graph, of_group[instance.group], instance, scopes.get(number, Level.LB))
         tasks += [
-            replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number))
+            replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
             for place, task in enumerate(own)
         ]
     return tasks if _in_order(graph, tasks) else None
+
+
+def piece_runs(instances: InstanceGraph, order: Sequence[int], tasks: Sequence[Task]) -> tuple[PieceRun, ...]:
+    """The instances in the order in which they run, with the numbers of their tasks."""
+    numbers: dict[int, list[int]] = {}
+    for at, task in enumerate(tasks):
+        if task.piece is not None:
+            numbers.setdefault(task.piece, []).append(at)
+    ran = [number for number in order if number in numbers]
+    place = {number: at for at, number in enumerate(ran)}
+    first_of = {}
+    for instance in reversed(instances.instances):
+        first_of[instance.group] = instance.number
+    waiting = set(parked(instances, order))
+    return tuple(
+        PieceRun(
+            instances.instances[number].group,
+            number - first_of[instances.instances[number].group],
+            numbers[number][0],
+            numbers[number][-1],
+            tuple(instances.instances[number].writes.items()),
+            tuple(sorted(place[one] for one in instances.producers[number] if one in place)),
+            number in waiting,
+        )
+        for number in ran
+    )
 
 
 def bound(graph: Graph, tasks: Sequence[Task], cores: int) -> list[Task]:

@@ -8,13 +8,13 @@ from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.schedule import Home, Kernel, Schedule
+from tilestitch.ir.schedule import Home, Kernel, PieceRun, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
-from tilestitch.schedule.pieces import bound, tasks_of_instances, with_whole_kernels
+from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.residency import Task, stay_on_chip
 from tilestitch.schedule.spilling import Spill
 from tilestitch.schedule.tiling import tile_kernel
@@ -77,15 +77,16 @@ def _on_chip(
     spill: Spill,
     binding: BindingRule,
     progress: Callable[[int, int], None],
-) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
-    """Kernels and homes; with `coarse` sub-graphs those of their instances, depth or breadth first, or as `by_hand`.
+) -> tuple[tuple[Kernel, ...], tuple[Home, ...], tuple[PieceRun, ...]]:
+    """Kernels, homes and pieces: of `coarse` sub-graphs those of their instances, depth or breadth first, or `by_hand`.
 
     Of the two orders, the one in which fewer bytes of results wait at a time; depth first of equals. Where the pieces
     of instances cannot be cut as they would have to be, the kernels run whole.
     """
     tasks = [Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]
+    pieces: tuple[PieceRun, ...] = ()
     if by_hand is not None:
-        tasks = _tasks_by_hand(graph, groups, machine, by_hand)
+        tasks, pieces = _tasks_by_hand(graph, groups, machine, by_hand)
     elif coarse:
         names, splits = [members for members, _ in coarse], [split for _, split in coarse]
         for cut in (with_whole_kernels(graph, names, groups), names):
@@ -94,17 +95,17 @@ def _on_chip(
             order = min(orders, key=lambda order: waiting_bytes(graph, instances, order))
             found = tasks_of_instances(graph, groups, instances, order, stitched=stitched)
             if found is not None:
-                tasks = found
+                tasks, pieces = found, piece_runs(instances, order, found)
                 break
     if binding is BindingRule.PAPER:
         tasks = bound(graph, tasks, len(machine.cores))
-    return stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress)
+    return *stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress), pieces
 
 
 def _tasks_by_hand(
     graph: Graph, groups: Sequence[tuple[str, ...]], machine: Accelerator, by_hand: HandSchedule
-) -> list[Task]:
-    """The kernels of a schedule written by hand; its groups end with whole kernels, as far as they can."""
+) -> tuple[list[Task], tuple[PieceRun, ...]]:
+    """The kernels and pieces of a schedule written by hand; its groups end with whole kernels, as far as they can."""
     names = group_members(graph, by_hand)
     for cut in (with_whole_kernels(graph, names, groups), names):
         found = hand_order(graph, by_hand, cut)
@@ -118,7 +119,7 @@ def _tasks_by_hand(
             cores=len(machine.cores),
         )
         if tasks is not None:
-            return tasks
+            return tasks, piece_runs(found.instances, found.order, tasks)
     raise InputError(
         f"schedule {printable(by_hand.name)}: its pieces need parts of tensors that no piece makes as a whole; "
         "cut along an axis that the operators of the group carry through, such as the batch"
@@ -152,7 +153,7 @@ def plan(
     """
     expect_compilable(machine)
     if coarse or stitched or by_hand is not None or any(machine.memory(level) is not None for level in levels):
-        tiled, homes = _on_chip(
+        tiled, homes, pieces = _on_chip(
             graph,
             groups,
             machine,
@@ -164,7 +165,7 @@ def plan(
             binding=binding,
             progress=progress,
         )
-        return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes)
+        return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes, pieces=pieces)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []
     for number, group in enumerate(groups):

@@ -38,6 +38,7 @@ class Task:
     launches: bool = True
     scope: Level = Level.LB  # where its results may stay at best: not in LB where another instance runs in between
     core_map: CoreMap | None = None
+    piece: int | None = None  # number of the instance that it belongs to
     splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
 
 
