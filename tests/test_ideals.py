@@ -3,6 +3,7 @@
 import random
 import time
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ COUNTS = {
 }
 
 
+@cache
 def network(name: str) -> Network:
     """A network of the zoo as layers."""
     return layers_of(simplify(api.load_graph(name, batch=1)), granule=MODEL.granule)

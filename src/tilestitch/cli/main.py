@@ -10,6 +10,7 @@ from tilestitch import __version__
 from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain, held_back
 from tilestitch.cli.contest import contest
 from tilestitch.cli.files import expect_folder, write_files
+from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages
@@ -173,5 +174,5 @@ def _verdict(reports: "Sequence[Report]") -> int:
     return FAILURE if wrong else SUCCESS
 
 
-for command in (show, machines, models, reproduce, contest):
+for command in (show, machines, models, reproduce, contest, fuse):
     main.add_command(command)

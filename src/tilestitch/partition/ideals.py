@@ -16,6 +16,7 @@ from tilestitch.errors import DoesNotFit
 
 MAX_IDEALS = 6_000
 BATCH = 4_096  # blocks that are priced at once
+STRETCH = 64  # the same, of those that end at one place of an order
 
 Before = Sequence[Sequence[int]]  # for each node those that must have run
 
@@ -113,25 +114,33 @@ def exact(before: Before, price: Price, *, limit: int = MAX_IDEALS) -> Exact | N
     return Exact(plan, potentials, pairs)
 
 
-def along(before: Before, price: Price, order: Sequence[int] | None = None) -> Plan:
-    """The best plan whose blocks are stretches of one order of the nodes: for any graph, and at or above the best."""
-    nodes = list(range(len(before))) if order is None else list(order)
-    best, came, choice = [0] + [-1] * len(nodes), [0] * (len(nodes) + 1), [0] * (len(nodes) + 1)
-    for stop in range(1, len(nodes) + 1):
-        starts = [start for start in range(stop - 1, -1, -1) if best[start] >= 0]
-        table = np.zeros((len(starts), len(nodes)), np.uint8)
-        for row, start in enumerate(starts):
-            table[row, nodes[start:stop]] = 1
-        costs, choices = price(table)
-        for row, start in enumerate(starts):
-            if costs[row] >= 0 and (best[stop] < 0 or best[start] + costs[row] < best[stop]):
-                best[stop], came[stop], choice[stop] = best[start] + int(costs[row]), start, int(choices[row])
+def along(before: Before, price: Price, *, shrinks: bool = False) -> Plan:
+    """The best plan whose blocks are stretches of the order of the nodes: for any graph, and at or above the best.
+
+    `shrinks` says that a block that is not allowed never becomes so by taking more nodes before it.
+    """
+    count = len(before)
+    best, came, choice = [0] + [-1] * count, [0] * (count + 1), [0] * (count + 1)
+    for stop in range(1, count + 1):
+        for first in range(stop, 0, -STRETCH):
+            starts = list(range(first - 1, max(-1, first - 1 - STRETCH), -1))
+            table = np.zeros((len(starts), count), np.uint8)
+            for row, start in enumerate(starts):
+                table[row, start:stop] = 1
+            costs, choices = price(table)
+            for row, start in enumerate(starts):
+                if costs[row] >= 0 and best[start] >= 0:
+                    total = best[start] + int(costs[row])
+                    if best[stop] < 0 or total < best[stop]:
+                        best[stop], came[stop], choice[stop] = total, start, int(choices[row])
+            if shrinks and costs[-1] < 0:
+                break
     if best[-1] < 0:
         raise DoesNotFit("no partition of the network into blocks fits the machine; it needs a larger local memory")
     blocks, choices_taken, costs_paid = [], [], []
-    stop = len(nodes)
+    stop = count
     while stop:
-        blocks.append(tuple(sorted(nodes[came[stop] : stop])))
+        blocks.append(tuple(range(came[stop], stop)))
         choices_taken.append(choice[stop])
         costs_paid.append(best[stop] - best[came[stop]])
         stop = came[stop]

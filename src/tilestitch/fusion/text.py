@@ -1,0 +1,123 @@
+"""A plan of fused blocks for people and for programs."""
+
+import json
+from collections.abc import Sequence
+
+from tilestitch.cost.fused import PICOSECONDS
+from tilestitch.fusion.fuse import Fused
+from tilestitch.partition.dlfusion import repeated_arithmetic
+from tilestitch.partition.ideals import Plan
+from tilestitch.report.table import table, title
+from tilestitch.units import counted, format_seconds
+
+_MODEL = "times are those of the block model, which is INFERRED (docs/dlfusion.md)"
+_BOUNDS = (
+    ("LB0 roofline", "roofline"),
+    ("LB1 overheads", "overheads"),
+    ("LB2 traffic", "traffic"),
+    ("LB3 relaxed", "relaxed"),
+)
+
+
+def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
+    """Time, speed-up, the gap to the best plan, the bounds, the blocks, and other plans where they are given."""
+    network, plan = fused.cost.network, fused.plan
+    lines = title(f"{network.name} on {fused.machine}: blocks by {fused.plan_name}", "=")
+    lines += [
+        f"time         {_time(plan.cost)}; {_MODEL}",
+        f"speed-up     {fused.baseline.cost / plan.cost:.2f} x over one core without fusion",
+        f"best plan    {_time(fused.best.cost)}, {_proof(fused)}",
+        f"gap          {_gap(plan.cost, fused.least)} above {'the best plan' if fused.proof else 'the bound'}, at most",
+    ]
+    if not fused.fits:
+        lines.append("             it does not fit the memory of the cores, and is priced as if it did")
+    lines += ["", *title("Lower bounds")]
+    rows = [
+        (
+            name,
+            "too many ideals" if value is None else _time(value),
+            "" if value is None else f"the best plan is {_gap(fused.best.cost, value)} above it",
+            "binds" if field == fused.bounds.binding else "",
+        )
+        for name, field in _BOUNDS
+        for value in (getattr(fused.bounds, field),)
+    ]
+    lines += table(None, rows, "lrrl")
+    if others:
+        lines += ["", *title("Plans")]
+        rows = [
+            (name, _time(found.cost), f"{fused.baseline.cost / found.cost:.2f} x", counted(len(found.blocks), "block"))
+            for name, found in others
+        ]
+        lines += table(("", "time", "speed-up", ""), rows, "lrrr")
+    lines += ["", *title(counted(len(plan.blocks), "block"))]
+    rows = []
+    for number, (block, cores, cost) in enumerate(zip(plan.blocks, plan.choices, plan.costs, strict=True)):
+        first, last = network.layers[block[0]].name, network.layers[block[-1]].name
+        rows.append(
+            (
+                str(number),
+                first if len(block) == 1 else f"{first} .. {last}",
+                str(len(block)),
+                str(cores),
+                f"{100 * repeated_arithmetic(fused.cost, block, cores):.0f} %",
+                _time(cost),
+            )
+        )
+    lines += table(("", "layers", "number", "cores", "computed again", "time"), rows, "rlrrrr")
+    return "\n".join(lines) + "\n"
+
+
+def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
+    """The same, of the format `tilestitch.fusion`; times are whole picoseconds."""
+    network, plan = fused.cost.network, fused.plan
+    value = {
+        "format": "tilestitch.fusion",
+        "version": 1,
+        "network": network.name,
+        "machine": fused.machine,
+        "model": "inferred",
+        "plan": fused.plan_name,
+        "time_ps": plan.cost,
+        "fits": fused.fits,
+        "speed_up": fused.baseline.cost / plan.cost,
+        "best_time_ps": fused.best.cost,
+        "best_is_proven": fused.proof is not None,
+        "ideals": None if fused.proof is None else len(fused.proof.potentials),
+        "gap": plan.cost / fused.least - 1,
+        "bounds_ps": {field: getattr(fused.bounds, field) for _, field in _BOUNDS},
+        "binding_bound": fused.bounds.binding,
+        "plans": [
+            {
+                "plan": name,
+                "time_ps": found.cost,
+                "speed_up": fused.baseline.cost / found.cost,
+                "blocks": len(found.blocks),
+            }
+            for name, found in others
+        ],
+        "blocks": [
+            {
+                "layers": [network.layers[number].name for number in block],
+                "cores": cores,
+                "time_ps": cost,
+                "computed_again": repeated_arithmetic(fused.cost, block, cores),
+            }
+            for block, cores, cost in zip(plan.blocks, plan.choices, plan.costs, strict=True)
+        ],
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _proof(fused: Fused) -> str:
+    if fused.proof is None:
+        return "not proven: the network has too many ideals, so this is the best for one order of its layers"
+    return f"proven over {counted(len(fused.proof.potentials), 'ideal')} and {counted(fused.proof.pairs, 'block')}"
+
+
+def _time(picoseconds: int) -> str:
+    return format_seconds(picoseconds / PICOSECONDS)
+
+
+def _gap(larger: int, smaller: int) -> str:
+    return f"{100 * (larger / smaller - 1):.2f} %"
