@@ -13,6 +13,7 @@ from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import core_pieces
 
 GROUPS = (
     HandGroup("front", ("layer2.0.add",), pieces=4),
@@ -137,6 +138,7 @@ def test_new_owners_are_some_of_the_old_ones():
     row = Source(Region((0, 0, 0, 0), (1, whole[1], 1, whole[3])), Level.LB, 2)  # of one image, in a core besides
     around = Surroundings({relu.outputs[0]: (*sources, row)})
     splits = tuple(2 if number in (0, 2) else 1 for number in range(len(conv.dims)))  # images, then rows
-    order = nearest_cores(shape, around, tuple(range(8)), splits, tuple(1 for _ in conv.dims))
+    pieces = core_pieces(conv.whole, splits, tuple(1 for _ in conv.dims))
+    order = nearest_cores(shape, around, tuple(range(8)), shape.needs(pieces, around.sources))
     assert [owners[core] for core in order[:4]] == [0, 0, 1, 1]
     assert sorted(order) == list(range(8))

@@ -53,7 +53,10 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
     share one DDR, which then carries the inputs and outputs of all and the constants once. What no output needs counts
     nowhere.
     """
-    needed = needs(graph)
+    return _bounds(graph, needs(graph), machine, iterations=iterations, sharers=sharers)
+
+
+def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:
     macs = operations = 0
     matrix = folds = vector = Fraction(0)
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
@@ -112,7 +115,7 @@ def least_cycles(
         and any(kernel_of.get(w.name) != kernel_of.get(r.name) for w in writers for r in graph.consumers.get(name, ()))
     )
     carried = constants * constant_loads + (borders + 2 * passed) * sharers * iterations
-    limits = bounds(graph, machine, iterations=iterations, sharers=sharers)
+    limits = _bounds(graph, needed, machine, iterations=iterations, sharers=sharers)
     return max(limits.latency_cycles, _ceil(carried / machine.ddr.bandwidth_bytes_per_cycle))
 
 

@@ -84,9 +84,21 @@ def _touched(read: Access, loops: Indices, shape: tuple[int, ...]) -> Indices:
         if number != read.indirect_axis:
             indices += axis.offset
             for dim, stride in axis.terms:
-                indices = np.unique(indices[:, np.newaxis] + stride * loops[dim])
+                indices = _sums(indices, stride, loops[dim])
         found.append(indices[(indices >= 0) & (indices < size)])
     return tuple(found)
+
+
+def _sums(indices: np.ndarray, stride: int, loop: np.ndarray) -> np.ndarray:
+    """All `index + stride * step`, each once, in rising order; both are given so."""
+    if 0 < stride <= len(indices) and _is_run(indices) and _is_run(loop):  # nearly always, and without sorting
+        return np.arange(indices[0] + stride * loop[0], indices[-1] + stride * loop[-1] + 1)
+    return np.unique(indices[:, np.newaxis] + stride * loop)
+
+
+def _is_run(indices: np.ndarray) -> bool:
+    """Whether no index is left out between the first and the last."""
+    return len(indices) > 0 and int(indices[-1] - indices[0]) == len(indices) - 1
 
 
 def _dims(axis: Axis) -> frozenset[int]:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from tilestitch.cost.shape import KernelShape, Operand, operand_region
+import numpy as np
+
+from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.boxes import Boxes, boxes_of
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces, operator_boxes
+from tilestitch.ir.tiles import core_pieces
 from tilestitch.units import ALIGNMENT_BYTES, aligned, ceil_div
 
 
@@ -63,6 +67,14 @@ class Surroundings:
     instead: tuple[tuple[int, Region], ...] = ()  # cores and parts of an operand whose place the one result takes
     core_map: CoreMap | None = None
     splits: tuple[int, ...] = ()  # pieces per dim of the sink, where they are decided already
+    bound: "dict[tuple, Bound]" = field(
+        default_factory=dict, compare=False
+    )  # known under splits, of kernel and sources
+
+    @cached_property
+    def lying(self) -> dict[str, Boxes]:
+        """The regions of the sources of each tensor."""
+        return {tensor: boxes_of([source.region for source in found]) for tensor, found in self.sources.items()}
 
     @property
     def on_chip(self) -> bool:
@@ -96,83 +108,83 @@ class Shares:
 
 
 FROM_DDR = Shares(False)
+Bound = tuple[tuple[int, ...], dict[Operand, Shares]]  # cores in order, and where what they need comes from
 MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
 SAMPLE = 16  # different regions of an operand that are looked at, of those that cores copy
 
 
 def nearest_cores(
-    shape: KernelShape, around: Surroundings, cores: tuple[int, ...], splits: Sequence[int], steps: Sequence[int]
+    shape: KernelShape, around: Surroundings, cores: tuple[int, ...], needs: Mapping[Operand, Boxes]
 ) -> tuple[int, ...]:
     """The cores in the order in which they take the pieces of one split, each near what it holds already.
 
     The core that holds the most bytes of what some piece needs takes that piece, and so on with the rest. So the new
-    owners of a tensor are some of the old ones, and what they hold does not move.
+    owners of a tensor are some of the old ones, and what they hold does not move. `needs` has what the pieces need of
+    the operands on chip, a column each.
     """
-    lying = {
-        tensor: [source for source in sources if source.level is Level.LB and source.core in cores]
-        for tensor, sources in around.sources.items()
-    }
-    if shape.home is not Level.LB or len(cores) > MOST_MAPPED or not any(lying.values()):
+    if shape.home is not Level.LB or len(cores) > MOST_MAPPED:
         return cores
     held: dict[tuple[int, int], int] = {}  # bytes by piece and core
-    pieces = core_pieces(around.iterations(shape.sink), splits, steps)
-    for number, piece in enumerate(pieces):
-        boxes = operator_boxes(shape.graph, shape.operators, piece)
-        for operand in shape.operands:
-            sources = lying.get(operand.tensor)
-            if not sources:
-                continue
-            region = operand_region(shape, operand, boxes, None)
-            for source in sources:
-                common = region.intersect(source.region)
-                if common is not None and source.core is not None:
-                    size = shape.graph.tensors[operand.tensor].bytes_of(common)
-                    held[number, source.core] = held.get((number, source.core), 0) + size
+    pieces = 0
+    for operand, regions in needs.items():
+        pieces = regions.start.shape[1]
+        sources, width = around.sources[operand.tensor], shape.graph.tensors[operand.tensor].dtype.size_bytes
+        common = _common(regions, around.lying[operand.tensor])
+        for number, at in zip(*(found.tolist() for found in common.nonzero()), strict=True):
+            core = sources[at].core
+            if sources[at].level is Level.LB and core in cores:
+                held[number, core] = held.get((number, core), 0) + width * int(common[number, at])
+    if not held:
+        return cores
     taken: dict[int, int] = {}
     for number, core in sorted(held, key=lambda pair: (-held[pair], pair)):
         if number not in taken and core not in taken.values():
             taken[number] = core
     left = iter([core for core in cores if core not in taken.values()])
-    ordered = tuple(taken[number] if number in taken else next(left) for number in range(len(pieces)))
+    ordered = tuple(taken[number] if number in taken else next(left) for number in range(pieces))
     return (*ordered, *left)
 
 
 def shares(
-    shape: KernelShape, around: Surroundings, cores: Sequence[int], splits: Sequence[int], steps: Sequence[int]
+    shape: KernelShape, around: Surroundings, cores: Sequence[int], needs: Mapping[Operand, Boxes]
 ) -> dict[Operand, Shares]:
     """Per operand that lies on chip at least in part, where its bytes come from under one split over `cores`."""
-    if not around.sources:
-        return {}
-    box = around.iterations(shape.sink)
-    needs = [operator_boxes(shape.graph, shape.operators, piece) for piece in core_pieces(box, splits, steps)]
     found = {}
-    for operand in shape.operands:
-        sources = around.sources.get(operand.tensor)
-        if not sources:
-            continue
-        near: dict[int | None, list[Region]] = {}
-        for source in sources:
-            near.setdefault(source.core, []).append(source.region)
+    for operand, regions in needs.items():
+        sources = around.sources[operand.tensor]
+        common, sizes = _common(regions, around.lying[operand.tensor]), regions.sizes.tolist()
         copied: dict[Region, int] = {}  # with the number of cores that need it
+        overlapping: dict[Region, np.ndarray] = {}
         own = total = 0
-        for core, boxes in zip(cores, needs, strict=False):
-            region = operand_region(shape, operand, boxes, None)
-            total += region.size
+        for core, size, region, row in zip(cores, sizes, regions.regions(), common, strict=False):
+            total += size
             where = core if shape.home is Level.LB else None
-            if operand.level is shape.home and any(part.contains(region) for part in near.get(where, ())):
-                own += region.size
+            complete = np.flatnonzero(row == size).tolist() if operand.level is shape.home else []
+            if any(sources[at].core == where for at in complete):
+                own += size
             else:
                 copied[region] = copied.get(region, 0) + 1
+                overlapping[region] = row
         by_level = {Level.DDR: 0.0, Level.GB: 0.0, Level.LB: 0.0}
         sample = list(copied)[:: ceil_div(len(copied), SAMPLE)] if copied else []
         seen = sum(region.size * copied[region] for region in sample)
         for region in sample:
-            for part, source in cover(region, sources):
+            near = np.flatnonzero(overlapping[region]).tolist()
+            whole = bool(near) and overlapping[region][near[0]] == region.size
+            parts = [(region, sources[near[0]])] if whole else cover(region, [sources[at] for at in near])
+            for part, source in parts:
                 level = Level.DDR if source is None else source.level
                 by_level[level] += part.size * copied[region] * (total - own) / seen
         by_level[shape.home] += own
         found[operand] = Shares(not copied, *(by_level[level] / total for level in (Level.DDR, Level.GB, Level.LB)))
     return found
+
+
+def _common(some: Boxes, others: Boxes) -> np.ndarray:
+    """How many elements each of some boxes has in common with each of others."""
+    start = np.maximum(some.start[:, :, np.newaxis], others.start[:, np.newaxis])
+    stop = np.minimum(some.stop[:, :, np.newaxis], others.stop[:, np.newaxis])
+    return np.maximum(stop - start, 0).prod(axis=0)
 
 
 def reads_directly(
@@ -231,7 +243,7 @@ def kept_bytes(shape: KernelShape, around: Surroundings, splits: Sequence[int], 
 
 def made_sizes(shape: KernelShape, piece: Region, results: Sequence[str]) -> list[tuple[Region, int]]:
     """Per result the region that a piece of the sink's iterations makes of it, and its bytes."""
-    boxes = operator_boxes(shape.graph, shape.operators, piece)
+    boxes = shape.boxes(piece)
     found = []
     for name in results:
         region: Region | None = None

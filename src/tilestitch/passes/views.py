@@ -180,8 +180,9 @@ def _moved_to(view: Operator, op: Operator, tensors: Mapping[str, Tensor]) -> Op
 def _constant_again(view: Operator, graph: Graph, work: Mapping[str, Operator], constants: Container[str]) -> bool:
     """Whether a view that repeats a constant must be applied to its value after all, and can be."""
     source, result = view.reads[0].tensor, view.writes[0].tensor
-    alone = sum(result in op.outputs for op in work.values()) == 1
-    return source in constants and result not in graph.outputs and alone
+    if source not in constants or result in graph.outputs:
+        return False
+    return sum(result in op.outputs for op in work.values()) == 1
 
 
 def _through(

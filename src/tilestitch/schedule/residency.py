@@ -7,8 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tilestitch.cost.shape import KernelShape, kernel_shape, kernel_signature, local_names, passes_through
-from tilestitch.cost.surroundings import CoreMap, Room, Source, Surroundings, cover, free_gaps, made_sizes, room_of
+from tilestitch.cost.shape import KernelShape, kernel_signature, local_names, passes_through
+from tilestitch.cost.surroundings import (
+    Bound,
+    CoreMap,
+    Room,
+    Source,
+    Surroundings,
+    cover,
+    free_gaps,
+    made_sizes,
+    room_of,
+)
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
@@ -18,7 +28,7 @@ from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.ir.tiles import core_pieces, operator_boxes
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
-from tilestitch.schedule.tiling import tile_kernel
+from tilestitch.schedule.tiling import Shapes, tile_kernel
 from tilestitch.units import aligned
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
@@ -77,7 +87,8 @@ def stay_on_chip(
     if not addresses:
         return found
     again = _Planning(graph, tasks, machine, usable, spill)
-    again.start, again.addresses, again.known = planning.levels_found(), addresses, planning.known
+    again.start, again.addresses = planning.levels_found(), addresses
+    again.known, again.shapes = planning.known, planning.shapes
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
     return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
@@ -108,8 +119,10 @@ class _Planning:
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.known: Tilings = {}
+        # The task whose surroundings were asked for last, what was live then, and what it reads of that.
+        self.asked: tuple[int, Sequence[Home], dict[str, tuple[Source, ...]], dict[tuple, Bound]] | None = None
         self.signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
-        self.shapes: dict[tuple, KernelShape] = {}
+        self.shapes = Shapes(graph, machine)
 
     def _first_level(self, scope: Level) -> int:
         order = (Level.LB, Level.GB, Level.DDR)
@@ -200,13 +213,8 @@ class _Planning:
             for home in live
             if home.level is Level.LB and home.last == number and home.region == facts.writes[facts.kept[0]]
         ]
-        operators = [self.graph.by_name[op.name] for op in facts.operators]
         return [
-            home
-            for home in ending
-            if passes_through(
-                kernel_shape(self.graph, operators, self.machine, self.machine.cores[home.parts[0][0]]), home.tensor
-            )
+            home for home in ending if passes_through(self.shapes.shape(facts.operators, home.parts[0][0]), home.tensor)
         ]
 
     def _homes(self, number: int, kernel: Kernel, live: Sequence[Home], level: Level) -> list[Home]:
@@ -257,12 +265,7 @@ class _Planning:
         return spans if free and len(spans) == len(homes) else []
 
     def _shape(self, kernel: Kernel) -> KernelShape:
-        key = kernel.operators, kernel.cores[0]
-        if key not in self.shapes:
-            operators = [self.graph.by_name[name] for name in kernel.operators]
-            core = self.machine.cores[kernel.cores[0]]
-            self.shapes[key] = kernel_shape(self.graph, operators, self.machine, core)
-        return self.shapes[key]
+        return self.shapes.shape(tuple(self.graph.by_name[name] for name in kernel.operators), kernel.cores[0])
 
     def _tiled(
         self, number: int, live: Sequence[Home], level: Level, instead: tuple[tuple[int, Region], ...] = ()
@@ -287,7 +290,15 @@ class _Planning:
         name = f"k{number}"
         if key not in self.known:
             try:
-                kernel = tile_kernel(self.graph, facts.operators, name, self.machine, around, launches=task.launches)
+                kernel = tile_kernel(
+                    self.graph,
+                    facts.operators,
+                    name,
+                    self.machine,
+                    around,
+                    launches=task.launches,
+                    shapes=self.shapes,
+                )
                 at = {tensor: place for place, tensor in enumerate(names)}
                 anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
                 self.known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
@@ -307,15 +318,23 @@ class _Planning:
             launches=task.launches,
         )
 
-    def _around(self, number: int, live: Sequence[Home], level: Level) -> Surroundings:
-        facts = self.facts[number]
-        sources: dict[str, tuple[Source, ...]] = {}
+    def _sources(self, number: int, live: Sequence[Home]) -> dict[str, tuple[Source, ...]]:
+        """What a task reads of what lies on chip."""
+        reads = self.facts[number].reads
+        found: dict[str, tuple[Source, ...]] = {}
         for home in reversed(live):
-            needed = facts.reads.get(home.tensor)
+            needed = reads.get(home.tensor)
             if needed is not None and home.region.overlaps(needed):
                 parts = home.parts or ((None, home.region),)
-                found = tuple(Source(region, home.level, core) for core, region in parts)
-                sources[home.tensor] = (*sources.get(home.tensor, ()), *found)
+                own = tuple(Source(region, home.level, core) for core, region in parts)
+                found[home.tensor] = (*found.get(home.tensor, ()), *own)
+        return found
+
+    def _around(self, number: int, live: Sequence[Home], level: Level) -> Surroundings:
+        facts = self.facts[number]
+        if self.asked is None or self.asked[0] != number or self.asked[1] is not live:
+            self.asked = number, live, self._sources(number, live), {}
+        _, _, sources, bound = self.asked
         rooms = {}
         for kept in (Level.LB, Level.GB):
             memory = self.machine.memory(kept)
@@ -332,7 +351,9 @@ class _Planning:
                     rooms[kept] = Room(memory.size_bytes)
         kept = facts.kept if level is not Level.DDR else ()
         task = self.tasks[number]
-        return Surroundings(sources, level, kept, rooms, task.box, core_map=task.core_map, splits=task.splits)
+        return Surroundings(
+            sources, level, kept, rooms, task.box, core_map=task.core_map, splits=task.splits, bound=bound
+        )
 
     def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""

@@ -1,11 +1,13 @@
 """How a kernel's work may be divided among cores, and which divisions are worth a search of tiles."""
 
+from collections.abc import Sequence
+
 from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import Shares, Surroundings, made_sizes, nearest_cores, shares
+from tilestitch.ir.boxes import Boxes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces, cuts_of, operator_boxes
-from tilestitch.ops.work import operand_dtype, tile_cycles
+from tilestitch.ir.tiles import core_pieces, cuts_of
 from tilestitch.units import ceil_div
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
@@ -55,28 +57,48 @@ def splits_worth_a_search(
     for splits in found:
         piece = largest_piece(box.extents, steps, splits)
         stop = tuple(a + b for a, b in zip(box.start, piece, strict=True))
-        boxes = operator_boxes(shape.graph, shape.operators, Region(box.start, stop))
-        cycles = sum(
-            tile_cycles(op, boxes[op.name], operand_dtype(op, shape.graph), shape.core, matrix=op.name in shape.matrix)
-            for op in shape.operators
-        )
+        boxes = shape.boxes(Region(box.start, stop))
+        cycles = sum(shape.cycles(op, boxes[op.name].extents) for op in shape.operators)
         rank = outermost(shape.graph, sink, splits) if around.on_chip else (len(timed),)
         timed.append((cycles, rank, splits))
     timed.sort()
     if not around.sources or not timed:
         return [(splits, numbers, {}) for _, _, splits in timed[:SPLITS_KEPT]]
     known = []
-    for cycles, rank, splits in timed:
-        if len(known) >= SPLITS_KEPT and cycles > SPLITS_WORTH * timed[0][0]:
-            break
-        order = fixed.get(splits) or nearest_cores(shape, around, numbers, splits, steps)
-        origins = shares(shape, around, order, splits, steps)
+    worth = [one for at, one in enumerate(timed) if at < SPLITS_KEPT or one[0] <= SPLITS_WORTH * timed[0][0]]
+    _bind(shape, around, numbers, [(splits, fixed.get(splits)) for _, _, splits in worth], steps)
+    for cycles, rank, splits in worth:
+        order, origins = around.bound[numbers, splits, fixed.get(splits)]
         copied = sum(not origin.direct and origin.lb > 0 for origin in origins.values())
         known.append((cycles, copied, rank, splits, order, origins))
     known.sort(key=lambda one: one[:3])
     local = min(known, key=lambda one: (one[1], one[0], one[2]))  # the one that copies least is always tried
     kept = known[:LOCAL_SPLITS_KEPT]
     return [(splits, *others) for _, _, _, splits, *others in (kept if local in kept else [*kept[:-1], local])]
+
+
+def _bind(
+    shape: KernelShape,
+    around: Surroundings,
+    numbers: tuple[int, ...],
+    asked: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
+    steps: tuple[int, ...],
+) -> None:
+    """Find the order of the cores, unless it is fixed, and where what they need comes from, under splits all at once.
+
+    Kernel and sources are the same in all surroundings that share `around.bound`, so each is found once.
+    """
+    new = [one for one in asked if (numbers, *one) not in around.bound]
+    if not new:
+        return
+    pieces = [core_pieces(around.iterations(shape.sink), splits, steps) for splits, _ in new]
+    needs = shape.needs([piece for of_split in pieces for piece in of_split], around.sources)
+    end = 0
+    for (splits, fixed), of_split in zip(new, pieces, strict=True):
+        begin, end = end, end + len(of_split)
+        own = {operand: Boxes(one.start[:, begin:end], one.stop[:, begin:end]) for operand, one in needs.items()}
+        order = fixed or nearest_cores(shape, around, numbers, own)
+        around.bound[numbers, splits, fixed] = order, shares(shape, around, order, own)
 
 
 def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilestitch.cost.kernel import misfit_text, place_of, rates_of
-from tilestitch.cost.nest import flatten
+from tilestitch.cost.nest import Nest, flatten
 from tilestitch.cost.shape import KernelShape, kernel_shape
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.cost.surroundings import NOWHERE, Surroundings, kept_bytes
@@ -23,6 +23,29 @@ from tilestitch.schedule.splits import largest_piece, outermost, splits_worth_a_
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
+
+
+class Shapes:
+    """Shapes and loops of a graph's kernels, each found once: neither depends on what lies around a kernel."""
+
+    def __init__(self, graph: Graph, machine: Accelerator) -> None:
+        self.graph, self.machine = graph, machine
+        self._shapes: dict[tuple[tuple[str, ...], int], KernelShape] = {}
+        self._nests: dict[tuple[tuple[str, ...], int], Nest] = {}
+
+    def shape(self, operators: tuple[Operator, ...], core: int) -> KernelShape:
+        """Of a kernel on a core."""
+        key = tuple(op.name for op in operators), core
+        if key not in self._shapes:
+            self._shapes[key] = kernel_shape(self.graph, operators, self.machine, self.machine.cores[core])
+        return self._shapes[key]
+
+    def nest(self, operators: tuple[Operator, ...], core: int) -> Nest:
+        """Its loops; raises `OverflowError` where an index is too large for them."""
+        key = tuple(op.name for op in operators), core
+        if key not in self._nests:
+            self._nests[key] = flatten(self.shape(operators, core), self.machine)
+        return self._nests[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +68,7 @@ def tile_kernel(
     around: Surroundings = NOWHERE,
     *,
     launches: bool = True,
+    shapes: Shapes | None = None,
 ) -> Kernel:
     """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
@@ -54,9 +78,10 @@ def tile_kernel(
     `BINDING_TOLERANCE`, the one whose cores find most operands where they lie, then the outermost. Ties go to the
     candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits.
     """
-    searched, misfit = _fitting(graph, operators, machine, around, inside=False)
+    shapes = Shapes(graph, machine) if shapes is None else shapes
+    searched, misfit = _fitting(shapes, operators, around, inside=False)
     if not searched:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
-        searched, misfit = _fitting(graph, operators, machine, around, inside=True)
+        searched, misfit = _fitting(shapes, operators, around, inside=True)
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
     if not searched:
@@ -117,9 +142,10 @@ def _numbers(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _fitting(
-    graph: Graph, operators: tuple[Operator, ...], machine: Accelerator, around: Surroundings, *, inside: bool
+    shapes: Shapes, operators: tuple[Operator, ...], around: Surroundings, *, inside: bool
 ) -> tuple[list[_Searched], str]:
     """What was found under every split over cores under which something fits; what the last one lacked that did not."""
+    graph, machine = shapes.graph, shapes.machine
     found: list[_Searched] = []
     misfit = ""
     rates = rates_of(machine)
@@ -129,9 +155,9 @@ def _fitting(
         if around.results is Level.LB and machine.local(group.core, Level.LB) is None:
             misfit = misfit or "a local buffer for its results, which its cores do not have"
             continue
-        shape = kernel_shape(graph, operators, machine, group.core)
+        shape = shapes.shape(operators, group.numbers[0])
         try:
-            nest = flatten(shape, machine)
+            nest = shapes.nest(operators, group.numbers[0])
         except OverflowError:
             raise DoesNotFit(
                 f"kernel {' + '.join(op.name for op in operators)}: its loops or tensors need indices of more than "
