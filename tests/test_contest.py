@@ -196,16 +196,45 @@ def test_no_partition_of_a_small_graph_beats_the_bound():
         instance = random_instance(seed, operators=4)
         rules = PUBLISHED
         prices = Prices(instance, rules, rules.ticks(instance))
-        best = min(
-            (
-                sum(priced.ticks for priced in parts)
-                for groups in partitions(list(range(len(instance.operators))))
-                if None not in (parts := [prices.price(frozenset(group), fine=True) for group in groups])
-            ),
-            default=None,
-        )
+        totals = []
+        for groups in partitions(list(range(len(instance.operators)))):
+            parts = [prices.price(frozenset(group), fine=True) for group in groups]
+            ticks = [part.ticks for part in parts if part is not None]
+            if len(ticks) == len(groups):
+                totals.append(sum(ticks))
+        best = min(totals, default=None)
         if best is not None:
             assert lower_bound(prices).value <= Fraction(best) / prices.ticks
+
+
+def test_no_random_solution_beats_the_bound():
+    """Any granularity, any order of the tiles, operators repeated, tensors retained: whatever the judge accepts."""
+    judged_ones = 0
+    for seed in range(400):
+        chosen = random.Random(seed)
+        instance = random_instance(seed % 40, operators=3)
+        prices = Prices(instance, PUBLISHED, PUBLISHED.ticks(instance))
+        steps: list[Step] = []
+        for operator in instance.order:
+            group = tuple(sorted({operator, *(n for n in range(operator) if chosen.random() < 0.4)}))
+            structure = prices.structure(frozenset(group))
+            if structure is None:
+                group = (operator,)
+                structure = prices.structure(frozenset(group))
+            assert structure is not None
+            w, h, k = (chosen.randint(1, limit) for limit in prices.limits(structure))
+            count = -(-structure.width // w) * -(-structure.height // h)
+            order = tuple(chosen.sample(range(count), count)) if chosen.random() < 0.5 else None
+            outputs = [tensor for tensor in structure.outputs if tensor not in instance.results]
+            retained = tuple(tensor for tensor in outputs if chosen.random() < 0.3)
+            steps.append(Step(group, (w, h, k), retained, order))
+        try:
+            total = evaluate(instance, tuple(steps), PUBLISHED).total
+        except InputError:
+            continue
+        judged_ones += 1
+        assert lower_bound(prices).value <= total, seed
+    assert judged_ones > 80
 
 
 def partitions(items):
@@ -261,7 +290,7 @@ def test_a_tensor_stays_where_that_is_cheaper():
     [1, 5, 9, pytest.param(13, marks=pytest.mark.slow), pytest.param(17, marks=pytest.mark.slow)],
 )
 def test_the_published_winner_is_not_better(number):
-    """On any of the five instances, within the contest's time; three of ours are proven optimal."""
+    """On any of the five instances, within the contest's time; four of ours are proven optimal."""
     instance = known(number)
     result = published(instance)
     assert result is not None
@@ -271,7 +300,7 @@ def test_the_published_winner_is_not_better(number):
     solved = solve(instance, PUBLISHED)
     assert time.process_time() - begin < result.timeout_seconds
     assert solved.total <= result.winner
-    assert solved.optimal == (number in (9, 13, 17))
+    assert solved.optimal == (number != 5)
     if number == 17:
         assert solved.total == 46_326_400
 
