@@ -19,7 +19,7 @@ GROWTH = 2.8  # most that the time may grow when the network doubles
 BLOCK = 5
 
 
-def residual_chain(operators: int) -> Graph:
+def residual_chain(operators: int, rows: int = 1024, width: int = 1 << 13) -> Graph:
     """Blocks of three products (narrow, narrow, wide), an addition of what entered and a ReLU; each stage half as wide.
 
     Made without ONNX, whose reader takes longer than what is measured here.
@@ -56,9 +56,10 @@ def residual_chain(operators: int) -> Graph:
         nests.append(Operator(name, "matmul", dims, (Access(operand, (n, k)), Access(weight, (k, m))), (result,)))
         return name
 
-    entry = tensor("in", 1024, 1 << 13)
+    widest = width
+    entry = tensor("in", rows, widest)
     for block in range(operators // BLOCK):
-        width = 1 << (13 - 4 * BLOCK * block // operators)
+        width = widest >> (4 * BLOCK * block // operators)
         found = entry
         for layer in range(3):
             found = product(f"{block}.{layer}", found, width if layer == 2 else width // 4)

@@ -110,7 +110,7 @@ def _compile(
     progress: Progress,
 ) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
-    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {})
+    job = _Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {}, {})
     candidates = _iteration_batches(job, strategy)
     if exported_batch_of(model) is None and (clusters > 1 or min(candidates) < share):
         _expect_divisible(job)
@@ -142,11 +142,14 @@ class _Job:
     clusters: int
     progress: Progress
     simplified: dict[int, Compilation]  # by batch per iteration
+    loaded: dict[int, Graph]  # by batch
     weights: dict[str, np.ndarray]  # of the model, as far as they were read
     whole: dict[int, bool]  # by batch per iteration, whether sub-graphs may better stay whole
 
     def read(self, batch: int) -> Graph:
-        return read_onnx(self.model, name=self.name, batch=batch, weights=self.weights)
+        if batch not in self.loaded:
+            self.loaded[batch] = read_onnx(self.model, name=self.name, batch=batch, weights=self.weights)
+        return self.loaded[batch]
 
 
 def _expect_divisible(job: _Job) -> None:

@@ -129,9 +129,10 @@ class _Planning:
         return next(at for at, level in enumerate(self.levels) if order.index(level) >= order.index(scope))
 
     def run(self, progress: Callable[[int, int], None]) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
+        live: list[Home] = []
         while len(self.kernels) < len(self.tasks):
             number = len(self.kernels)
-            live = [home for homes in self.homes for home in homes if home.last >= number]
+            live = [home for home in live if home.last >= number]
             try:
                 placed = self._place(number, live)
             except DoesNotFit:
@@ -141,10 +142,12 @@ class _Planning:
             if isinstance(placed, Home):
                 self.start[placed.first] = self.levels.index(placed.level) + 1
                 del self.kernels[placed.first :], self.homes[placed.first :]
+                live = [home for homes in self.homes for home in homes]
                 continue
             kernel, homes = placed
             self.kernels.append(kernel)
             self.homes.append(homes)
+            live = [*live, *homes]
             progress(number + 1, len(self.tasks))
         return tuple(self.kernels), tuple(home for homes in self.homes for home in homes)
 
