@@ -1,5 +1,7 @@
 """What `show schedule` says about pieces: order, core maps, what waits, what is copied and redistributed."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.graphs import Net
@@ -74,3 +76,15 @@ def test_what_waits_in_gb_is_copied_and_what_the_next_piece_reads_is_in_the_core
     assert found.in_place + found.redistributed > 0  # what a2 made
     assert found.loaded == 0
     assert joined(done, by_name["a1"]) == type(found)(0, 0, 0, 0, 0)
+
+
+def test_pieces_that_read_different_tensors_of_others_concatenate_nothing():
+    done = scheduled(BY_HAND)
+    assert done.schedule is not None
+    schedule, graph = done.schedule, done.schedule.graph
+    tensors = [name for op in graph.operators for name in op.outputs]
+    runs = tuple(
+        replace(run, writes=((name, Region.whole(graph.tensors[name].shape)),))
+        for name, run in zip(tensors, schedule.pieces, strict=False)
+    )
+    assert "0 concatenations" in schedule_text(replace(schedule, pieces=runs), done.machine, limit=0)

@@ -19,6 +19,7 @@ from tilestitch.report.table import Row, table
 from tilestitch.units import counted, format_bytes
 
 _NAMES_SHOWN = 60
+_GIVEN_WAY_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _pieces(schedule: Schedule, limit: int | None) -> list[str]:
     if not runs:
         return []
     shown = runs if limit is None else runs[:limit]
-    concatenations = [at for at, run in enumerate(runs) if len(run.producers) > 1]
+    concatenations = [run for run in runs if _concatenates(schedule, run)]
     waiting = [run for run in runs if run.waits]
     lines = ["", f"  {counted(len({run.group for run in runs}), 'sub-graph')}, cut into pieces:"]
     lines += table(("", "operators", "pieces", "of a result", "bytes each"), _groups(schedule, limit), "lrrlr")
@@ -134,6 +135,12 @@ def _pieces(schedule: Schedule, limit: int | None) -> list[str]:
     if len(shown) < len(runs):
         lines.append(f"  ... {counted(len(runs) - len(shown), 'piece')} more")
     return [*lines, "", *_given_way(schedule), ""]
+
+
+def _concatenates(schedule: Schedule, run: PieceRun) -> bool:
+    """Whether a piece reads parts of one tensor that several others made."""
+    tensors = [tensor for one in run.producers for tensor, _ in schedule.pieces[one].writes]
+    return len(set(tensors)) < len(tensors)
 
 
 def _groups(schedule: Schedule, limit: int | None) -> list[Row]:
@@ -226,9 +233,9 @@ def _given_way(schedule: Schedule) -> list[str]:
     if not names:
         return ["  no result gave way for want of room"]
     return [
-        f"  gave way to {level.upper()} for want of room, {len(names[level]):,}: {_listed(names[level], 8)}"
+        f"  gave way to {level.upper()} for want of room, {len(found):,}: {_listed(found, _GIVEN_WAY_SHOWN)}"
         for level in order
-        if level in names
+        if (found := names.get(level))
     ]
 
 
