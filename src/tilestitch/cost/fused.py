@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate
 
 PICOSECONDS = 10**12
@@ -48,6 +48,7 @@ def block_model(machine: Accelerator) -> BlockModel:
         peak *= core.matrix.m * core.matrix.k * core.matrix.n * float(min(rate for rate in rates if rate is not None))
         granule = core.matrix.k
     local = machine.memory(machine.home(core))
+    local_bytes = local.size_bytes if local is not None else machine.ddr.size_bytes
     ddr = machine.ddr
     counts = tuple(count for count in CORE_COUNTS if count <= len(machine.cores))
     return BlockModel(
@@ -58,8 +59,8 @@ def block_model(machine: Accelerator) -> BlockModel:
         sync_ps=1_000_000,  # INFERRED: 1 us a core
         layer_ps=2_000_000,  # INFERRED: 2 us a layer
         granule=granule,
-        local_bytes=local.size_bytes if local is not None else ddr.size_bytes,
-        weight_area_bytes=256 * 1024 if local is not None and local.level is Level.LB else 0,  # INFERRED
+        local_bytes=local_bytes,
+        weight_area_bytes=min(256 * 1024, local_bytes // 8),  # INFERRED
         core_counts=counts,
     )
 
