@@ -152,26 +152,25 @@ def shares(
     found = {}
     for operand, regions in needs.items():
         sources = around.sources[operand.tensor]
-        common, sizes = _common(regions, around.lying[operand.tensor]), regions.sizes.tolist()
+        at_work = min(len(cores), regions.start.shape[1])
+        common, sizes = _common(regions, around.lying[operand.tensor])[:at_work], regions.sizes[:at_work]
+        where = np.array(cores[:at_work] if shape.home is Level.LB else [-1] * at_work)
+        near = np.array([-1 if source.core is None else source.core for source in sources]) == where[:, np.newaxis]
+        here = (near & (common == sizes[:, np.newaxis])).any(axis=1) & (operand.level is shape.home)
+        total, own = int(sizes.sum()), int(sizes[here].sum())
         copied: dict[Region, int] = {}  # with the number of cores that need it
         overlapping: dict[Region, np.ndarray] = {}
-        own = total = 0
-        for core, size, region, row in zip(cores, sizes, regions.regions(), common, strict=False):
-            total += size
-            where = core if shape.home is Level.LB else None
-            complete = np.flatnonzero(row == size).tolist() if operand.level is shape.home else []
-            if any(sources[at].core == where for at in complete):
-                own += size
-            else:
-                copied[region] = copied.get(region, 0) + 1
-                overlapping[region] = row
+        for number in np.flatnonzero(~here).tolist():
+            region = regions[number]
+            copied[region] = copied.get(region, 0) + 1
+            overlapping[region] = common[number]
         by_level = {Level.DDR: 0.0, Level.GB: 0.0, Level.LB: 0.0}
         sample = list(copied)[:: ceil_div(len(copied), SAMPLE)] if copied else []
         seen = sum(region.size * copied[region] for region in sample)
         for region in sample:
-            near = np.flatnonzero(overlapping[region]).tolist()
-            whole = bool(near) and overlapping[region][near[0]] == region.size
-            parts = [(region, sources[near[0]])] if whole else cover(region, [sources[at] for at in near])
+            holders = np.flatnonzero(overlapping[region]).tolist()
+            whole = bool(holders) and overlapping[region][holders[0]] == region.size
+            parts = [(region, sources[holders[0]])] if whole else cover(region, [sources[at] for at in holders])
             for part, source in parts:
                 level = Level.DDR if source is None else source.level
                 by_level[level] += part.size * copied[region] * (total - own) / seen
