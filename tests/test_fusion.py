@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from tests.test_cli import run
 from tests.test_ideals import MODEL, network
 from tilestitch.cost.fused import BlockCost, Layer, Network, Read
-from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.fusion.fuse import NAMES, every_plan, fuse
+from tilestitch.errors import DoesNotFit, InputError, InvalidIR
+from tilestitch.fusion.fuse import NAMES, every_plan, fuse, verify_proof
 from tilestitch.fusion.plan_file import NamedBlock, parse_plan, plan_json
 from tilestitch.fusion.text import fused_json, fused_text
 from tilestitch.partition.dlfusion import PLANS, Close, Joint, Members, alone, critical_operations, fit, joint
@@ -138,6 +139,19 @@ def test_a_wide_network_has_a_plan_and_an_honest_gap():
     assert value["gap"] > 0
 
 
+def test_a_proof_that_does_not_hold_is_our_own_fault():
+    """And one that is not there cannot be checked."""
+    fused = fuse(costs("resnet18"), "mlu100", "exact", "exact")
+    assert fused.proof is not None
+    verify_proof(fused)
+    ideal = max(fused.proof.potentials)
+    worse = {**fused.proof.potentials, ideal: fused.proof.potentials[ideal] + 1}
+    with pytest.raises(InvalidIR, match="certificate"):
+        verify_proof(replace(fused, proof=replace(fused.proof, potentials=worse)))
+    with pytest.raises(InputError, match="too many ideals"):
+        verify_proof(replace(fused, proof=None))
+
+
 def test_stopping_at_what_does_not_fit_changes_no_plan():
     """More layers in front of a block that does not fit never make it fit."""
     for name in ("vgg19", "resnet18", "mobilenet-v2"):
@@ -217,9 +231,10 @@ def test_a_file_that_is_no_plan_is_refused(text):
 def test_the_command_writes_a_plan_that_it_reads(tmp_path):
     """And what it prints holds the blocks, the bounds and the proof."""
     plan, value = tmp_path / "plan.json", tmp_path / "value.json"
-    result = run("fuse", "resnet18:small", "--compare", "-o", plan, "--json", value)
+    result = run("fuse", "resnet18:small", "--compare", "--verify", "-o", plan, "--json", value)
     assert result.exit_code == 0, result.output
     assert "proven over" in result.output
+    assert "the proof was checked" in result.output
     assert "INFERRED" in result.output
     assert "LB3" in result.output
     found = json.loads(value.read_text())

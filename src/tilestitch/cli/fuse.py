@@ -21,6 +21,7 @@ PLAN_HELP = (
 @click.option("--machine", metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile.")
 @click.option("--plan", metavar="NAME|FILE", default="exact", show_default=True, help=PLAN_HELP)
 @click.option("--compare", is_flag=True, help="Set the plans of all strategies beside it.")
+@click.option("--verify", is_flag=True, help="Check the proof of the best plan, independently of the search.")
 @click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan to this file.")
 @network_options
 @output_options
@@ -29,6 +30,7 @@ def fuse(
     machine: str,
     plan: str,
     compare: bool,
+    verify: bool,
     out: Path | None,
     choices: Choices,
     json_path: Path | None,
@@ -47,23 +49,26 @@ def fuse(
         with held_back():
             from tilestitch import api
             from tilestitch.contest.files import file_text
-            from tilestitch.fusion.fuse import block_cost, every_plan
+            from tilestitch.fusion.fuse import block_cost, every_plan, verify_proof
             from tilestitch.fusion.fuse import fuse as fuse_blocks
             from tilestitch.fusion.plan_file import parse_plan, plan_json
             from tilestitch.fusion.text import fused_json, fused_text
 
         given = parse_plan(file_text(Path(plan)), Path(plan).name) if plan.endswith(".json") else plan
-        progress("load", 0, 3)
+        progress("load", 0, 4)
         graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
         accelerator = api.load_machine(machine)
-        progress("plan", 1, 3)
+        progress("plan", 1, 4)
         cost = block_cost(graph, accelerator, fold_bn=choices.fold_bn)
         fused = fuse_blocks(cost, accelerator.name, given, plan if isinstance(given, str) else Path(plan).name)
-        progress("compare", 2, 3)
+        if verify:
+            progress("verify", 2, 4)
+            verify_proof(fused)
+        progress("compare", 3, 4)
         others = every_plan(fused) if compare else []
         json_text = fused_json(fused, others)
         files = json_file(json_path, json_text)
         if out is not None:
             files.append((out, encoded(plan_json(cost.network, fused.plan))))
         write_files(files)
-    show_output(fused_text(fused, others), json_text, json_path, quiet=quiet)
+    show_output(fused_text(fused, others, verified=verify), json_text, json_path, quiet=quiet)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilestitch.cost.fused import BlockCost, block_model
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.fusion.plan_file import NamedBlock
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
+from tilestitch.partition.certificate import check
 from tilestitch.partition.dlfusion import PLANS, alone
 from tilestitch.partition.fusion_bounds import FusionBounds, fusion_bounds
 from tilestitch.partition.ideals import Exact, Plan, along, exact
@@ -71,6 +72,17 @@ def fuse(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: 
             f"--plan {plan!r} is not known. Known: {', '.join(NAMES)}, or the path of a plan ending in .json"
         )
     return Fused(machine, name, cost, found, alone(cost, 1), best, proof, fusion_bounds(cost))
+
+
+def verify_proof(fused: Fused) -> None:
+    """Let the independent checker go through the proof of the best plan: every block of it is priced anew."""
+    if fused.proof is None:
+        raise InputError(f"--verify: {fused.cost.network.name} has too many ideals for a proof; leave it out")
+    plan, network = fused.best, fused.cost.network
+    try:
+        check(network.before(), plan.blocks, plan.choices, plan.costs, fused.proof.potentials, fused.cost.price)
+    except InputError as error:
+        raise InvalidIR(str(error)) from None
 
 
 def every_plan(fused: Fused) -> list[tuple[str, Plan]]:

@@ -19,14 +19,14 @@ _BOUNDS = (
 )
 
 
-def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
+def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, verified: bool = False) -> str:
     """Time, speed-up, the gap to the best plan, the bounds, the blocks, and other plans where they are given."""
     network, plan = fused.cost.network, fused.plan
     lines = title(f"{network.name} on {fused.machine}: blocks by {fused.plan_name}", "=")
     lines += [
         f"time         {_time(plan.cost)}; {_MODEL}",
         f"speed-up     {fused.baseline.cost / plan.cost:.2f} x over one core without fusion",
-        f"best plan    {_time(fused.best.cost)}, {_proof(fused)}",
+        f"best plan    {_time(fused.best.cost)}, {_proof(fused)}{'; the proof was checked' if verified else ''}",
         f"gap          {_gap(plan.cost, fused.least)} above {'the best plan' if fused.proof else 'the bound'}, at most",
     ]
     if not fused.fits:

@@ -38,12 +38,14 @@ def check(
     for ideal in potentials:
         if ideal not in every:
             raise InputError(f"certificate: {_names(ideal)} is no ideal of the graph")
-    for upper in sorted(potentials):
-        for lower in sorted(potentials):
-            if not _below(lower, upper):
-                continue
-            cost = _cost(price, upper & ~lower, count)
-            if cost is not None and potentials[upper] > potentials[lower] + cost:
+    numbered = sorted(potentials)
+    for upper in numbered:
+        below = [lower for lower in numbered if _below(lower, upper)]
+        if not below:
+            continue
+        found, _ = price(_rows([upper & ~lower for lower in below], count))
+        for lower, cost in zip(below, found.tolist(), strict=True):
+            if cost >= 0 and potentials[upper] > potentials[lower] + cost:
                 raise InputError(
                     f"certificate: {_names(upper)} has {potentials[upper]}, but block {_names(upper & ~lower)} leads "
                     f"there from {potentials[lower]} at {cost}"
@@ -96,8 +98,12 @@ def _below(lower: int, upper: int) -> bool:
     return lower != upper and lower & ~upper == 0
 
 
+def _rows(masks: Sequence[int], count: int) -> np.ndarray:
+    return np.array([[mask >> node & 1 for node in range(count)] for mask in masks], np.uint8)
+
+
 def _priced(price: Price, mask: int, count: int) -> tuple[int, int]:
-    costs, choices = price(np.array([[mask >> node & 1 for node in range(count)]], np.uint8))
+    costs, choices = price(_rows([mask], count))
     return int(costs[0]), int(choices[0])
 
 
