@@ -65,18 +65,12 @@ class Found(NamedTuple):
     need: float
 
 
+@compiled
 def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
     """For each cut of the second operand's dims, the largest tiles that fit, in every order of loops.
 
     In each, nothing is kept in GB, then each operand kept that saves traffic, one added after another.
     """
-    return Found(*_search(nest, rates, place, cuts))  # compiled code would look for the named tuple in every call
-
-
-@compiled
-def _search(
-    nest: Nest, rates: Rates, place: Place, cuts: Cuts
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, float]:
     dims, width, count = len(cuts.piece), nest.dims.shape[1], len(nest.operands)
     room = 256
     figures, tiles = np.zeros((room, ORDER + 1)), np.zeros((room, dims), np.int64)
@@ -138,7 +132,7 @@ def _search(
             sizes += fits
             if sizes == SIZES_KEPT:
                 break
-    return figures[:found], tiles[:found], parts[:found], residents[:found], level, need
+    return Found(figures[:found], tiles[:found], parts[:found], residents[:found], level, need)
 
 
 @compiled
