@@ -977,7 +977,7 @@ MUTANTS = (
     ),
     Mutant(
         "the option of the binding does not reach the planning",
-        "pipeline.py",
+        "stages.py",
         "binding=options.binding,",
         "",
         ("test_cli::test_the_binding_reaches_the_schedule",),
@@ -1005,7 +1005,7 @@ MUTANTS = (
     ),
     Mutant(
         "sub-graphs are always cut",
-        "pipeline.py",
+        "batches.py",
         "if strategy.instances and job.whole.get(batch, False):",
         "if False:",
         ("test_whole::test_a_strategy_of_instances_leaves_sub_graphs_whole_where_that_is_faster",),
@@ -1040,7 +1040,7 @@ MUTANTS = (
     ),
     Mutant(
         "the option of spilling does not reach the planning",
-        "pipeline.py",
+        "stages.py",
         "spill=options.spill,",
         "",
         ("test_cli::test_the_policy_of_spilling_reaches_the_schedule",),

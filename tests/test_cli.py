@@ -15,7 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 
-from tilestitch import api, compilation, pipeline, zoo
+from tilestitch import api, compilation, pipeline, stages, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli.options import BINDINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
@@ -432,7 +432,7 @@ def test_whatever_happens_ends_in_one_line_and_a_code(monkeypatch, error, code, 
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(pipeline, "lower", fail)
+    monkeypatch.setattr(stages, "lower", fail)
     result = run("compile", *NETWORK)
     assert result.exit_code == code
     assert result.stdout == ""
@@ -501,7 +501,7 @@ def test_links_are_written_through_and_devices_not_replaced(tmp_path):
 
 STAGE_SIGNAL = """
 import os, signal
-import tilestitch.pipeline
+import tilestitch.pipeline, tilestitch.stages
 from tilestitch.cli import files
 
 def interrupting(function, number=signal.{signal}):
@@ -518,10 +518,10 @@ def interrupting(function, number=signal.{signal}):
 @pytest.mark.parametrize(
     "place",
     [
-        "tilestitch.pipeline.read_onnx",
-        "tilestitch.pipeline.plan",
-        "tilestitch.pipeline.lower",
-        "tilestitch.pipeline.simulate",
+        "tilestitch.stages.read_onnx",
+        "tilestitch.stages.plan",
+        "tilestitch.stages.lower",
+        "tilestitch.stages.simulate",
         "tilestitch.pipeline.check",
         "files.os.fsync",
     ],

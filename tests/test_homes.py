@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from tests.random_networks import random_machine, random_model
-from tilestitch import api, pipeline
+from tilestitch import api, batches
 from tilestitch.compilation import STRATEGIES, Compilation, Options, strategy_named
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.cost.surroundings import Room, Source, cover, without
@@ -75,10 +75,10 @@ def test_graphturbo_is_never_slower_than_tvm_with_its_batch_searched(network: st
 
 def test_where_tvm_is_faster_its_schedule_is_taken_and_a_note_says_so(monkeypatch) -> None:
     """Found by simulating both; here ours is made slower than it is."""
-    simulated = pipeline._latency
+    simulated = batches.latency
     monkeypatch.setattr(
-        pipeline,
-        "_latency",
+        batches,
+        "latency",
         lambda done: simulated(done) * (9 if done.schedule.strategy == "graphturbo" and done.schedule.homes else 1),
     )
     done = api.compile("resnet18:small", "toy", strategy="graphturbo", batch=4, verify=True)

@@ -12,7 +12,7 @@ ROOT = "tilestitch"
 LAYERS = {
     8: ("cli",),
     7: ("__init__", "api", "contest", "explore", "fusion", "onnx_backend", "reproduce"),
-    6: ("compilation", "pipeline"),
+    6: ("batches", "compilation", "pipeline", "stages"),
     5: ("emit", "frontend", "lower", "mapping", "partition", "passes", "report", "schedule", "sim", "zoo"),
     4: ("cost",),
     3: ("ops",),
@@ -23,7 +23,11 @@ LAYERS = {
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 
 # Parts of one layer do not know each other, but for these.
-BESIDE = {("__init__", "api"), ("pipeline", "compilation"), ("dtypes", "errors"), ("units", "errors")}
+BESIDE = {
+    *(("__init__", "api"), ("dtypes", "errors"), ("units", "errors"), ("stages", "compilation")),
+    *(("batches", "compilation"), ("batches", "stages")),
+    *(("pipeline", "compilation"), ("pipeline", "stages"), ("pipeline", "batches")),
+}
 # The judge does not ask the model.
 NEVER = {("sim", "cost")}
 

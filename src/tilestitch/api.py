@@ -38,9 +38,10 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
-from tilestitch.pipeline import MAX_BATCH, Progress, References, compile_network
+from tilestitch.pipeline import MAX_BATCH, References, compile_network
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
+from tilestitch.stages import Progress
 
 __all__ = ["HandGroup", "HandItem", "HandSchedule", "compare", "compile", "load_graph", "load_machine", "open_model"]
 

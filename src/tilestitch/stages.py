@@ -1,0 +1,139 @@
+"""One batch per iteration through every stage: each arrow from a network and a machine to a trace."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from tilestitch.compilation import Compilation, Options, Stage, Strategy
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.program import Program
+from tilestitch.ir.tiles import kernels_of
+from tilestitch.ir.trace import Trace, slowest_cluster
+from tilestitch.ir.verify import verify_graph, verify_program
+from tilestitch.lower.clusters import share_ddr
+from tilestitch.lower.program import lower
+from tilestitch.partition.coarse import coarse_groups
+from tilestitch.passes import simplify
+from tilestitch.passes.layouts import assign_layouts
+from tilestitch.passes.outputs import write_outputs
+from tilestitch.passes.views import resolve_views
+from tilestitch.schedule.batch import local_capacity
+from tilestitch.schedule.plan import by_units, expect_compilable, plan
+from tilestitch.schedule.whole import Cut, whole_may_be_better, without_repetition
+from tilestitch.sim.chip.timing import simulate
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+@dataclass(frozen=True)
+class Job:
+    """A network on a machine, at one batch: what does not change while strategies and batches are tried."""
+
+    model: onnx.ModelProto
+    name: str
+    machine: Accelerator
+    options: Options
+    share: int  # samples of the busiest cluster
+    smallest: int  # batch of one iteration
+    clusters: int
+    progress: Progress
+    simplified: dict[int, Compilation]  # by batch per iteration
+    loaded: dict[int, Graph]  # by batch
+    weights: dict[str, np.ndarray]  # of the model, as far as they were read
+    whole: dict[int, bool]  # by batch per iteration, whether sub-graphs may better stay whole
+
+    def read(self, batch: int) -> Graph:
+        if batch not in self.loaded:
+            self.loaded[batch] = read_onnx(self.model, name=self.name, batch=batch, weights=self.weights)
+        return self.loaded[batch]
+
+
+def compile_batch(
+    job: Job, strategy: Strategy, batch: int, last: Stage, done: Compilation | None = None
+) -> Compilation:
+    """Every stage up to `last` for one choice of the batch per iteration, those that `done` has left out."""
+    machine, options, progress = job.machine, job.options, job.progress
+    order = list(Stage)
+
+    def wanted(stage: Stage) -> bool:
+        return order.index(stage) <= order.index(last)
+
+    if done is None:
+        done = job.simplified.get(batch)
+    if done is None:
+        progress("load", 0, 1)
+        done = Compilation(machine, job.read(batch))
+        if wanted(Stage.SIMPLIFY):
+            progress("simplify", 0, 1)
+            done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
+            job.simplified[batch] = done
+    if wanted(Stage.PARTITION) and done.simplified is not None and done.groups is None:
+        progress("partition", 0, 1)
+        done = replace(done, groups=strategy.partition(done.simplified))
+    if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None and done.schedule is None:
+        graph, parts = without_views(done.simplified, done.groups, machine)
+        cuts: list[Cut] = []
+        if strategy.instances:
+            for one in coarse_groups(graph, local_capacity(machine)):
+                pieces = one.split.factor if one.split.fits else 1
+                cuts.append(Cut(one.operators, one.split.axis, pieces, one.split.peak_bytes))
+            cuts = without_repetition(graph, cuts)
+            job.whole[batch] = whole_may_be_better(graph, cuts, machine)
+        schedule = plan(
+            graph,
+            parts,
+            machine,
+            strategy.levels,
+            [(cut.operators, (cut.axis, cut.pieces)) for cut in cuts],
+            by_hand=strategy.by_hand,
+            stitched=strategy.stitched,
+            spill=options.spill,
+            binding=options.binding,
+            strategy=strategy.name,
+            batch=batch,
+            iterations=job.share // batch * options.batches,
+            clusters=job.clusters,
+            progress=lambda at, of: progress("schedule", at, of),
+        )
+        done = replace(done, schedule=schedule)
+    if wanted(Stage.LOWER) and done.schedule is not None and done.program is None:
+        program = lower(done.schedule, machine, progress=lambda at, of: progress("lower", at, of))
+        if options.verify:
+            verify_program(program)
+        done = replace(done, program=program)
+    if wanted(Stage.SIMULATE) and done.program is not None and done.trace is None:
+        progress("simulate", 0, 1)
+        done = replace(done, trace=_simulate(done.program, machine, job.clusters))
+    return done
+
+
+def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
+    """One cluster stands for all where each has a DDR of its own; else all of them, and the slowest is shown."""
+    if machine.private_ddr or clusters == 1:
+        return simulate(program)
+    return slowest_cluster(simulate(share_ddr(program, clusters)), program)
+
+
+def without_views(
+    graph: Graph, groups: tuple[SubGraph, ...], machine: Accelerator
+) -> tuple[Graph, list[tuple[str, ...]]]:
+    """The graph with views composed away and layouts chosen, and the kernels of the groups in it, in running order."""
+    expect_compilable(machine)
+    resolved, now = resolve_views(graph)
+    grouped = {op.name for op in resolved.operators}
+    resolved = assign_layouts(write_outputs(resolved))
+    verify_graph(resolved)
+    position = {op.name: number for number, op in enumerate(resolved.operators)}
+    parts = []
+    for group in groups:
+        members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
+        for kernel in kernels_of(resolved, [resolved.by_name[name] for name in members]):
+            parts += [tuple(op.name for op in piece) for piece in by_units(resolved, kernel, machine)]
+    parts += [(op.name,) for op in resolved.operators if op.name not in grouped]
+    parts.sort(key=lambda members: position[members[-1]])
+    return resolved, parts
