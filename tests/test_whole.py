@@ -3,7 +3,7 @@
 import pytest
 
 from tests.graphs import Net
-from tilestitch import api, pipeline
+from tilestitch import api, stages
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.schedule.whole import Cut, whole_may_be_better, without_repetition
@@ -64,7 +64,7 @@ def test_a_strategy_of_instances_leaves_sub_graphs_whole_where_that_is_faster(mo
     assert done.schedule is not None
     assert whole == sum(kernel.estimated_cycles for kernel in done.schedule.kernels) * done.schedule.iterations
     assert whole < pieces
-    monkeypatch.setattr(pipeline, "whole_may_be_better", lambda *arguments: False)
+    monkeypatch.setattr(stages, "whole_may_be_better", lambda *arguments: False)
     cut = api.compile("bert-base-128:small", "toy", **asked)
     assert cut.report is not None
     assert cut.report.latency_cycles > done.report.latency_cycles
