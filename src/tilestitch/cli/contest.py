@@ -10,6 +10,7 @@ from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
+from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 
 @click.command()
@@ -43,7 +44,6 @@ def contest(
             from tilestitch.contest.blocks import Prices
             from tilestitch.contest.bound import lower_bound
             from tilestitch.contest.evaluate import evaluate
-            from tilestitch.contest.files import file_text
             from tilestitch.contest.instance import parse_instance
             from tilestitch.contest.rules import rules_of
             from tilestitch.contest.solution import parse_solution, solution_json
@@ -51,9 +51,9 @@ def contest(
             from tilestitch.contest.text import contest_json, contest_text
 
         rules = rules_of(rules_name)
-        problem = parse_instance(file_text(instance), instance.name)
+        problem = parse_instance(file_text(instance, "JSON", MAX_JSON_BYTES), instance.name)
         if check is not None:
-            solution, claims = parse_solution(file_text(check), check.name)
+            solution, claims = parse_solution(file_text(check, "JSON", MAX_JSON_BYTES), check.name)
             latencies = evaluate(problem, solution, rules, name=check.name, claims=claims).latencies
             bound = lower_bound(Prices(problem, rules, rules.ticks(problem)))
         else:

@@ -9,6 +9,7 @@ from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
+from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 PLAN_HELP = (
     "baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact, or a "
@@ -48,13 +49,14 @@ def fuse(
     with shown_progress(quiet=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.contest.files import file_text
             from tilestitch.fusion.fuse import block_cost, every_plan, verify_proof
             from tilestitch.fusion.fuse import fuse as fuse_blocks
             from tilestitch.fusion.plan_file import parse_plan, plan_json
             from tilestitch.fusion.text import fused_json, fused_text
 
-        given = parse_plan(file_text(Path(plan)), Path(plan).name) if plan.endswith(".json") else plan
+        given = plan
+        if plan.endswith(".json"):
+            given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name)
         progress("load", 0, 4)
         graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
         accelerator = api.load_machine(machine)

@@ -1,7 +1,7 @@
 """Options that several commands share, and what they mean."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,6 +36,10 @@ class Choices:
     spill: str = SPILLS[0]
     binding: str = BINDINGS[0]
 
+    def of_the_schedule(self) -> dict[str, Any]:
+        """All but the machine, by the names that `api.compile` and `api.compare` have for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "machine"}
+
 
 def network_options(command: Command) -> Command:
     """Give a command the options that a graph depends on, as one argument `choices`."""
@@ -57,15 +61,13 @@ def network_options(command: Command) -> Command:
 def compile_options(command: Command) -> Command:
     """Give a command the options that a schedule depends on, as one argument `choices`."""
 
+    @network_options
     @click.option(
         "--machine",
         metavar="NAME|FILE",
         default="stcp920",
         show_default=True,
         help="A machine that comes along (see: tilestitch machines), or a YAML file.",
-    )
-    @click.option(
-        "--batch", type=click.IntRange(1, MAX_BATCH), help="Samples in all (default: the network's own batch, else 1)."
     )
     @click.option(
         "--batch-per-cluster",
@@ -81,10 +83,6 @@ def compile_options(command: Command) -> Command:
         show_default=True,
         help="Batches back to back, for the sustained throughput.",
     )
-    @click.option(
-        "--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim but the batch; repeatable."
-    )
-    @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
     @click.option(
         "--spill",
         type=click.Choice(SPILLS),
@@ -103,18 +101,21 @@ def compile_options(command: Command) -> Command:
     )
     @wraps(command)
     def with_choices(
+        choices: Choices,
         machine: str,
-        batch: int | None,
         batch_per_cluster: str,
         batches: int,
-        dims: tuple[str, ...],
-        fold_bn: bool,
         spill: str,
         binding: str,
         **others: Any,
     ) -> Any:
-        choices = Choices(
-            batch, _dims(dims), fold_bn, machine, _batch_per_cluster(batch_per_cluster), batches, spill, binding
+        choices = replace(
+            choices,
+            machine=machine,
+            batch_per_cluster=_batch_per_cluster(batch_per_cluster),
+            batches=batches,
+            spill=spill,
+            binding=binding,
         )
         return command(choices=choices, **others)
 

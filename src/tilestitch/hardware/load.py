@@ -4,8 +4,6 @@ What one field says is checked by the models of `schema`, what several fields sa
 stops at the first mistake.
 """
 
-import os
-import stat
 from collections.abc import Mapping
 from fractions import Fraction
 from importlib.resources import files
@@ -41,8 +39,10 @@ from tilestitch.hardware.schema import (
     mistake_of,
 )
 from tilestitch.hardware.yaml_tree import Mistake, quoted, read_tree
+from tilestitch.text_files import file_text
 
 MAX_FILE_BYTES = 256 * 1024
+_ONE_PAGE = "; a machine is about one page of YAML"
 MAX_LINES = 100  # of one error message
 
 
@@ -66,7 +66,7 @@ def preset_names() -> tuple[str, ...]:
 def parse_machine(text: str, where: str) -> Accelerator:
     """The machine that a YAML text describes; `where` begins each line of an error, which lists every mistake."""
     if len(text) > MAX_FILE_BYTES:
-        raise InputError(_too_long(where))
+        raise InputError(f"{where}: expected at most {MAX_FILE_BYTES:,} bytes, found more{_ONE_PAGE}")
     mistakes: list[Mistake] = []
     tree = read_tree(text, where, mistakes)
     machine = None
@@ -84,35 +84,19 @@ def parse_machine(text: str, where: str) -> Accelerator:
 
 
 def _file_text(path: str | Path) -> str:
-    try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            raise InputError(f"machine {quoted(str(path))}: expected a YAML file, found a pipe; write it to a file")
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        name = str(path)
-        raise InputError(
-            f"machine {quoted(name)}: expected the name of a preset or the path of a file, found neither"
-            f"{closest(name, preset_names())}; known presets: {', '.join(preset_names())}; "
-            "for a machine of your own write the path of its file, ending in .yaml"
-        ) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"machine {quoted(str(path))}: expected a readable YAML file, found: {reason}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(_too_long(printable(str(path))))
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{printable(str(path))}: line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
-            "save it as UTF-8"
-        ) from None
-
-
-def _too_long(where: str) -> str:
-    return f"{where}: expected at most {MAX_FILE_BYTES} bytes, found more; a machine is about one page of YAML"
+    name = str(path)
+    return file_text(
+        path,
+        "YAML",
+        MAX_FILE_BYTES,
+        subject=f"machine {quoted(name)}",
+        missing=(
+            f"expected the name of a preset or the path of a file, found neither{closest(name, preset_names())}; known "
+            f"presets: {', '.join(preset_names())}; for a machine of your own write the path of its file, ending in "
+            ".yaml"
+        ),
+        advice=_ONE_PAGE,
+    )
 
 
 _Number = TypeVar("_Number", int, Fraction)
