@@ -9,16 +9,24 @@ pass through DDR, nothing else does.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from tilestitch.compiled import compiled
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate
+from tilestitch.units import ceil_div
 
 PICOSECONDS = 10**12
 CORE_COUNTS = (1, 2, 4, 8, 12, 16, 24, 32)  # INFERRED: a natural set; CNML takes any number up to 32
 ILLEGAL = -1
+
+
+def core_counts(cores: int) -> tuple[int, ...]:
+    """The numbers of cores that a block may run on, where there are so many; all of them are one."""
+    doubled = (CORE_COUNTS[-1] << times for times in range(1, cores.bit_length()))
+    return (*(count for count in (*CORE_COUNTS, *doubled) if count < cores), cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,6 @@ def block_model(machine: Accelerator) -> BlockModel:
     local = machine.memory(machine.home(core))
     local_bytes = local.size_bytes if local is not None else machine.ddr.size_bytes
     ddr = machine.ddr
-    counts = tuple(count for count in CORE_COUNTS if count <= len(machine.cores))
     return BlockModel(
         core_flops=peak,
         bandwidth=float(ddr.bandwidth_bytes_per_cycle) * machine.clock_hz,
@@ -61,8 +68,13 @@ def block_model(machine: Accelerator) -> BlockModel:
         granule=granule,
         local_bytes=local_bytes,
         weight_area_bytes=min(256 * 1024, local_bytes // 8),  # INFERRED
-        core_counts=counts,
+        core_counts=core_counts(len(machine.cores)),
     )
+
+
+def filled(channels: int, granule: int) -> float:
+    """Which part of a core's width so many channels keep busy."""
+    return channels / (granule * ceil_div(channels, granule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +135,20 @@ class BlockCost:
 
         `blocks` has one row a block, one column a layer, 1 where it is inside.
         """
-        tables = self._tables()
-        times = _times(blocks, *tables)
+        times = _times(blocks, *self._tables)
         best = np.argmin(np.where(times < 0, np.iinfo(np.int64).max, times), axis=1)
         found = times[np.arange(len(times)), best]
         return found, np.array(self.model.core_counts, np.int64)[best]
 
     def times(self, blocks: np.ndarray) -> np.ndarray:
         """The same for every core number: a column each."""
-        return _times(blocks, *self._tables())
+        return _times(blocks, *self._tables)
 
     def relaxed(self, *, halo: bool = True, capacity: bool = True, traffic_only: bool = False) -> "BlockCost":
         """A cost that is never larger."""
         return replace(self, halo=halo, capacity=capacity, traffic_only=traffic_only)
 
+    @cached_property
     def _tables(self) -> tuple[np.ndarray, ...]:
         network, model = self.network, self.model
         layers = network.layers

@@ -9,16 +9,15 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
-from tilestitch.cost.fused import PICOSECONDS, BlockCost, BlockModel, Layer, Network, Read
+from tilestitch.cost.fused import BlockCost, BlockModel, Network, Read
 from tilestitch.partition.ideals import Plan, along
+from tilestitch.partition.synthetic import critical_operations, fit
 from tilestitch.units import ceil_div
 
-PLATEAU = 0.5  # INFERRED: part of its best rate at which a block has enough work; one for all networks and machines
 GRID = 4  # layers between two cuts of the reduced search
 EVALUATIONS = 2_000  # blocks that each of the two random searches prices
 
@@ -44,107 +43,80 @@ class Joint:
     members: Members = Members.MEAN
     close: Close = Close.AFTER
     units: bool = False  # cut only where a single result passes from what has run to the rest
-    threshold: float | None = None  # operations a core; None: where a block reaches the plateau of the model
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """log2 of the best core number as a linear function of log2 of operations and of channels."""
-
-    operations: float
-    channels: float
-    constant: float
-    error: float  # root mean square over the layers that it was fitted to, in powers of two
-
-    def cores(self, operations: float, channels: float) -> float:
-        """The core number, not rounded."""
-        score = self.operations * math.log2(max(operations, 1)) + self.channels * math.log2(max(channels, 1))
-        return 2.0 ** (score + self.constant)
-
-
-@cache
-def fit(model: BlockModel) -> Predictor:
-    """Least squares over synthetic convolutions: images of 7 to 224, channels of 16 to 512, windows of 1 to 5."""
-    rows, best = [], []
-    for extent in (7, 14, 28, 56, 112, 224):
-        for channels in (16, 64, 128, 256, 512):
-            for kernel in (1, 3, 5):
-                operations = 2 * extent * extent * channels * channels * kernel * kernel
-                size = 2 * extent * extent * channels
-                weights = 2 * channels**2 * kernel**2
-                reads = (Read(1, kernel),)
-                layer = Layer("synthetic", (), operations, 1.0, channels, extent, size, weights, reads)
-                cost = BlockCost(Network("synthetic", (layer,), ((extent, size),), frozenset([0])), model)
-                _, cores = cost.price(np.ones((1, 1), np.uint8))
-                rows.append((math.log2(operations), math.log2(channels), 1.0))
-                best.append(math.log2(int(cores[0])))
-    table, wanted = np.array(rows), np.array(best)
-    solution = np.linalg.lstsq(table, wanted, rcond=None)[0]
-    error = float(np.sqrt(np.mean((table @ solution - wanted) ** 2)))
-    return Predictor(*(float(value) for value in solution), error=error)
-
-
-def critical_operations(model: BlockModel) -> float:
-    """Operations of one core at which a block reaches the plateau: `f / (1 - f) * peak * overheads`."""
-    overhead = (model.launch_ps + model.sync_ps + model.layer_ps) / PICOSECONDS
-    return PLATEAU / (1 - PLATEAU) * model.core_flops * overhead
+    threshold: float | None = None  # operations a core; None: where a core is saturated by synthetic layers
 
 
 def joint(cost: BlockCost, options: Joint = Joint()) -> Plan:
     """DLFusion's plan, in one pass over the layers: a block grows until its cores have enough work, or it is full."""
     network, model = cost.network, cost.model
-    predictor = fit(model)
+    predicted = _Predicted(network, model, options)
     threshold = critical_operations(model) if options.threshold is None else options.threshold
-    ends = _cuts(network) if options.units else frozenset(range(1, len(network.layers) + 1))
-    blocks: list[tuple[int, ...]] = []
-    current: list[int] = []
-    unit: list[int] = []
-    for number in range(len(network.layers)):
-        unit.append(number)
-        if number + 1 not in ends:
-            continue
-        larger = current + unit
-        if current and not _allowed(cost, larger, _block_cores(network, model, predictor, larger, options)):
-            blocks.append(tuple(current))
-            larger = unit
-        cores = _block_cores(network, model, predictor, larger, options)
-        enough = sum(network.layers[member].operations for member in larger) / cores >= threshold
-        if enough and options.close is Close.BEFORE and len(larger) > len(unit):
-            blocks.append(tuple(current))
-            larger, enough = unit, False
-        current, unit = list(larger), []
+    count = len(network.layers)
+    blocks: list[tuple[int, int]] = []
+    start = last = 0
+    for stop in _cuts(network) if options.units else range(1, count + 1):
+        if last > start and not _allowed(cost, range(start, stop), predicted.cores(start, stop)):
+            blocks.append((start, last))
+            start = last
+        enough = predicted.operations(start, stop) / predicted.cores(start, stop) >= threshold
+        if enough and options.close is Close.BEFORE and last > start:
+            blocks.append((start, last))
+            start, enough = last, False
         if enough:
-            blocks.append(tuple(current))
-            current = []
-    if current:
-        blocks.append(tuple(current))
-    return priced(cost, blocks, [_block_cores(network, model, predictor, block, options) for block in blocks])
+            blocks.append((start, stop))
+            start = stop
+        last = stop
+    if start < count:
+        blocks.append((start, count))
+    members = [tuple(range(start, stop)) for start, stop in blocks]
+    return priced(cost, members, [predicted.cores(start, stop) for start, stop in blocks])
 
 
-def _block_cores(
-    network: Network, model: BlockModel, predictor: Predictor, members: Sequence[int], options: Joint
-) -> int:
-    """The predicted core number of a block, rounded to one that there is."""
-    products = [network.layers[member] for member in members if network.layers[member].weight_bytes] or [
-        network.layers[member] for member in members
-    ]
-    if options.members is Members.MEAN:
-        wanted = sum(predictor.cores(layer.operations, layer.channels) for layer in products) / len(products)
-    else:
-        channels = sum(layer.channels for layer in products) / len(products)
-        wanted = predictor.cores(sum(layer.operations for layer in products), channels)
-    return min(model.core_counts, key=lambda count: (abs(math.log2(count) - math.log2(wanted)), count))
+class _Predicted:
+    """Operations and core numbers of stretches of the layers, each in constant time."""
+
+    def __init__(self, network: Network, model: BlockModel, options: Joint) -> None:
+        predictor = fit(model)
+        self.predictor, self.counts, self.members = predictor, model.core_counts, options.members
+        every = [
+            (1.0, layer.operations, layer.channels, predictor.cores(layer.operations, layer.channels))
+            for layer in network.layers
+        ]
+        products = [row if layer.weight_bytes else (0.0,) * 4 for row, layer in zip(every, network.layers, strict=True)]
+        start = np.zeros((1, 4))
+        self.every = np.concatenate([start, np.cumsum(np.array(every, np.float64).reshape(-1, 4), axis=0)])
+        self.products = np.concatenate([start, np.cumsum(np.array(products, np.float64).reshape(-1, 4), axis=0)])
+
+    def operations(self, start: int, stop: int) -> float:
+        """Of the layers from `start` on, before `stop`."""
+        return float(self.every[stop, 1] - self.every[start, 1])
+
+    def cores(self, start: int, stop: int) -> int:
+        """What is predicted of the products, or, where there are none, of all layers; rounded to a number there is."""
+        number, operations, channels, cores = self.products[stop] - self.products[start]
+        if not number:
+            number, operations, channels, cores = self.every[stop] - self.every[start]
+        if self.members is Members.MEAN:
+            wanted = cores / number
+        else:
+            wanted = self.predictor.cores(operations, channels / number)
+        return min(self.counts, key=lambda count: (abs(math.log2(count) - math.log2(wanted)), count))
 
 
-def _cuts(network: Network) -> frozenset[int]:
-    """Numbers of layers behind which only one result is still to be read."""
+def _cuts(network: Network) -> list[int]:
+    """Numbers of layers behind which only one result is still to be read, and the number of all."""
     last: dict[int, int] = {}
     for number, layer in enumerate(network.layers):
         for read in layer.reads:
             last[read.tensor] = number
     count = len(network.layers)
-    found = {stop for stop in range(1, count) if sum(last.get(tensor, -1) >= stop for tensor in range(stop)) == 1}
-    return frozenset(found | {count})
+    open_results = np.zeros(count + 1, np.int64)
+    for tensor in range(count):
+        if tensor in last:
+            open_results[tensor + 1] += 1
+            open_results[last[tensor] + 1] -= 1
+    still = np.cumsum(open_results)
+    return [*(stop for stop in range(1, count) if still[stop] == 1), count]
 
 
 def priced(cost: BlockCost, blocks: Sequence[Sequence[int]], cores: Sequence[int]) -> Plan:

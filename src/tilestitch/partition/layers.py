@@ -8,11 +8,10 @@ is divided along one axis: the rows of an image, the positions of a sequence, or
 from dataclasses import dataclass
 from math import prod
 
-from tilestitch.cost.fused import Layer, Network, Read
+from tilestitch.cost.fused import Layer, Network, Read, filled
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import is_contraction, is_view
 from tilestitch.ops.contraction import product_shape
-from tilestitch.units import ceil_div
 
 WINDOWS = ("max_pool", "average_pool", "lp_pool")
 VECTOR_UTILIZATION = 1 / 32  # INFERRED: pools and sums, of the peak of a core
@@ -84,9 +83,7 @@ def _anchor(graph: Graph, op: Operator, computed: list[Access], values: dict[str
     if is_contraction(op):
         shape = product_shape(op, op.whole)
         operations = 2 * op.iterations
-        utilization = _filled(shape.k if op.kind == "matmul" else _depth(graph, op), granule) * _filled(
-            shape.n, granule
-        )
+        utilization = filled(shape.k if op.kind == "matmul" else _depth(graph, op), granule) * filled(shape.n, granule)
         if shape.groups > 1 and shape.n == 1:
             utilization = 1 / granule  # depthwise
     else:
@@ -98,10 +95,6 @@ def _anchor(graph: Graph, op: Operator, computed: list[Access], values: dict[str
 def _depth(graph: Graph, op: Operator) -> int:
     """Input channels that one output channel of a convolution sums over."""
     return graph.tensors[op.reads[1].tensor].shape[1]
-
-
-def _filled(channels: int, granule: int) -> float:
-    return channels / (granule * ceil_div(channels, granule))
 
 
 def _plain(graph: Graph, op: Operator, computed: list[Access], values: dict[str, _Value]) -> _Builder:

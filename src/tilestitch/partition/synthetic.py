@@ -1,0 +1,122 @@
+"""Synthetic convolutions, and what DLFusion's strategy learns from them (docs/dlfusion.md#characterisation).
+
+INFERRED, as the rest of the strategy is: the abstract says that synthesized layers were used, and that operation count
+and channels are the two features. Two things come of them: a function that predicts core numbers, and how many
+operations of a core are enough.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tilestitch.cost.fused import PICOSECONDS, BlockCost, BlockModel, Layer, Network, Read, filled
+
+EXTENTS = (7, 14, 28, 56, 112, 224)  # INFERRED, as the next two: sizes that networks for images have
+CHANNELS = (16, 32, 64, 128, 256, 512, 1024)
+KERNELS = (1, 3, 5, 7)
+SATURATED = 0.9  # INFERRED: part of its greatest rate at which a core counts as saturated
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A square image, as many channels in as out, a square window, stride 1, results in float16."""
+
+    extent: int
+    channels: int
+    kernel: int
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * (self.extent * self.channels * self.kernel) ** 2
+
+
+GRID = tuple(Convolution(extent, channels, kernel) for extent in EXTENTS for channels in CHANNELS for kernel in KERNELS)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """log2 of the best core number as a linear function of log2 of operations and of channels."""
+
+    operations: float
+    channels: float
+    constant: float
+    error: float  # root mean square over the layers that it was fitted to, in powers of two
+
+    def cores(self, operations: float, channels: float) -> float:
+        """The core number, not rounded."""
+        score = self.operations * math.log2(max(operations, 1)) + self.channels * math.log2(max(channels, 1))
+        return 2.0 ** (score + self.constant)
+
+
+def stack(model: BlockModel, layer: Convolution, depth: int = 1) -> BlockCost:
+    """The cost of as many equal layers one behind the other."""
+    size = 2 * layer.extent**2 * layer.channels
+    weights = 2 * (layer.channels * layer.kernel) ** 2
+    utilization = filled(layer.channels, model.granule) ** 2
+    layers = tuple(
+        Layer(
+            name=f"conv{number}",
+            operators=(),
+            operations=layer.operations,
+            utilization=utilization,
+            channels=layer.channels,
+            rows=layer.extent,
+            result_bytes=size,
+            weight_bytes=weights,
+            reads=(Read(number - 1 if number else depth, layer.kernel),),
+        )
+        for number in range(depth)
+    )
+    return BlockCost(Network("synthetic", layers, ((layer.extent, size),), frozenset([depth - 1])), model)
+
+
+@cache
+def layer_times(model: BlockModel) -> np.ndarray:
+    """Picoseconds of each convolution of the grid (row) on each number of cores (column)."""
+    alone = np.ones((1, 1), np.uint8)
+    return np.concatenate([stack(model, layer).times(alone) for layer in GRID])
+
+
+@cache
+def fit(model: BlockModel) -> Predictor:
+    """Least squares over the grid: the core numbers on which its layers take the least time."""
+    table = np.array([(math.log2(layer.operations), math.log2(layer.channels), 1.0) for layer in GRID])
+    wanted = np.log2(np.array(model.core_counts)[np.argmin(layer_times(model), axis=1)])
+    solution = np.linalg.lstsq(table, wanted, rcond=None)[0]
+    error = float(np.sqrt(np.mean((table @ solution - wanted) ** 2)))
+    return Predictor(*(float(value) for value in solution), error=error)
+
+
+@cache
+def critical_operations(model: BlockModel, share: float = SATURATED) -> float:
+    """Operations at which a layer of the grid, on one core, reaches a share of the greatest rate of any."""
+    points = [(layer.operations, int(time)) for layer, time in zip(GRID, layer_times(model)[:, 0], strict=True)]
+    return saturation(points, share)
+
+
+def saturation(points: Sequence[tuple[float, int]], share: float) -> float:
+    """Operations at which the rate reaches a share of its maximum; `points` are operations and picoseconds.
+
+    Only points count that are faster than all with fewer operations. Between two of them time grows linearly.
+    """
+    rising: list[tuple[float, int]] = []
+    for operations, time in sorted(points):
+        if not rising or operations / time > rising[-1][0] / rising[-1][1]:
+            rising.append((operations, time))
+    enough = share * rising[-1][0] / rising[-1][1]
+    place = next(place for place, (operations, time) in enumerate(rising) if operations / time >= enough)
+    if place == 0:
+        return rising[0][0]
+    (below, start), (above, stop) = rising[place - 1], rising[place]
+    slope = (stop - start) / (above - below)
+    return enough * (start - slope * below) / (1 - enough * slope)
+
+
+def closed_form(model: BlockModel, share: float = SATURATED) -> float:
+    """The same, of a layer that is as fast as a core can be: `share / (1 - share) * peak * overheads`."""
+    overhead = (model.launch_ps + model.sync_ps * min(model.core_counts) + model.layer_ps) / PICOSECONDS
+    return share / (1 - share) * model.core_flops * overhead
