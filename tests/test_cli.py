@@ -74,6 +74,9 @@ def test_help_comes_at_once():
         "show schedule",
         "show program",
         "contest",
+        "fuse",
+        "reproduce",
+        "characterize",
     ],
 )
 def test_every_command_has_help(command):

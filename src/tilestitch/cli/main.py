@@ -8,6 +8,7 @@ import click
 
 from tilestitch import __version__
 from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain, held_back
+from tilestitch.cli.characterize import characterize
 from tilestitch.cli.contest import contest
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
@@ -162,5 +163,5 @@ def _verdict(reports: "Sequence[Report]") -> int:
     return FAILURE if wrong else SUCCESS
 
 
-for command in (show, machines, models, reproduce, contest, fuse):
+for command in (show, machines, models, reproduce, contest, fuse, characterize):
     main.add_command(command)

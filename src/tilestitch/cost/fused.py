@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tilestitch.compiled import compiled
+from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate
 from tilestitch.units import ceil_div
@@ -47,14 +48,19 @@ class BlockModel:
 
 
 def block_model(machine: Accelerator) -> BlockModel:
-    """The model of a machine: its peak, its DDR and its launch; the rest is as for the MLU100."""
+    """The model of a machine: its peak, its DDR and its launch; the rest is as for the MLU100.
+
+    Raises `InputError` for a machine whose cores multiply otherwise than by a matrix unit.
+    """
     core = machine.cores[0]
-    peak = 2.0 * machine.clock_hz
-    granule = 16
-    if core.matrix is not None:
-        rates = [matrix_rate(core.matrix, dtype) for dtype, _ in core.matrix.rates]
-        peak *= core.matrix.m * core.matrix.k * core.matrix.n * float(min(rate for rate in rates if rate is not None))
-        granule = core.matrix.k
+    if core.matrix is None or any(other.matrix is None for other in machine.cores):
+        raise InputError(
+            f"machine {machine.name}: has a core without matrix unit, whose blocks the model cannot price; choose a "
+            "machine of which every core has one, such as mlu100"
+        )
+    rates = [matrix_rate(core.matrix, dtype) for dtype, _ in core.matrix.rates]
+    rate = float(min(rate for rate in rates if rate is not None))
+    peak = 2.0 * machine.clock_hz * core.matrix.m * core.matrix.k * core.matrix.n * rate
     local = machine.memory(machine.home(core))
     local_bytes = local.size_bytes if local is not None else machine.ddr.size_bytes
     ddr = machine.ddr
@@ -65,7 +71,7 @@ def block_model(machine: Accelerator) -> BlockModel:
         launch_ps=machine.setup.launch_cycles * PICOSECONDS // machine.clock_hz,
         sync_ps=1_000_000,  # INFERRED: 1 us a core
         layer_ps=2_000_000,  # INFERRED: 2 us a layer
-        granule=granule,
+        granule=core.matrix.k,
         local_bytes=local_bytes,
         weight_area_bytes=min(256 * 1024, local_bytes // 8),  # INFERRED
         core_counts=core_counts(len(machine.cores)),

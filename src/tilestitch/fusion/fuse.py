@@ -50,8 +50,6 @@ class Fused:
 
 def block_cost(graph: Graph, machine: Accelerator, *, fold_bn: bool = True) -> BlockCost:
     """The block model of a network on the cores of one cluster of a machine."""
-    if any(core.matrix is None for core in machine.cores):
-        raise InputError(f"machine {machine.name}: has a core without matrix unit, whose blocks the model cannot price")
     model = block_model(machine)
     return BlockCost(layers_of(simplify(graph, fold_bn=fold_bn), granule=model.granule), model)
 

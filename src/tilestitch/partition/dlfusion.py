@@ -15,7 +15,7 @@ import numpy as np
 
 from tilestitch.cost.fused import BlockCost, BlockModel, Network, Read
 from tilestitch.partition.ideals import Plan, along
-from tilestitch.partition.synthetic import critical_operations, fit
+from tilestitch.partition.synthetic import Score, critical_operations, fit, rounded
 from tilestitch.units import ceil_div
 
 GRID = 4  # layers between two cuts of the reduced search
@@ -44,6 +44,7 @@ class Joint:
     close: Close = Close.AFTER
     units: bool = False  # cut only where a single result passes from what has run to the rest
     threshold: float | None = None  # operations a core; None: where a core is saturated by synthetic layers
+    score: Score = Score.LEAST_SQUARES  # how core numbers are predicted
 
 
 def joint(cost: BlockCost, options: Joint = Joint()) -> Plan:
@@ -76,7 +77,7 @@ class _Predicted:
     """Operations and core numbers of stretches of the layers, each in constant time."""
 
     def __init__(self, network: Network, model: BlockModel, options: Joint) -> None:
-        predictor = fit(model)
+        predictor = fit(model, options.score)
         self.predictor, self.counts, self.members = predictor, model.core_counts, options.members
         every = [
             (1.0, layer.operations, layer.channels, predictor.cores(layer.operations, layer.channels))
@@ -100,7 +101,7 @@ class _Predicted:
             wanted = cores / number
         else:
             wanted = self.predictor.cores(operations, channels / number)
-        return min(self.counts, key=lambda count: (abs(math.log2(count) - math.log2(wanted)), count))
+        return rounded(self.counts, wanted)
 
 
 def _cuts(network: Network) -> list[int]:

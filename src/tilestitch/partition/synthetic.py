@@ -8,6 +8,7 @@ operations of a core are enough.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 
 import numpy as np
@@ -81,14 +82,44 @@ def layer_times(model: BlockModel) -> np.ndarray:
     return np.concatenate([stack(model, layer).times(alone) for layer in GRID])
 
 
+class Score(StrEnum):
+    """How the function is fitted that predicts core numbers."""
+
+    LEAST_SQUARES = "least squares"
+    PRINCIPAL = "principal component"  # of both features and the core number; then a line from it to the core number
+
+
 @cache
-def fit(model: BlockModel) -> Predictor:
-    """Least squares over the grid: the core numbers on which its layers take the least time."""
-    table = np.array([(math.log2(layer.operations), math.log2(layer.channels), 1.0) for layer in GRID])
-    wanted = np.log2(np.array(model.core_counts)[np.argmin(layer_times(model), axis=1)])
+def fit(model: BlockModel, score: Score = Score.LEAST_SQUARES) -> Predictor:
+    """The function that is nearest to the core numbers on which the layers of the grid take the least time."""
+    features = np.log2(np.array([(layer.operations, layer.channels) for layer in GRID], np.float64))
+    wanted = np.log2(np.array(model.core_counts, np.float64)[np.argmin(layer_times(model), axis=1)])
+    weights = np.eye(2) if score is Score.LEAST_SQUARES else _principal(features, wanted)
+    table = np.column_stack([features @ weights, np.ones(len(GRID))])
     solution = np.linalg.lstsq(table, wanted, rcond=None)[0]
+    operations, channels = weights @ solution[:-1]
     error = float(np.sqrt(np.mean((table @ solution - wanted) ** 2)))
-    return Predictor(*(float(value) for value in solution), error=error)
+    return Predictor(float(operations), float(channels), float(solution[-1]), error)
+
+
+def _principal(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """What each feature weighs in the first principal component, all three columns taken to be of equal spread."""
+    table = np.column_stack([features, wanted])
+    spread = table.std(axis=0)
+    spread[spread == 0] = 1.0  # one core: nothing to predict
+    _, _, directions = np.linalg.svd((table - table.mean(axis=0)) / spread, full_matrices=False)
+    direction = directions[0] * np.sign(directions[0, 0] or 1.0)
+    return (direction[:2] / spread[:2]).reshape(2, 1)
+
+
+def rounded(core_counts: Sequence[int], wanted: float) -> int:
+    """The nearest of these numbers, by their ratio; the smaller of two."""
+    return min(core_counts, key=lambda count: (abs(math.log2(count) - math.log2(wanted)), count))
+
+
+def stack_times(model: BlockModel, layer: Convolution, depth: int) -> np.ndarray:
+    """Picoseconds of blocks of 1 to `depth` equal layers (row) on each number of cores (column); illegal below zero."""
+    return stack(model, layer, depth).times(np.tri(depth, dtype=np.uint8))
 
 
 @cache
@@ -98,15 +129,12 @@ def critical_operations(model: BlockModel, share: float = SATURATED) -> float:
     return saturation(points, share)
 
 
-def saturation(points: Sequence[tuple[float, int]], share: float) -> float:
-    """Operations at which the rate reaches a share of its maximum; `points` are operations and picoseconds.
+def saturation(points: Sequence[tuple[int, int]], share: float) -> float:
+    """Operations at which the rate of the fastest layers reaches a share of its maximum; between two, time is linear.
 
-    Only points count that are faster than all with fewer operations. Between two of them time grows linearly.
+    `points` are operations and picoseconds.
     """
-    rising: list[tuple[float, int]] = []
-    for operations, time in sorted(points):
-        if not rising or operations / time > rising[-1][0] / rising[-1][1]:
-            rising.append((operations, time))
+    rising = fastest(points)
     enough = share * rising[-1][0] / rising[-1][1]
     place = next(place for place, (operations, time) in enumerate(rising) if operations / time >= enough)
     if place == 0:
@@ -114,6 +142,15 @@ def saturation(points: Sequence[tuple[float, int]], share: float) -> float:
     (below, start), (above, stop) = rising[place - 1], rising[place]
     slope = (stop - start) / (above - below)
     return enough * (start - slope * below) / (1 - enough * slope)
+
+
+def fastest(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of operations and times those whose rate is above that of all with fewer operations."""
+    rising: list[tuple[int, int]] = []
+    for operations, time in sorted(points):
+        if not rising or operations / time > rising[-1][0] / rising[-1][1]:
+            rising.append((operations, time))
+    return rising
 
 
 def closed_form(model: BlockModel, share: float = SATURATED) -> float:
