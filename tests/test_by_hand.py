@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tilestitch import api
 from tilestitch.api import HandGroup, HandItem, HandSchedule
 from tilestitch.compilation import Compilation
+from tilestitch.cost.division import nearest_cores, needed_by, parts_of
+from tilestitch.cost.nest import flatten
 from tilestitch.cost.shape import kernel_shape
-from tilestitch.cost.surroundings import Source, Surroundings, nearest_cores
+from tilestitch.cost.surroundings import Source, Surroundings
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces
 
 GROUPS = (
     HandGroup("front", ("layer2.0.add",), pieces=4),
@@ -138,7 +140,10 @@ def test_new_owners_are_some_of_the_old_ones():
     row = Source(Region((0, 0, 0, 0), (1, whole[1], 1, whole[3])), Level.LB, 2)  # of one image, in a core besides
     around = Surroundings({relu.outputs[0]: (*sources, row)})
     splits = tuple(2 if number in (0, 2) else 1 for number in range(len(conv.dims)))  # images, then rows
-    pieces = core_pieces(conv.whole, splits, tuple(1 for _ in conv.dims))
-    order = nearest_cores(shape, around, tuple(range(8)), shape.needs(pieces, around.sources))
+    nest, operands = flatten(shape, machine), np.array([[o.tensor for o in shape.operands].index(relu.outputs[0])])
+    lying, rows = around.lying
+    loops = (np.array(row) for row in ((0,) * len(splits), conv.whole.stop, (1,) * len(splits), splits))
+    needs = needed_by(nest, parts_of(*loops), operands)
+    order = nearest_cores(nest, needs, operands, np.array([rows[relu.outputs[0]]]), lying, np.arange(8)).tolist()
     assert [owners[core] for core in order[:4]] == [0, 0, 1, 1]
     assert sorted(order) == list(range(8))

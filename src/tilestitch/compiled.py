@@ -19,7 +19,9 @@ _Function = TypeVar("_Function", bound=Callable)
 PACKAGE = Path(__file__).parent
 SOURCES = (
     "contest/price.py",
+    "cost/arithmetic.py",
     "cost/boxes.py",
+    "cost/division.py",
     "cost/fused.py",
     "cost/kernel.py",
     "cost/nest.py",

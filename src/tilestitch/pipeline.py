@@ -90,7 +90,7 @@ def _compile(
     progress: Progress,
 ) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
-    job = Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {}, {})
+    job = Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {}, {}, {})
     candidates = iteration_batches(job, strategy)
     if exported_batch_of(model) is None and (clusters > 1 or min(candidates) < share):
         _expect_divisible(job)

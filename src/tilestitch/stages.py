@@ -19,6 +19,7 @@ from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.partition.coarse import coarse_groups
 from tilestitch.passes import simplify
+from tilestitch.passes.fold import Folded
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
@@ -45,6 +46,7 @@ class Job:
     simplified: dict[int, Compilation]  # by batch per iteration
     loaded: dict[int, Graph]  # by batch
     weights: dict[str, np.ndarray]  # of the model, as far as they were read
+    folded: Folded  # batch normalisations, whatever the batch
     whole: dict[int, bool]  # by batch per iteration, whether sub-graphs may better stay whole
 
     def read(self, batch: int) -> Graph:
@@ -70,7 +72,7 @@ def compile_batch(
         done = Compilation(machine, job.read(batch))
         if wanted(Stage.SIMPLIFY):
             progress("simplify", 0, 1)
-            done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn))
+            done = replace(done, simplified=simplify(done.loaded, fold_bn=options.fold_bn, folded=job.folded))
             job.simplified[batch] = done
     if wanted(Stage.PARTITION) and done.simplified is not None and done.groups is None:
         progress("partition", 0, 1)

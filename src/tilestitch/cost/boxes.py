@@ -144,6 +144,18 @@ def operand_region(nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray
 
 
 @compiled
+def made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, one: np.ndarray) -> None:
+    """What a tile makes of a tensor: the hull over the operators that write it."""
+    known = False
+    for op in range(len(nest.operators)):
+        for access in range(nest.operators[op, FIRST_WRITE], nest.operators[op, END]):
+            if nest.accesses[access, TENSOR] == tensor:
+                hull(nest, access, boxes[op], one)
+                widen(found, one, nest.tensors[tensor, RANK], known)
+                known = True
+
+
+@compiled
 def bytes_of(nest: Nest, tensor: int, box: np.ndarray) -> float:
     """Of a region of a tensor; in floating point, so that nothing overflows."""
     size = float(nest.tensors[tensor, ELEMENT])

@@ -9,19 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.boxes import boxes_of, bytes_of, hull, operand_region, part_of, widen
+from tilestitch.cost.arithmetic import aligned, matrix_cycles, up, vector_cycles
+from tilestitch.cost.boxes import boxes_of, bytes_of, hull, made_region, operand_region, part_of
 from tilestitch.cost.nest import (
     ANCHOR,
-    BATCH,
     BRINGS,
-    COLUMNS,
-    DEPTH,
     DIMS,
     ELEMENT,
-    END,
     EXTENT,
     FIRST_MATRIX,
-    FIRST_READ,
     FIRST_WRITE,
     HOME,
     IN_GB,
@@ -30,16 +26,11 @@ from tilestitch.cost.nest import (
     IN_PLACE,
     IN_WEIGHTS,
     IS_RESULT,
-    LANES,
     LAYOUT,
     MATRIX,
-    OPERATIONS,
     PADDED,
     RANK,
-    RATE,
     REDUCED,
-    ROLE,
-    ROWS,
     SHAPE,
     SUMS,
     TENSOR,
@@ -53,10 +44,8 @@ from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.hardware.units import product_cycles
 from tilestitch.ir.schedule import Tiling
 from tilestitch.ir.transfers import contiguous_runs
-from tilestitch.units import ALIGNMENT_BYTES
 
 # Columns of what a tile needs of an operand.
 (
@@ -163,19 +152,7 @@ def place_of(
     )
 
 
-_product_cycles: Callable[..., float] = compiled(product_cycles)
 _contiguous_runs: Callable[..., tuple[float, float]] = compiled(contiguous_runs)
-
-
-@compiled
-def up(number: float, unit: float) -> float:
-    """`number` divided by `unit`, rounded up."""
-    return -(-number // unit)
-
-
-@compiled
-def aligned(size: float) -> float:
-    return up(size, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
 @compiled
@@ -258,7 +235,7 @@ def measure(
     slots = 2.0 if tiles > 1 else 1.0
     for at in range(len(nest.made)):
         tensor, in_place = nest.made[at, TENSOR_OF], nest.made[at, IN_PLACE]
-        _made_region(nest, tensor, boxes, found, needed[tensor])
+        made_region(nest, tensor, boxes, found, needed[tensor])
         size = bytes_of(nest, tensor, found)
         made[at, SIZE], made[at, SLOTS] = size, slots
         if not in_place and not place.stays[at, 1]:
@@ -274,11 +251,11 @@ def measure(
             hull(nest, first, boxes[op], found)
             gathered += bytes_of(nest, nest.accesses[first, TENSOR], found)
         elif nest.operators[op, UNIT] == FIRST_MATRIX:
-            matrix += parts * (_matrix_cycles(nest, op, part) + rates.compute_cycles)
+            matrix += parts * (matrix_cycles(nest, op, part) + rates.compute_cycles)
         elif nest.operators[op, UNIT] == MATRIX:
-            matrix += _matrix_cycles(nest, op, boxes[op]) + rates.compute_cycles
+            matrix += matrix_cycles(nest, op, boxes[op]) + rates.compute_cycles
         else:
-            vector += _vector_cycles(nest, op, boxes[op]) + rates.compute_cycles
+            vector += vector_cycles(nest, op, boxes[op]) + rates.compute_cycles
         if nest.operators[op, UNIT] >= MATRIX and nest.core[SUMS]:
             first = nest.operators[op, FIRST_WRITE]
             hull(nest, first, boxes[op], found)
@@ -330,45 +307,6 @@ def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.nda
     row[DDR_FACTOR] = up(run, rates.ddr_burst) * rates.ddr_burst / run
     row[GB_FACTOR] = up(run, rates.gb_burst) * rates.gb_burst / run
     row[DESCRIPTORS] = descriptors
-
-
-@compiled
-def _made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, one: np.ndarray) -> None:
-    """What a tile makes of a tensor: the hull over the operators that write it."""
-    known = False
-    for op in range(len(nest.operators)):
-        for access in range(nest.operators[op, FIRST_WRITE], nest.operators[op, END]):
-            if nest.accesses[access, TENSOR] == tensor:
-                hull(nest, access, boxes[op], one)
-                widen(found, one, nest.tensors[tensor, RANK], known)
-                known = True
-
-
-@compiled
-def _matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
-    """Cycles of the products in a box, see `ops.contraction.product_shape`."""
-    groups, m, k, n = 1.0, 1.0, 1.0, 1.0
-    for dim in range(nest.operators[op, DIMS]):
-        extent, role = float(box[1, dim] - box[0, dim]), nest.dims[op, dim, ROLE]
-        if role == BATCH:
-            groups *= extent
-        elif role == ROWS:
-            m *= extent
-        elif role == DEPTH:
-            k *= extent
-        elif role == COLUMNS:
-            n *= extent
-    return _product_cycles(nest.core[:ANCHOR], nest.operators[op, RATE:FIRST_READ], m, k, n, groups)
-
-
-@compiled
-def _vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
-    operations = float(nest.operators[op, OPERATIONS])
-    if operations < 0:  # of a generic operator, which is never cut
-        return up(-operations, nest.operators[op, LANES])
-    for dim in range(nest.operators[op, DIMS]):
-        operations *= box[1, dim] - box[0, dim]
-    return up(operations, nest.operators[op, LANES])
 
 
 @compiled

@@ -1,12 +1,12 @@
 """What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
-from tilestitch.ir.boxes import Boxes, all_operator_boxes, boxes_of, hulls, read_regions
+from tilestitch.ir.boxes import Boxes, hulls, read_regions
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
@@ -64,22 +64,6 @@ class KernelShape:
             dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
             self._cycles[key] = tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
         return self._cycles[key]
-
-    @cached_property
-    def _boxes(self) -> dict[Region, dict[str, Region]]:
-        return {}
-
-    def boxes(self, sink_box: Region) -> dict[str, Region]:
-        """What each of its operators computes for a box of the sink; the same is asked for under other surroundings."""
-        if sink_box not in self._boxes:
-            self._boxes[sink_box] = operator_boxes(self.graph, self.operators, sink_box)
-        return self._boxes[sink_box]
-
-    def needs(self, sink_boxes: Sequence[Region], tensors: Container[str]) -> dict[Operand, Boxes]:
-        """What boxes of the sink need of the operands that are among `tensors`, a column each."""
-        boxes = all_operator_boxes(self.graph, self.operators, boxes_of(sink_boxes))
-        wanted = (operand for operand in self.operands if operand.tensor in tensors)
-        return {operand: operand_region(self, operand, boxes, None) for operand in wanted}
 
     @cached_property
     def in_place(self) -> dict[str, str]:

@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tilestitch.cost.shape import KernelShape, Operand
+from tilestitch.cost.division import IN_GB, IN_LB, NOT_HERE, Lying, made_by
+from tilestitch.cost.nest import Nest
+from tilestitch.cost.shape import KernelShape, Operand, local_names
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.boxes import Boxes, boxes_of
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces
-from tilestitch.units import ALIGNMENT_BYTES, aligned, ceil_div
+from tilestitch.units import ALIGNMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,21 @@ class Surroundings:
     )  # known under splits, of kernel and sources
 
     @cached_property
-    def lying(self) -> dict[str, Boxes]:
-        """The regions of the sources of each tensor."""
-        return {tensor: boxes_of([source.region for source in found]) for tensor, found in self.sources.items()}
+    def lying(self) -> tuple[Lying, dict[str, tuple[int, int]]]:
+        """All sources as rows, and which rows are those of each tensor."""
+        rank = max(len(found[0].region.start) for found in self.sources.values())
+        ends = [0, *accumulate(map(len, self.sources.values()))]
+        boxes = np.zeros((ends[-1], 2, max(1, rank)), np.int64)
+        levels = {Level.GB: IN_GB, Level.LB: IN_LB}
+        for (begin, end), found in zip(pairwise(ends), self.sources.values(), strict=True):
+            if found[0].region.start:
+                boxes[begin:end, :, : len(found[0].region.start)] = [source.region for source in found]
+        every = [source for found in self.sources.values() for source in found]
+        return Lying(
+            boxes,
+            np.array([levels[source.level] for source in every], np.int64),
+            np.array([NOT_HERE if source.core is None else source.core for source in every], np.int64),
+        ), dict(zip(self.sources, pairwise(ends), strict=True))
 
     @property
     def on_chip(self) -> bool:
@@ -109,81 +122,6 @@ class Shares:
 
 FROM_DDR = Shares(False)
 Bound = tuple[tuple[int, ...], dict[Operand, Shares]]  # cores in order, and where what they need comes from
-MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
-SAMPLE = 16  # different regions of an operand that are looked at, of those that cores copy
-
-
-def nearest_cores(
-    shape: KernelShape, around: Surroundings, cores: tuple[int, ...], needs: Mapping[Operand, Boxes]
-) -> tuple[int, ...]:
-    """The cores in the order in which they take the pieces of one split, each near what it holds already.
-
-    The core that holds the most bytes of what some piece needs takes that piece, and so on with the rest. So the new
-    owners of a tensor are some of the old ones, and what they hold does not move. `needs` has what the pieces need of
-    the operands on chip, a column each.
-    """
-    if shape.home is not Level.LB or len(cores) > MOST_MAPPED:
-        return cores
-    held: dict[tuple[int, int], int] = {}  # bytes by piece and core
-    pieces = 0
-    for operand, regions in needs.items():
-        pieces = regions.start.shape[1]
-        sources, width = around.sources[operand.tensor], shape.graph.tensors[operand.tensor].dtype.size_bytes
-        common = _common(regions, around.lying[operand.tensor])
-        for number, at in zip(*(found.tolist() for found in common.nonzero()), strict=True):
-            core = sources[at].core
-            if sources[at].level is Level.LB and core in cores:
-                held[number, core] = held.get((number, core), 0) + width * int(common[number, at])
-    if not held:
-        return cores
-    taken: dict[int, int] = {}
-    for number, core in sorted(held, key=lambda pair: (-held[pair], pair)):
-        if number not in taken and core not in taken.values():
-            taken[number] = core
-    left = iter([core for core in cores if core not in taken.values()])
-    ordered = tuple(taken[number] if number in taken else next(left) for number in range(pieces))
-    return (*ordered, *left)
-
-
-def shares(
-    shape: KernelShape, around: Surroundings, cores: Sequence[int], needs: Mapping[Operand, Boxes]
-) -> dict[Operand, Shares]:
-    """Per operand that lies on chip at least in part, where its bytes come from under one split over `cores`."""
-    found = {}
-    for operand, regions in needs.items():
-        sources = around.sources[operand.tensor]
-        at_work = min(len(cores), regions.start.shape[1])
-        common, sizes = _common(regions, around.lying[operand.tensor])[:at_work], regions.sizes[:at_work]
-        where = np.array(cores[:at_work] if shape.home is Level.LB else [-1] * at_work)
-        near = np.array([-1 if source.core is None else source.core for source in sources]) == where[:, np.newaxis]
-        here = (near & (common == sizes[:, np.newaxis])).any(axis=1) & (operand.level is shape.home)
-        total, own = int(sizes.sum()), int(sizes[here].sum())
-        copied: dict[Region, int] = {}  # with the number of cores that need it
-        overlapping: dict[Region, np.ndarray] = {}
-        for number in np.flatnonzero(~here).tolist():
-            region = regions[number]
-            copied[region] = copied.get(region, 0) + 1
-            overlapping[region] = common[number]
-        by_level = {Level.DDR: 0.0, Level.GB: 0.0, Level.LB: 0.0}
-        sample = list(copied)[:: ceil_div(len(copied), SAMPLE)] if copied else []
-        seen = sum(region.size * copied[region] for region in sample)
-        for region in sample:
-            holders = np.flatnonzero(overlapping[region]).tolist()
-            whole = bool(holders) and overlapping[region][holders[0]] == region.size
-            parts = [(region, sources[holders[0]])] if whole else cover(region, [sources[at] for at in holders])
-            for part, source in parts:
-                level = Level.DDR if source is None else source.level
-                by_level[level] += part.size * copied[region] * (total - own) / seen
-        by_level[shape.home] += own
-        found[operand] = Shares(not copied, *(by_level[level] / total for level in (Level.DDR, Level.GB, Level.LB)))
-    return found
-
-
-def _common(some: Boxes, others: Boxes) -> np.ndarray:
-    """How many elements each of some boxes has in common with each of others."""
-    start = np.maximum(some.start[:, :, np.newaxis], others.start[:, np.newaxis])
-    stop = np.minimum(some.stop[:, :, np.newaxis], others.stop[:, np.newaxis])
-    return np.maximum(stop - start, 0).prod(axis=0)
 
 
 def reads_directly(
@@ -231,29 +169,19 @@ def without(box: Region, hole: Region) -> list[Region]:
     return found
 
 
-def kept_bytes(shape: KernelShape, around: Surroundings, splits: Sequence[int], steps: Sequence[int]) -> int:
-    """What the results take where they stay: in GB their pieces, in LB the largest part of a core."""
-    if not around.kept or around.instead:
-        return 0
-    box = around.iterations(shape.sink)
-    pieces = [box] if around.results is Level.GB else core_pieces(box, splits, steps)
-    return max(sum(aligned(size) for _, size in made_sizes(shape, piece, around.kept)) for piece in pieces)
-
-
-def made_sizes(shape: KernelShape, piece: Region, results: Sequence[str]) -> list[tuple[Region, int]]:
-    """Per result the region that a piece of the sink's iterations makes of it, and its bytes."""
-    boxes = shape.boxes(piece)
-    found = []
-    for name in results:
-        region: Region | None = None
-        for op in shape.operators:
-            for write in op.writes:
-                if write.tensor == name:
-                    hull = write.hull(boxes[op.name])
-                    region = hull if region is None else region.hull(hull)
-        assert region is not None
-        found.append((region, shape.graph.tensors[name].bytes_of(region)))
-    return found
+def made_in_parts(
+    shape: KernelShape, nest: Nest, parts: np.ndarray, results: Sequence[str]
+) -> list[list[tuple[Region, int]]]:
+    """By part of the sink's iterations: per result the region that it makes, and its bytes."""
+    names, tensors = local_names(shape.graph, shape.operators), [shape.graph.tensors[name] for name in results]
+    made = made_by(nest, parts, np.array([names.index(name) for name in results], np.int64))
+    ranks = [len(tensor.shape) for tensor in tensors]
+    found = [
+        [Region(tuple(start[:rank]), tuple(stop[:rank])) for start, stop in regions]
+        for rank, regions in zip(ranks, made.tolist(), strict=True)
+    ]
+    sized = [[(one, tensor.bytes_of(one)) for one in of_one] for tensor, of_one in zip(tensors, found, strict=True)]
+    return [list(of_part) for of_part in zip(*sized, strict=True)]
 
 
 def free_gaps(size_bytes: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

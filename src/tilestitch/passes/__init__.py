@@ -7,16 +7,19 @@ tensors lie in memory; schedules are made for the result.
 
 from tilestitch.ir.graph import Graph
 from tilestitch.passes.dynamic import dynamic_quantisation
-from tilestitch.passes.fold import drop_unused, fold_batch_norm, fold_constants
+from tilestitch.passes.fold import Folded, drop_unused, fold_batch_norm, fold_constants
 from tilestitch.passes.groups import merge_group_norms
 from tilestitch.passes.quantised import quantised_arithmetic
 from tilestitch.passes.recognise import recognise
 
 
-def simplify(graph: Graph, *, fold_bn: bool = True) -> Graph:
-    """Fold constants, batch normalisation where `fold_bn`, and decomposed functions; multiply integers where meant."""
+def simplify(graph: Graph, *, fold_bn: bool = True, folded: Folded | None = None) -> Graph:
+    """Fold constants, batch normalisation where `fold_bn`, and decomposed functions; multiply integers where meant.
+
+    `folded` keeps what `fold_batch_norm` finds, for other batches of the network.
+    """
     graph = fold_constants(graph)
     if fold_bn:
-        graph = fold_batch_norm(graph)
+        graph = fold_batch_norm(graph, folded)
     graph = drop_unused(merge_group_norms(recognise(graph)))
     return quantised_arithmetic(dynamic_quantisation(graph))

@@ -66,13 +66,19 @@ def moved(view: Operator, values: Mapping[str, np.ndarray], tensors: Mapping[str
     return written
 
 
-def fold_batch_norm(graph: Graph) -> Graph:
+# By the normalisation's name and the identity of its arrays: these arrays, and what they are folded into.
+Folded = dict[tuple[str, tuple[int, ...]], tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]]
+
+
+def fold_batch_norm(graph: Graph, known: Folded | None = None) -> Graph:
     """A batch normalisation behind a convolution or product becomes part of that operator's weights and bias.
 
     y = scale * (conv(x) + b - mean) / sqrt(variance + epsilon) + shift is a convolution with weights W * f and bias
     (b - mean) * f + shift, f = scale / sqrt(variance + epsilon) per output channel, computed in float64. It needs
-    constants throughout, and a product that nobody else reads; any other normalisation stays as it is.
+    constants throughout, and a product that nobody else reads; any other normalisation stays as it is. `known` has what
+    was folded of the same arrays before, for the same network at another batch.
     """
+    known = {} if known is None else known
     tensors, constants = dict(graph.tensors), dict(graph.constants)
     operators = {op.name: op for op in graph.operators}
     for norm in graph.operators:
@@ -80,7 +86,12 @@ def fold_batch_norm(graph: Graph) -> Graph:
         channel = None if product is None else _channel(norm, product)
         if product is None or channel is None:
             continue
-        folded = _folded_values(norm, product, product.reads[1].axes.index(channel), graph.constants)
+        arrays = [graph.constants[access.tensor] for access in (*product.reads[1:], *norm.reads[1:])]
+        same = norm.name, tuple(map(id, arrays))
+        if same not in known:
+            values = _folded_values(norm, product, product.reads[1].axes.index(channel), graph.constants)
+            known[same] = arrays, values
+        _, folded = known[same]
         names = []
         for role, value in zip(("weight", "bias"), folded, strict=True):
             name = fresh_name(f"{product.name}.{role}", tensors)

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
+from tilestitch.cost.division import parts_of
 from tilestitch.cost.shape import KernelShape, kernel_signature, local_names, passes_through
 from tilestitch.cost.surroundings import (
     Bound,
@@ -16,7 +19,7 @@ from tilestitch.cost.surroundings import (
     Surroundings,
     cover,
     free_gaps,
-    made_sizes,
+    made_in_parts,
     room_of,
 )
 from tilestitch.errors import DoesNotFit
@@ -25,7 +28,7 @@ from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
-from tilestitch.ir.tiles import core_pieces, operator_boxes
+from tilestitch.ir.tiles import operator_boxes
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
 from tilestitch.schedule.tiling import Shapes, tile_kernel
@@ -232,10 +235,10 @@ class _Planning:
         facts, memory = self.facts[number], self.machine.memory(level)
         assert memory is not None
         shape = self._shape(kernel)
-        pieces = [facts.box]
-        if level is Level.LB:
-            pieces = core_pieces(facts.box, kernel.tiling.splits, kernel.tiling.steps)
-        made = [made_sizes(shape, piece, facts.kept) for piece in pieces]
+        tiling, box = kernel.tiling, facts.box
+        splits = tiling.splits if level is Level.LB else (1,) * len(tiling.splits)
+        loops = (np.array(row, np.int64) for row in (box.start, box.extents, tiling.steps, splits))
+        made = made_in_parts(shape, self.shapes.nest(facts.operators, kernel.cores[0]), parts_of(*loops), facts.kept)
         sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
         planned = self._planned(number, level, live)

@@ -1,104 +1,119 @@
 """How a kernel's work may be divided among cores, and which divisions are worth a search of tiles."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 
-from tilestitch.cost.shape import KernelShape, Operand
-from tilestitch.cost.surroundings import Shares, Surroundings, made_sizes, nearest_cores, shares
-from tilestitch.ir.boxes import Boxes
+import numpy as np
+
+from tilestitch.cost.division import cycles_under, most_made, nearest_cores, needed_by, parts_of, shares
+from tilestitch.cost.nest import Nest
+from tilestitch.cost.shape import KernelShape, Operand, local_names
+from tilestitch.cost.surroundings import Bound, Shares, Surroundings, made_in_parts
+from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces, cuts_of
+from tilestitch.ir.tiles import cuts_of
 from tilestitch.units import ceil_div
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
 LOCAL_SPLITS_KEPT = 3  # likewise where operands lie on chip
+MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
 SPLITS_WORTH = 1.1  # of the least compute time: within this, splits are compared by what they copy
 
 
 def splits_worth_a_search(
-    shape: KernelShape, numbers: tuple[int, ...], around: Surroundings
+    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings
 ) -> list[tuple[tuple[int, ...], tuple[int, ...], dict[Operand, Shares]]]:
     """Pieces per dim of the sink, for those splits over the cores `numbers` that take the least compute time.
 
     Each with the cores in the order in which they take the pieces, and where the operands on chip come from; among
     splits of nearly the same compute time those that copy least from core to core.
     """
-    sink, cores = shape.sink, len(numbers)
-    box = around.iterations(sink)
+    sink, box = shape.sink, around.iterations(shape.sink)
     steps = cuts_of(shape.graph, shape.operators).steps
-    divisors = [d for d in range(1, cores + 1) if cores % d == 0]
-    found: list[tuple[int, ...]] = []
-
-    def extend(prefix: tuple[int, ...], left: int) -> None:
-        if len(prefix) == len(sink.dims):
-            found.append(prefix)
-            return
-        extent, step = box.extents[len(prefix)], steps[len(prefix)]
-        for d in divisors:
-            if d <= left and left % d == 0 and d <= ceil_div(extent, step):
-                extend((*prefix, d), left // d)
-
-    extend((), cores)
+    found = possible_splits(tuple(map(ceil_div, box.extents, steps)), len(numbers))
+    in_memory = _dims_in_memory(shape.graph, sink)
     if around.splits in found:
         found = [around.splits]
     if around.core_map is not None:
-        outer = _dims_in_memory(shape.graph, sink)[0] if sink.dims else 0
-        mapped = [splits for splits in found if splits and splits[outer] == around.core_map.parts]
+        mapped = [splits for splits in found if splits and splits[in_memory[0]] == around.core_map.parts]
         found = mapped or found  # a kernel with fewer rows than the map has parts takes the cores in its order
     fixed: dict[tuple[int, ...], tuple[int, ...]] = {}
     if around.core_map is not None:
         fixed = dict.fromkeys(found, numbers)
     if around.instead:
-        orders = ((splits, _filling(shape, around, splits, steps)) for splits in found)
+        orders = ((splits, _filling(shape, nest, around, splits, steps)) for splits in found)
         able = ((splits, order) for splits, order in orders if order and set(order) <= set(numbers))
         fixed = {splits: order for splits, order in able if fixed.get(splits, order) == order}
         found = list(fixed)
-    timed = []
-    for splits in found:
-        piece = largest_piece(box.extents, steps, splits)
-        stop = tuple(a + b for a, b in zip(box.start, piece, strict=True))
-        boxes = shape.boxes(Region(box.start, stop))
-        cycles = sum(shape.cycles(op, boxes[op.name].extents) for op in shape.operators)
-        rank = outermost(shape.graph, sink, splits) if around.on_chip else (len(timed),)
-        timed.append((cycles, rank, splits))
-    timed.sort()
-    if not around.sources or not timed:
+    if not found:
+        return []
+    loops = _loops(box, steps)
+    cycles = cycles_under(nest, *loops, np.array(found, np.int64).reshape(len(found), len(steps))).tolist()
+    ranks = [
+        tuple(-splits[dim] for dim in in_memory) if around.on_chip else (number,) for number, splits in enumerate(found)
+    ]
+    timed = sorted(zip(cycles, ranks, found, strict=True))
+    if not around.sources:
         return [(splits, numbers, {}) for _, _, splits in timed[:SPLITS_KEPT]]
     known = []
-    worth = [one for at, one in enumerate(timed) if at < SPLITS_KEPT or one[0] <= SPLITS_WORTH * timed[0][0]]
-    _bind(shape, around, numbers, [(splits, fixed.get(splits)) for _, _, splits in worth], steps)
-    for cycles, rank, splits in worth:
-        order, origins = around.bound[numbers, splits, fixed.get(splits)]
+    for number, (busy, rank, splits) in enumerate(timed):
+        if number >= SPLITS_KEPT and busy > SPLITS_WORTH * timed[0][0]:
+            break
+        order, origins = _bound(shape, nest, around, numbers, loops, splits, fixed.get(splits))
         copied = sum(not origin.direct and origin.lb > 0 for origin in origins.values())
-        known.append((cycles, copied, rank, splits, order, origins))
+        known.append((busy, copied, rank, splits, order, origins))
     known.sort(key=lambda one: one[:3])
     local = min(known, key=lambda one: (one[1], one[0], one[2]))  # the one that copies least is always tried
     kept = known[:LOCAL_SPLITS_KEPT]
     return [(splits, *others) for _, _, _, splits, *others in (kept if local in kept else [*kept[:-1], local])]
 
 
-def _bind(
+@lru_cache(maxsize=4096)
+def possible_splits(units: tuple[int, ...], cores: int) -> list[tuple[int, ...]]:
+    """Every way to give each dim a divisor of the cores' number, no more than it has `units`, for no more than all."""
+    divisors = [d for d in range(1, cores + 1) if cores % d == 0]
+    found: list[tuple[tuple[int, ...], int]] = [((), cores)]  # with how many each piece can still be cut into
+    for most in units:
+        found = [((*splits, d), left // d) for splits, left in found for d in divisors if d <= most and left % d == 0]
+    return [splits for splits, _ in found]
+
+
+def _loops(box: Region, steps: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the iterations start, their extents, and the steps at which they may be cut."""
+    start, extents = np.array(box.start, np.int64), np.array(box.extents, np.int64)
+    return start, extents, np.array(steps, np.int64)
+
+
+def _bound(
     shape: KernelShape,
+    nest: Nest,
     around: Surroundings,
     numbers: tuple[int, ...],
-    asked: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
-    steps: tuple[int, ...],
-) -> None:
-    """Find the order of the cores, unless it is fixed, and where what they need comes from, under splits all at once.
+    loops: tuple[np.ndarray, np.ndarray, np.ndarray],
+    splits: tuple[int, ...],
+    fixed: tuple[int, ...] | None,
+) -> Bound:
+    """The order of the cores under a split, unless it is fixed, and where what they need comes from.
 
     Kernel and sources are the same in all surroundings that share `around.bound`, so each is found once.
     """
-    new = [one for one in asked if (numbers, *one) not in around.bound]
-    if not new:
-        return
-    pieces = [core_pieces(around.iterations(shape.sink), splits, steps) for splits, _ in new]
-    needs = shape.needs([piece for of_split in pieces for piece in of_split], around.sources)
-    end = 0
-    for (splits, fixed), of_split in zip(new, pieces, strict=True):
-        begin, end = end, end + len(of_split)
-        own = {operand: Boxes(one.start[:, begin:end], one.stop[:, begin:end]) for operand, one in needs.items()}
-        order = fixed or nearest_cores(shape, around, numbers, own)
-        around.bound[numbers, splits, fixed] = order, shares(shape, around, order, own)
+    key = numbers, splits, fixed
+    if key not in around.bound:
+        lying, rows = around.lying
+        held = [number for number, operand in enumerate(shape.operands) if operand.tensor in rows]
+        operands = np.array(held, np.int64)
+        spans = np.array([rows[shape.operands[number].tensor] for number in held], np.int64).reshape(-1, 2)
+        needs = needed_by(nest, parts_of(*loops, np.array(splits, np.int64)), operands)
+        order, in_lb = np.array(fixed or numbers, np.int64), shape.home is Level.LB
+        if fixed is None and in_lb and len(numbers) <= MOST_MAPPED:
+            order = nearest_cores(nest, needs, operands, spans, lying, order)
+        found = shares(nest, needs, operands, spans, lying, order, in_lb)
+        origins = {
+            shape.operands[number]: Shares(bool(direct), *levels)
+            for number, (direct, *levels) in zip(held, found.tolist(), strict=True)
+        }
+        around.bound[key] = tuple(order.tolist()), origins
+    return around.bound[key]
 
 
 def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,10 +136,25 @@ def _dims_in_memory(graph: Graph, sink: Operator) -> list[int]:
 
 
 def _filling(
-    shape: KernelShape, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
+    shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The cores in the order in which each makes exactly the part whose place the result takes; none if it cannot."""
-    pieces = core_pieces(around.iterations(shape.sink), splits, steps)
+    parts = parts_of(*_loops(around.iterations(shape.sink), steps), np.array(splits, np.int64))
+    if len(parts) != len(around.instead):
+        return ()
     holder = {part: core for core, part in around.instead}
-    order = tuple(holder.get(made_sizes(shape, piece, around.kept)[0][0], -1) for piece in pieces)
-    return order if len(holder) == len(pieces) and sorted(order) == sorted(holder.values()) else ()
+    made = made_in_parts(shape, nest, parts, around.kept)
+    order = tuple(holder.get(of_part[0][0], -1) for of_part in made)
+    return order if len(holder) == len(parts) and sorted(order) == sorted(holder.values()) else ()
+
+
+def kept_bytes(
+    shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
+) -> int:
+    """What the results take where they stay: in GB all of their pieces, in LB the largest part of a core."""
+    if not around.kept or around.instead:
+        return 0
+    names = local_names(shape.graph, shape.operators)
+    cut = (1,) * len(splits) if around.results is Level.GB else splits
+    parts = parts_of(*_loops(around.iterations(shape.sink), steps), np.array(cut, np.int64))
+    return int(most_made(nest, parts, np.array([names.index(name) for name in around.kept], np.int64)))

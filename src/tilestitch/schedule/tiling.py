@@ -9,7 +9,7 @@ from tilestitch.cost.kernel import misfit_text, place_of, rates_of
 from tilestitch.cost.nest import Nest, flatten
 from tilestitch.cost.shape import KernelShape, kernel_shape
 from tilestitch.cost.stream import streamed_cycles
-from tilestitch.cost.surroundings import NOWHERE, Surroundings, kept_bytes
+from tilestitch.cost.surroundings import NOWHERE, Surroundings
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
@@ -19,7 +19,7 @@ from tilestitch.ir.tiles import cuts_of
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
-from tilestitch.schedule.splits import largest_piece, outermost, splits_worth_a_search
+from tilestitch.schedule.splits import kept_bytes, largest_piece, outermost, splits_worth_a_search
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
@@ -167,8 +167,8 @@ def _fitting(
         numbers = group.numbers
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
-        for splits, cores, origins in splits_worth_a_search(shape, numbers, around):
-            kept = kept_bytes(shape, around, splits, steps)
+        for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around):
+            kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, inside=inside)
             result = search(nest, rates, place, cuts)

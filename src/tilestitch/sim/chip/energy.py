@@ -115,14 +115,15 @@ def _work(program: Program) -> tuple[dict[int, int], dict[int, int]]:
     alike = Counter(zip(*(column[computes].tolist() for column in columns), strict=True))
     macs: dict[int, int] = {}
     operations: dict[int, int] = {}
-    done: dict[tuple[int, int, int], int] = {}
+    done: dict[tuple[int, tuple[int, ...], int], int] = {}  # by operator and extents: many boxes are alike
     for (operator, box, engine, matrix), count in alike.items():
         core = program.engines[engine].core
         if operator < 0 or box < 0 or core is None:
             raise InvalidIR(f"program: a compute on {program.engines[engine].name} has no operator, box or core")
-        if (operator, box, matrix) not in done:
+        key = operator, program.regions[box].extents, matrix
+        if key not in done:
             op, region = program.graph.by_name[program.operators[operator]], program.regions[box]
-            done[operator, box, matrix] = product_shape(op, region).macs if matrix else vector_operations(op, region)
+            done[key] = product_shape(op, region).macs if matrix else vector_operations(op, region)
         work = macs if matrix else operations
-        work[core] = work.get(core, 0) + count * done[operator, box, matrix]
+        work[core] = work.get(core, 0) + count * done[key]
     return macs, operations
