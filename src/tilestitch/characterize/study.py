@@ -6,7 +6,7 @@ Every time is that of the block model, which is INFERRED: all of this is estimat
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tilestitch.cost.fused import PICOSECONDS, BlockModel, block_model
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.partition.synthetic import (
     CHANNELS,
+    DEPTH,
     EXTENTS,
     GRID,
     Convolution,
@@ -25,13 +26,13 @@ from tilestitch.partition.synthetic import (
     fit,
     layer_times,
     rounded,
+    stack_operations,
     stack_times,
 )
 
 NARROW = (4, 8)  # channels that the grid does not go down to
 SPANS = (1_792, 7_168, 28_672)  # rows times channels: layers of equal operations
 LARGEST = 1_792  # rows of such a layer
-DEPTH = 32  # layers of a stack, at most
 STACKS = (Convolution(56, 64, 3), Convolution(14, 256, 3))  # an early and a late layer of a ResNet
 OPERATIONS = Axis("operations", "", logarithmic=True)
 RATE = Axis("rate", "GFLOP/s", logarithmic=True)
@@ -83,7 +84,7 @@ def characterize(machine: Accelerator) -> Study:
         model=model,
         times=times,
         critical_operations=critical_operations(model),
-        stack_operations=_stack_operations(model, times),
+        stack_operations=stack_operations(model),
         fits=tuple(_fit(model, times, score) for score in Score),
         curves=tuple(curves),
     )
@@ -183,18 +184,6 @@ def repeated(layer: Convolution, cores: int, depth: int) -> float:
     strip = math.ceil(layer.extent / cores)
     rows = [min(layer.extent, strip + behind * (layer.kernel - 1)) for behind in range(depth)]
     return sum(rows) / (depth * strip) - 1
-
-
-def _stack_operations(model: BlockModel, times: np.ndarray) -> float | None:
-    """Of the stacks, on the best core number of their layer alone, that are fastest by layer when cut somewhere."""
-    found = []
-    for layer, column in zip(GRID, np.argmin(times, axis=1), strict=True):
-        of_stack = stack_times(model, layer, DEPTH)[:, column]
-        by_layer = np.where(of_stack < 0, np.inf, of_stack / np.arange(1, DEPTH + 1))
-        depth = int(np.argmin(by_layer)) + 1
-        if 1 < depth < DEPTH:
-            found.append(depth * layer.operations / model.core_counts[column])
-    return median(found) if found else None
 
 
 def _fit(model: BlockModel, times: np.ndarray, score: Score) -> Fit:

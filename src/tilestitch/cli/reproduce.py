@@ -29,9 +29,9 @@ def reproduce(
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Print what a publication reports beside what Tilestitch gives. NAME is graphturbo.
+    """Print what a publication reports beside what Tilestitch gives. NAME is graphturbo or dlfusion.
 
-    Ends with 1 where a row that must match does not. Simulated speed-ups, and numbers read off figures, never must.
+    Ends with 1 where a row that must match does not. Speed-ups, and numbers read off figures, never must.
     """
     expect_json(json_path)
     with shown_progress(quiet=quiet) as progress:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from statistics import median
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tilestitch.cost.fused import PICOSECONDS, BlockCost, BlockModel, Layer, Net
 EXTENTS = (7, 14, 28, 56, 112, 224)  # INFERRED, as the next two: sizes that networks for images have
 CHANNELS = (16, 32, 64, 128, 256, 512, 1024)
 KERNELS = (1, 3, 5, 7)
+DEPTH = 32  # layers of a stack, at most
 SATURATED = 0.9  # INFERRED: part of its greatest rate at which a core counts as saturated
 
 
@@ -151,6 +153,23 @@ def fastest(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         if not rising or operations / time > rising[-1][0] / rising[-1][1]:
             rising.append((operations, time))
     return rising
+
+
+@cache
+def stack_operations(model: BlockModel) -> float | None:
+    """Operations of a core at which one more layer no longer helps a stack: another reading of what is enough.
+
+    The median over the stacks, on the best core number of their layer alone, that take the least time by layer
+    somewhere between one layer and all.
+    """
+    found = []
+    for layer, column in zip(GRID, np.argmin(layer_times(model), axis=1), strict=True):
+        times = stack_times(model, layer, DEPTH)[:, column]
+        by_layer = np.where(times < 0, np.inf, times / np.arange(1, DEPTH + 1))
+        depth = int(np.argmin(by_layer)) + 1
+        if 1 < depth < DEPTH:
+            found.append(depth * layer.operations / model.core_counts[column])
+    return median(found) if found else None
 
 
 def closed_form(model: BlockModel, share: float = SATURATED) -> float:

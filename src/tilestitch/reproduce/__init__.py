@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from tilestitch.errors import InputError, printable
+from tilestitch.reproduce.dlfusion import dlfusion_rows
 from tilestitch.reproduce.graphturbo import graphturbo_rows
 from tilestitch.reproduce.rows import Row, rows_json, rows_text
 
 __all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
 
 Progress = Callable[[str, int, int], None]  # step, done, total
-NAMES = ("graphturbo",)
+NAMES = ("graphturbo", "dlfusion")
 
 
 def reproduce(
@@ -23,10 +24,11 @@ def reproduce(
 ) -> tuple[Row, ...]:
     """Every row of one publication, or those of some of its networks and machines, where any are given.
 
-    `must_match` leaves out what is simulated.
-
-    `jobs` networks run at once; the rows do not depend on that. Raises `InputError` for an unknown name.
+    `must_match` leaves out what need not match. `jobs` networks are simulated at once; the rows do not depend on that,
+    and what is not simulated takes seconds without. Raises `InputError` for an unknown name.
     """
     if name not in NAMES:
         raise InputError(f"reproduce '{printable(name)}': expected one of: {', '.join(NAMES)}")
+    if name == "dlfusion":
+        return dlfusion_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
     return graphturbo_rows(networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)

@@ -221,6 +221,57 @@ class PublishedGraphTurbo(Published):
     figure_17: Figure17
 
 
+class EndPoints(Published):
+    """Least and most speed-up over no optimization."""
+
+    source: str
+    least: float
+    most: float
+    why: str
+
+
+class OneBlock(Published):
+    """The range of speed-ups of everything in one block, over some networks."""
+
+    source: str
+    networks: list[str]
+    least: float
+    most: float
+
+
+class Count(Published):
+    """Layers of a network, and their order ideals."""
+
+    layers: int
+    ideals: int
+
+
+class Counts(Published):
+    """Of several networks."""
+
+    source: str
+    networks: dict[str, Count]
+
+
+class Variant(Published):
+    """Other constants of the block model, and speed-ups by plan of the networks in their order, where known."""
+
+    name: str
+    prototype: dict[str, list[float]]
+
+
+class PublishedDLFusion(Published):
+    """Everything of data/dlfusion.yaml."""
+
+    paper: str
+    machine: str
+    networks: list[str]
+    speed_ups: EndPoints
+    one_block: OneBlock
+    counts: Counts
+    variants: list[Variant]
+
+
 def read(model: type[Model], name: str) -> Model:
     """The published numbers in `data/<name>.yaml`."""
     text = files("tilestitch.reproduce").joinpath("data", f"{name}.yaml").read_text(encoding="utf-8")

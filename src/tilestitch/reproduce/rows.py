@@ -15,7 +15,8 @@ Value = float | int | str | None
 class Row:
     """A published value beside ours.
 
-    `ok` is whether they agree: equal where they must, within 30 % where they need not, None where one is missing.
+    `ok` is whether they agree: equal where they must, within 30 % or inside a published range where they need not, None
+    where one is missing.
     """
 
     what: str
