@@ -3,18 +3,21 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, network_options, output_options
-from tilestitch.cli.output import encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError
 from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 PLAN_HELP = (
     "baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact, or a "
     "plan's file ending in .json."
 )
+EMITTED = ("plan", "cnml")
 
 
 @click.command()
@@ -24,6 +27,26 @@ PLAN_HELP = (
 @click.option("--compare", is_flag=True, help="Set the plans of all strategies beside it.")
 @click.option("--verify", is_flag=True, help="Check the proof of the best plan, independently of the search.")
 @click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan to this file.")
+@click.option(
+    "--emit",
+    type=click.Choice(EMITTED),
+    default=EMITTED[0],
+    show_default=True,
+    help="What -o writes: the plan as JSON, or as C++ for CNML, the library of the MLU100.",
+)
+@click.option(
+    "--constants",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the constants that the C++ program reads to this file.",
+)
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the best plan and its proof to this file.",
+)
+@click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Check a certificate; search nothing.")
 @network_options
 @output_options
 def fuse(
@@ -33,6 +56,10 @@ def fuse(
     compare: bool,
     verify: bool,
     out: Path | None,
+    emit: str,
+    constants: Path | None,
+    certificate: Path | None,
+    check: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -41,36 +68,67 @@ def fuse(
 
     The best plan of all is found too, with a proof, and lower bounds.
     """
-    expect_json(json_path, model, machine, plan)
-    if out is not None:
-        expect_writable(out)
-        for source in (model, machine, plan):
-            expect_other(out, source)
+    if check is not None and (compare or verify or out or certificate or _given("plan")):
+        raise InputError(
+            "--check judges a certificate, and plans nothing; leave out --plan, --compare, --verify, -o, ..."
+        )
+    if (out is None and _given("emit")) or (emit != "cnml" and constants is not None):
+        raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
+    written = [path for path in (out, constants, certificate) if path is not None]
+    sources = [model, machine, plan, *([] if check is None else [str(check)])]
+    expect_json(json_path, *sources)
+    for path in written:
+        expect_writable(path)
+        for source in sources:
+            expect_other(path, source)
     with shown_progress(quiet=quiet) as progress:
         with held_back():
             from tilestitch import api
+            from tilestitch.fusion.certificate_file import certificate_json, checked_certificate
+            from tilestitch.fusion.emit import cnml_of
             from tilestitch.fusion.fuse import block_cost, every_plan, verify_proof
             from tilestitch.fusion.fuse import fuse as fuse_blocks
             from tilestitch.fusion.plan_file import parse_plan, plan_json
-            from tilestitch.fusion.text import fused_json, fused_text
+            from tilestitch.fusion.text import checked_json, checked_text, fused_json, fused_text
 
-        given = plan
-        if plan.endswith(".json"):
-            given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name)
+        given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name) if plan.endswith(".json") else plan
+        proof = "" if check is None else file_text(check, "JSON", MAX_JSON_BYTES)
         progress("load", 0, 4)
         graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
         accelerator = api.load_machine(machine)
         progress("plan", 1, 4)
         cost = block_cost(graph, accelerator, fold_bn=choices.fold_bn)
-        fused = fuse_blocks(cost, accelerator.name, given, plan if isinstance(given, str) else Path(plan).name)
-        if verify:
-            progress("verify", 2, 4)
-            verify_proof(fused)
-        progress("compare", 3, 4)
-        others = every_plan(fused) if compare else []
-        json_text = fused_json(fused, others)
-        files = json_file(json_path, json_text)
-        if out is not None:
-            files.append((out, encoded(plan_json(cost.network, fused.plan))))
-        write_files(files)
-    show_output(fused_text(fused, others, verified=verify), json_text, json_path, quiet=quiet)
+        files: Files = []
+        if check is not None:
+            progress("check", 2, 4)
+            shown = (
+                check.name,
+                cost,
+                accelerator.name,
+                *checked_certificate(cost, accelerator.name, proof, check.name),
+            )
+            text, json_text = checked_text(*shown), checked_json(*shown)
+        else:
+            fused = fuse_blocks(cost, accelerator.name, given, plan if isinstance(given, str) else Path(plan).name)
+            if verify:
+                progress("verify", 2, 4)
+                verify_proof(fused)
+            progress("compare", 3, 4)
+            others = every_plan(fused) if compare else []
+            text, json_text = fused_text(fused, others, verified=verify), fused_json(fused, others)
+            if certificate is not None:
+                files.append((certificate, encoded(certificate_json(fused))))
+            if out is not None and emit == "cnml":
+                program = cnml_of(graph, fused, fold_bn=choices.fold_bn)
+                files.append((out, encoded(program.text)))
+                if constants is not None:
+                    files.append((constants, program.constant_bytes))
+            elif out is not None:
+                files.append((out, encoded(plan_json(cost.network, fused.plan))))
+        write_files([*json_file(json_path, json_text), *files])
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _given(option: str) -> bool:
+    """Whether an option is on the command line."""
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

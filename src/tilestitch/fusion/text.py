@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from tilestitch.cost.fused import PICOSECONDS
+from tilestitch.cost.fused import PICOSECONDS, BlockCost
 from tilestitch.fusion.fuse import Fused
 from tilestitch.partition.dlfusion import repeated_arithmetic
 from tilestitch.partition.ideals import Plan
@@ -104,6 +104,35 @@ def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
                 "computed_again": repeated_arithmetic(fused.cost, block, cores),
             }
             for block, cores, cost in zip(plan.blocks, plan.choices, plan.costs, strict=True)
+        ],
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def checked_text(name: str, cost: BlockCost, machine: str, plan: Plan, ideals: int) -> str:
+    """That a certificate holds, and of what."""
+    return (
+        f"{name} holds: {_time(plan.cost)} for {cost.network.name} on {machine} in "
+        f"{counted(len(plan.blocks), 'block')}, and no plan takes less\n"
+        f"checked over {counted(ideals, 'ideal')}; every block was priced anew; {_MODEL}\n"
+    )
+
+
+def checked_json(name: str, cost: BlockCost, machine: str, plan: Plan, ideals: int) -> str:
+    """The same, of the format `tilestitch.fusion-check`."""
+    value = {
+        "format": "tilestitch.fusion-check",
+        "version": 1,
+        "certificate": name,
+        "network": cost.network.name,
+        "machine": machine,
+        "model": "inferred",
+        "holds": True,
+        "time_ps": plan.cost,
+        "ideals": ideals,
+        "blocks": [
+            {"layers": [cost.network.layers[number].name for number in block], "cores": cores, "time_ps": time}
+            for block, cores, time in zip(plan.blocks, plan.choices, plan.costs, strict=True)
         ],
     }
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -11,6 +11,8 @@ import numpy as np
 
 from tilestitch.errors import InputError
 
+MAX_IDEALS = 20_000  # beyond which a graph takes too long to check
+
 Price = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # as ideals.Price
 
 
@@ -91,6 +93,8 @@ def _ideals(before: Sequence[Sequence[int]]) -> set[int]:
     for node in range(len(before)):
         needed = sum(1 << other for other in before[node])
         found |= {ideal | 1 << node for ideal in found if needed & ~ideal == 0}
+        if len(found) > MAX_IDEALS:
+            raise InputError(f"certificate: the graph has more than {MAX_IDEALS:,} ideals, which are too many to check")
     return found
 
 

@@ -1,0 +1,1 @@
+"""Programs for the interfaces of others, as text."""
