@@ -1095,6 +1095,48 @@ MUTANTS = (
         "carried = 3 * (constants * constant_loads + (borders + 2 * passed) * sharers * iterations)",
         ("test_homes::test_no_schedule_is_faster_than_what_rules_its_batch_out",),
     ),
+    Mutant(
+        "half of the rate is enough work for a core",
+        "partition/synthetic.py",
+        "SATURATED = 0.9",
+        "SATURATED = 0.5",
+        ("test_reproduce_dlfusion::test_each_reading_of_enough_work_has_its_speed_up",),
+    ),
+    Mutant(
+        "slow layers say when a core is saturated",
+        "partition/synthetic.py",
+        "if not rising or operations / time > rising[-1][0] / rising[-1][1]:",
+        "if not rising or operations > rising[-1][0]:",
+        ("test_fusion::test_saturation_is_read_off_the_fastest_layers",),
+    ),
+    Mutant(
+        "a certificate may be off by one",
+        "partition/certificate.py",
+        "potentials[upper] > potentials[lower] + cost:",
+        "potentials[upper] > potentials[lower] + cost + 1:",
+        ("test_certificate::test_numbers_that_say_too_much_are_rejected",),
+    ),
+    Mutant(
+        "a certificate's plan keeps the price that it says",
+        "partition/certificate.py",
+        "if found[0] != costs[number] or found[1] != choices[number]:",
+        "if found[1] != choices[number]:",
+        ("test_certificate::test_a_block_that_costs_otherwise_is_rejected",),
+    ),
+    Mutant(
+        "windows of CNML have no stride",
+        "emit/cnml_calls.py",
+        "            stride = factor\n",
+        "            stride = 1\n",
+        ("test_emit::test_the_calls_mean_the_network",),
+    ),
+    Mutant(
+        "every result leaves its block of CNML",
+        "emit/cnml.py",
+        "[call.output for call in calls if call.output in others]",
+        "[call.output for call in calls]",
+        ("test_emit::test_the_program_is_this_text",),
+    ),
 )
 
 

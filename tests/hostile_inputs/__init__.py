@@ -6,6 +6,7 @@ from tests.hostile_inputs.commands import OPTIONS, PLACES
 from tests.hostile_inputs.contest import CONTEST
 from tests.hostile_inputs.files import EXTERNAL, FILES, WEIGHTS
 from tests.hostile_inputs.functions import FUNCTIONS
+from tests.hostile_inputs.fusion import FUSION
 from tests.hostile_inputs.growths import GROWTHS
 from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
@@ -27,4 +28,5 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "options": OPTIONS,
     "places": PLACES,
     "contest": CONTEST,
+    "fusion": FUSION,
 }

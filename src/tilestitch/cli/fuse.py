@@ -69,9 +69,8 @@ def fuse(
     The best plan of all is found too, with a proof, and lower bounds.
     """
     if check is not None and (compare or verify or out or certificate or _given("plan")):
-        raise InputError(
-            "--check judges a certificate, and plans nothing; leave out --plan, --compare, --verify, -o, ..."
-        )
+        others = "--plan, --compare, --verify, -o and --certificate"
+        raise InputError(f"--check judges a certificate, and plans nothing; leave out {others}")
     if (out is None and _given("emit")) or (emit != "cnml" and constants is not None):
         raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
     written = [path for path in (out, constants, certificate) if path is not None]
