@@ -25,6 +25,7 @@ from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.fusion.emit import cnml_of
 from tilestitch.fusion.fuse import fuse
+from tilestitch.fusion.plan_file import parse_plan, plan_json
 from tilestitch.ir.graph import Graph
 from tilestitch.partition.dlfusion import PLANS
 from tilestitch.partition.layers import layers_of
@@ -273,6 +274,15 @@ def test_blocks_hold_the_calls_of_the_plan_on_its_cores():
     assert len(re.findall(r"cnmlFuseOp\(", text)) + len(re.findall("cnmlCompileBaseOp", text)) == len(
         re.findall(r"static cnmlBaseOp_t", text)
     )
+
+
+def test_a_plan_that_is_read_back_gives_the_same_program():
+    """Byte for byte, from the JSON that -o writes otherwise."""
+    name = "googlenet"
+    fused = fuse(cost(name), "mlu100", "dlfusion", "dlfusion")
+    again = parse_plan(plan_json(cost(name).network, fused.plan), "plan.json")
+    read = fuse(cost(name), "mlu100", again, "plan.json")
+    assert cnml_of(graph(name), read).text == cnml_of(graph(name), fused).text
 
 
 def test_the_program_is_this_text(golden):

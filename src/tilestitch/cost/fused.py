@@ -1,7 +1,8 @@
 """The analytical time of a fused block on some cores, as reconstructed for DLFusion (docs/dlfusion.md#block-model).
 
 The paper's own model is not available: everything here is INFERRED from its abstract, from the public interface of the
-MLU100 and from the literature that it cites, and calibrated to two published end points.
+MLU100 and from the literature that it cites; with the constants that are assumed, the best plans gain between the two
+published end points.
 
 A block runs on p cores. Each layer's result is cut into strips along its rows; each core computes its strip of every
 layer, and the rows of its neighbours that it needs once more (the halo). Weights and what enters and leaves the block

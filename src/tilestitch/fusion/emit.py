@@ -24,7 +24,7 @@ def cnml_of(graph: Graph, fused: Fused, *, fold_bn: bool = True) -> Emitted:
         for block, cores in zip(plan.blocks, plan.choices, strict=True)
     ]
     heading = (
-        f"{fused.cost.network.name} for the MLU100: {counted(len(blocks), 'block')}, planned by {fused.plan_name} on "
-        f"{fused.machine}, estimated to take {plan.cost / 1e9:.4f} ms"
+        f"{fused.cost.network.name} for the MLU100: {counted(len(blocks), 'block')}, estimated to take "
+        f"{plan.cost / 1e9:.4f} ms by the block model of {fused.machine}"
     )
     return cnml_program(simplify(graph, fold_bn=fold_bn), blocks, heading)
