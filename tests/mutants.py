@@ -1137,6 +1137,20 @@ MUTANTS = (
         "[call.output for call in calls]",
         ("test_emit::test_the_program_is_this_text",),
     ),
+    Mutant(
+        "an engine takes the shortest path first",
+        "lower/reorder.py",
+        "ranked = np.argsort(-paths",
+        "ranked = np.argsort(paths",
+        ("test_reorder::test_the_schedule_is_that_of_the_definition",),
+    ),
+    Mutant(
+        "in another order only the first of each engine is waited for",
+        "lower/reorder.py",
+        "latest[other] = max(latest[other], place[needs[row]])",
+        "latest[other] = place[needs[row]] if latest[other] < 0 else min(latest[other], place[needs[row]])",
+        ("test_reorder::test_no_byte_is_touched_too_early_in_another_order",),
+    ),
 )
 
 

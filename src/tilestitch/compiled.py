@@ -28,6 +28,7 @@ SOURCES = (
     "hardware/units.py",
     "ir/transfers.py",
     "lower/hazards.py",
+    "lower/reorder.py",
     "schedule/search.py",
     "sim/chip/timing.py",
 )
