@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("chip_timing", "compilation", "growth", "partition")
+BENCHMARKS = ("chip_timing", "compilation", "fusion", "growth", "partition")
 
 
 def main(names: list[str]) -> None:

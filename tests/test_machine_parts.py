@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import bounds
-from tilestitch.cost.kernel import estimate_tiling
+from tilestitch.cost.kernel import DESCRIPTORS, GB, MISFIT, estimate, measure, place_of, rates_of
+from tilestitch.cost.nest import flatten
 from tilestitch.cost.shape import kernel_shape
 from tilestitch.dtypes import DType
 from tilestitch.errors import DoesNotFit
@@ -34,7 +36,18 @@ def estimated(found: Run, machine: Accelerator) -> float:
     (kernel,) = found.schedule.kernels
     graph, tiling = found.schedule.graph, kernel.tiling
     shape = kernel_shape(graph, graph.operators, machine, machine.cores[kernel.cores[0]])
-    return estimate_tiling(shape, machine, tiling)
+    nest, rates = flatten(shape, machine), rates_of(machine)
+    place = place_of(shape, machine, tiling.splits, tiling.steps)
+    counts, cut = np.zeros(len(tiling.tile), np.int64), np.zeros(nest.dims.shape[1], np.int64)
+    cut[: len(tiling.reduction)] = tiling.reduction
+    operands, made = np.zeros((len(nest.operands), DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
+    whole = measure(nest, rates, place, np.array(tiling.tile, np.int64), cut, counts, operands, made)
+    resident = np.array([operand.tensor in tiling.resident for operand in shape.operands], np.int64)
+    order = np.array(tiling.order, np.int64)
+    cycles, _, staged = estimate(nest, rates, place, whole, operands, made, counts, order, resident)
+    assert whole[MISFIT] < 0
+    assert not rates.gb or staged <= place.rooms[GB]
+    return cycles
 
 
 # ---- channels of DDR

@@ -38,13 +38,10 @@ from tilestitch.cost.nest import (
     UNIT,
     WHERE,
     Nest,
-    flatten,
 )
 from tilestitch.cost.shape import KernelShape, Operand
 from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
-from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.schedule import Tiling
 from tilestitch.ir.transfers import contiguous_runs
 
 # Columns of what a tile needs of an operand.
@@ -437,25 +434,6 @@ def estimate(
         gb / rates.gb // 1 if has_gb else 0.0,
     )
     return cycles + rim + rates.launch_cycles, ddr // 1, staged
-
-
-def estimate_tiling(shape: KernelShape, machine: Accelerator, tiling: Tiling, around: Surroundings = NOWHERE) -> float:
-    """Estimated cycles of one tiling whose operands come from DDR; raises `DoesNotFit`."""
-    nest, rates = flatten(shape, machine), rates_of(machine)
-    place = place_of(shape, machine, tiling.splits, tiling.steps, around)
-    counts = np.zeros(len(tiling.tile), np.int64)
-    cut = np.zeros(nest.dims.shape[1], np.int64)
-    cut[: len(tiling.reduction)] = tiling.reduction
-    operands, made = np.zeros((len(nest.operands), DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
-    whole = measure(nest, rates, place, np.array(tiling.tile, np.int64), cut, counts, operands, made)
-    resident = np.array([operand.tensor in tiling.resident for operand in shape.operands], np.int64)
-    order = np.array(tiling.order, np.int64)
-    cycles, _, staged = estimate(nest, rates, place, whole, operands, made, counts, order, resident)
-    if whole[MISFIT] < 0 and rates.gb and staged > place.rooms[GB]:
-        whole[MISFIT], whole[NEED] = GB, staged
-    if whole[MISFIT] >= 0:
-        raise DoesNotFit(misfit_text(machine, int(whole[MISFIT]), float(whole[NEED]), place.rooms))
-    return cycles
 
 
 def misfit_text(machine: Accelerator, level: int, need: float, rooms: np.ndarray) -> str:

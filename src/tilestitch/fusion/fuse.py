@@ -13,8 +13,9 @@ from tilestitch.ir.graph import Graph
 from tilestitch.partition.certificate import check
 from tilestitch.partition.dlfusion import PLANS, alone
 from tilestitch.partition.fusion_bounds import FusionBounds, fusion_bounds
-from tilestitch.partition.ideals import Exact, Plan, along, exact
+from tilestitch.partition.ideals import Exact, Plan, exact
 from tilestitch.partition.layers import layers_of
+from tilestitch.partition.moves import nearly_best
 from tilestitch.passes import simplify
 
 EXACT = "exact"
@@ -30,7 +31,7 @@ class Fused:
     cost: BlockCost
     plan: Plan
     baseline: Plan  # no fusion, one core
-    best: Plan  # the best plan if `proof` is there, else the best whose blocks are stretches of one order
+    best: Plan  # the best plan if `proof` is there, else one that moves do not improve
     proof: Exact | None
     bounds: FusionBounds
 
@@ -58,7 +59,7 @@ def fuse(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: 
     """The plan of a strategy, or the one whose blocks are given, beside the best plan and the bounds."""
     before = cost.network.before()
     proof = exact(before, cost.price)
-    best = along(before, cost.price, shrinks=True) if proof is None else proof.plan
+    best = nearly_best(before, cost.price) if proof is None else proof.plan
     if not isinstance(plan, str):
         found = _given(cost, plan, name)
     elif plan == EXACT:

@@ -140,7 +140,7 @@ def checked_json(name: str, cost: BlockCost, machine: str, plan: Plan, ideals: i
 
 def _proof(fused: Fused) -> str:
     if fused.proof is None:
-        return "not proven: the network has too many ideals, so this is the best for one order of its layers"
+        return "not proven: the network has too many ideals, so this is a good plan and not the best"
     return f"proven over {counted(len(fused.proof.potentials), 'ideal')} and {counted(fused.proof.pairs, 'block')}"
 
 
