@@ -196,7 +196,7 @@ def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, *, 
     sink, cuts = shape.sink, cuts_of(shape.graph, shape.operators)
     parallel = [d for d, dim in enumerate(sink.dims) if dim.kind is DimKind.PARALLEL]
     whole = [d for d in range(len(sink.dims)) if d not in parallel]
-    tensor = next((o.tensor for o in shape.operands if o.level is Level.WEIGHTS), None)
+    tensor = None if shape.anchor is None else shape.anchor.reads[1].tensor
     second = [d for d in parallel if tensor is not None and d in shape.movers[tensor]]
     others = [d for d in parallel if d not in second]
     orders = [[*second, *others, *whole]]
