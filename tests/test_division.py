@@ -27,8 +27,8 @@ from tilestitch.cost.surroundings import Source, cover
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces, cuts_of, operator_boxes
-from tilestitch.schedule.splits import largest_piece, possible_splits
+from tilestitch.ir.tiles import core_pieces, cuts_of, largest_piece, operator_boxes
+from tilestitch.schedule.splits import possible_splits
 from tilestitch.units import aligned, ceil_div
 
 LEVELS = {IN_DDR: Level.DDR, IN_GB: Level.GB, IN_LB: Level.LB}

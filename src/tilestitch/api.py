@@ -27,6 +27,7 @@ from tilestitch.compilation import (
     Strategy,
     strategy_by_hand,
     strategy_named,
+    strategy_of_plan,
 )
 from tilestitch.errors import DoesNotFit, InputError, printable
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
@@ -35,7 +36,7 @@ from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
+from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline import MAX_BATCH, References, compile_network
@@ -43,7 +44,18 @@ from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
 from tilestitch.stages import Progress
 
-__all__ = ["HandGroup", "HandItem", "HandSchedule", "compare", "compile", "load_graph", "load_machine", "open_model"]
+__all__ = [
+    "FusionPlan",
+    "HandGroup",
+    "HandItem",
+    "HandSchedule",
+    "NamedBlock",
+    "compare",
+    "compile",
+    "load_graph",
+    "load_machine",
+    "open_model",
+]
 
 Model: TypeAlias = str | Path | onnx.ModelProto
 Machine: TypeAlias = str | Path | Accelerator
@@ -99,7 +111,7 @@ def compile(
     model: Model,
     machine: Machine = "stcp920",
     *,
-    strategy: str | HandSchedule = "tvm",
+    strategy: str | HandSchedule | FusionPlan = "tvm",
     batch: int | None = None,
     batch_per_cluster: int | str = "rule",
     batches: int = 1,
@@ -111,7 +123,9 @@ def compile(
     stop_after: str = "simulate",
     progress: Progress | None = None,
 ) -> Compilation:
-    """Take a network through every stage, up to `stop_after`, by one strategy, or by a schedule written by hand.
+    """Take a network through every stage, up to `stop_after`, by one strategy, or by what somebody wrote.
+
+    That is a schedule, or a plan of fused blocks; plans of fused blocks have names as well, such as "dlfusion".
 
     `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
@@ -130,7 +144,7 @@ def compile(
 def compare(
     model: Model,
     machine: Machine = "stcp920",
-    strategies: Sequence[str | HandSchedule] = tuple(strategy.name for strategy in STRATEGIES),
+    strategies: Sequence[str | HandSchedule | FusionPlan] = tuple(strategy.name for strategy in STRATEGIES),
     *,
     batch: int | None = None,
     batch_per_cluster: int | str = "rule",
@@ -175,8 +189,10 @@ def _nothing(step: str, done: int, total: int) -> None:
     """No progress shown."""
 
 
-def _strategy(strategy: str | HandSchedule) -> Strategy:
-    return strategy_by_hand(strategy) if isinstance(strategy, HandSchedule) else strategy_named(strategy)
+def _strategy(strategy: str | HandSchedule | FusionPlan) -> Strategy:
+    if isinstance(strategy, HandSchedule):
+        return strategy_by_hand(strategy)
+    return strategy_of_plan(strategy) if isinstance(strategy, FusionPlan) else strategy_named(strategy)
 
 
 def _machine(machine: Machine) -> Accelerator:

@@ -43,7 +43,7 @@ def iteration_batches(job: Job, strategy: Strategy) -> list[int]:
     done = compile_batch(job, strategy, job.smallest, Stage.PARTITION)
     assert done.simplified is not None
     assert done.groups is not None
-    limit = job.smallest * rule_batch(*without_views(done.simplified, done.groups, job.machine), job.machine)
+    limit = job.smallest * rule_batch(*without_views(done.simplified, done.groups, job.machine)[:2], job.machine)
     return [max(n for n in possible if n <= limit)]
 
 
@@ -61,7 +61,7 @@ def fastest(job: Job, strategy: Strategy, candidates: Sequence[int], best: Compi
         done = compile_batch(job, strategy, best.schedule.batch, Stage.PARTITION)
         assert done.simplified is not None
         assert done.groups is not None
-        graph, parts = without_views(done.simplified, done.groups, job.machine)
+        graph, parts, _ = without_views(done.simplified, done.groups, job.machine)
         known = graph, best.schedule.iterations, parts
 
     def simulated(found: Compilation, best: Compilation | None) -> Compilation:

@@ -3,18 +3,22 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
+from tilestitch.cost.fused import BlockCost
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.by_hand import FusionPlan, HandSchedule
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.partition import Block, SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
+from tilestitch.partition.ideals import Plan
 from tilestitch.partition.layerwise import layerwise
+from tilestitch.partition.plans import block_cost, blocks_of, plan_given, plan_named
 from tilestitch.report.pieces import schedule_text
 from tilestitch.report.text import report_text, trace_text
 from tilestitch.schedule.binding import BindingRule
@@ -45,6 +49,7 @@ class Strategy:
     stitched: bool = False  # whether all kernels are one, without a barrier between them
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     by_hand: HandSchedule | None = None  # groups, pieces, their order and places, written by somebody
+    blocks: Callable[[Graph, Accelerator], tuple[Block, ...]] | None = None  # fused, each on a number of cores
 
 
 STRATEGIES = (
@@ -80,6 +85,39 @@ STRATEGIES = (
 )
 
 
+_PLANS = {
+    "baseline": "every layer a block on one core",
+    "fixed-cores": "every layer a block, all on the best number of cores for all",
+    "dynamic-cores": "every layer a block on the number of cores that suits it",
+    "one-block": "the whole network one block on all cores",
+    "fixed-fusion": "DLFusion's blocks, all on the best number of cores for all",
+    "dlfusion": "DLFusion's blocks and numbers of cores",
+    "oracle": "the best of the cuts of DLFusion and those every few layers",
+    "annealing": "blocks by simulated annealing",
+    "genetic": "blocks by a genetic search",
+    "exact": "the best blocks and numbers of cores of the block model",
+}
+
+
+def _fused(name: str, description: str, plan: Callable[[BlockCost], Plan]) -> Strategy:
+    """A plan of fused blocks as a strategy, on the same kernels and with the same memories as the others."""
+
+    def blocks(graph: Graph, machine: Accelerator) -> tuple[Block, ...]:
+        cost = block_cost(graph, machine)
+        return blocks_of(cost.network, plan(cost))
+
+    return Strategy(name, description, fuse_ops, (Level.LB, Level.GB), blocks=blocks)
+
+
+FUSION_PLANS = tuple(_fused(name, text, partial(plan_named, name=name)) for name, text in _PLANS.items())
+
+
+def strategy_of_plan(plan: FusionPlan) -> Strategy:
+    """A plan of fused blocks that somebody wrote, as a strategy."""
+    text = "blocks and numbers of cores as written by hand"
+    return _fused(plan.name, text, lambda cost: plan_given(cost, plan.blocks, plan.name))
+
+
 def strategy_by_hand(schedule: HandSchedule) -> Strategy:
     """A schedule written by hand as a strategy, on the same kernels and with the same memories as the others."""
     text = "groups, pieces, order and places as written by hand"
@@ -88,11 +126,11 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
 def strategy_named(name: str) -> Strategy:
     """The strategy of that name, or an `InputError` that lists them."""
-    for strategy in STRATEGIES:
+    for strategy in (*STRATEGIES, *FUSION_PLANS):
         if strategy.name == name:
             return strategy
-    known = ", ".join(strategy.name for strategy in STRATEGIES)
-    raise InputError(f"strategy {name!r} is not known; the strategies are: {known}")
+    known, plans = (", ".join(strategy.name for strategy in found) for found in (STRATEGIES, FUSION_PLANS))
+    raise InputError(f"strategy {name!r} is not known; the strategies are: {known}; and plans of fused blocks: {plans}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One batch per iteration through every stage: each arrow from a network and a machine to a trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from tilestitch.compilation import Compilation, Options, Stage, Strategy
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.partition import Block, SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.trace import Trace, slowest_cluster
@@ -79,7 +79,8 @@ def compile_batch(
         progress("partition", 0, 1)
         done = replace(done, groups=strategy.partition(done.simplified))
     if wanted(Stage.SCHEDULE) and done.simplified is not None and done.groups is not None and done.schedule is None:
-        graph, parts = without_views(done.simplified, done.groups, machine)
+        graph, parts, now = without_views(done.simplified, done.groups, machine)
+        blocks = () if strategy.blocks is None else strategy.blocks(done.simplified, machine)
         cuts: list[Cut] = []
         if strategy.instances:
             for one in coarse_groups(graph, local_capacity(machine)):
@@ -94,6 +95,7 @@ def compile_batch(
             strategy.levels,
             [(cut.operators, (cut.axis, cut.pieces)) for cut in cuts],
             by_hand=strategy.by_hand,
+            blocks=_blocks_without_views(graph, blocks, now),
             stitched=strategy.stitched,
             spill=options.spill,
             binding=options.binding,
@@ -147,8 +149,11 @@ def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
 
 def without_views(
     graph: Graph, groups: tuple[SubGraph, ...], machine: Accelerator
-) -> tuple[Graph, list[tuple[str, ...]]]:
-    """The graph with views composed away and layouts chosen, and the kernels of the groups in it, in running order."""
+) -> tuple[Graph, list[tuple[str, ...]], Mapping[str, tuple[str, ...]]]:
+    """The graph with views composed away and layouts chosen, and the kernels of the groups in it, in running order.
+
+    And for each operator of `graph` the names of those that do its work.
+    """
     expect_compilable(machine)
     resolved, now = resolve_views(graph)
     grouped = {op.name for op in resolved.operators}
@@ -162,4 +167,17 @@ def without_views(
             parts += [tuple(op.name for op in piece) for piece in by_units(resolved, kernel, machine)]
     parts += [(op.name,) for op in resolved.operators if op.name not in grouped]
     parts.sort(key=lambda members: position[members[-1]])
-    return resolved, parts
+    return resolved, parts, now
+
+
+def _blocks_without_views(graph: Graph, blocks: Sequence[Block], now: Mapping[str, tuple[str, ...]]) -> list[Block]:
+    """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one."""
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    found = [[name for old in block.operators for name in now[old]] for block in blocks]
+    if found:
+        inside = {name for names in found for name in names}
+        found[-1] += [op.name for op in graph.operators if op.name not in inside]
+    return [
+        Block(tuple(sorted(names, key=position.__getitem__)), block.cores)
+        for names, block in zip(found, blocks, strict=True)
+    ]

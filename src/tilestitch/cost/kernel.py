@@ -4,6 +4,7 @@ Numbers of bytes and cycles are in floating point: exact as far as they matter, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +85,8 @@ class Place(NamedTuple):
     start: np.ndarray  # of the iterations, by dim of the sink
     extents: np.ndarray
     splits: np.ndarray
-    steps: np.ndarray
+    piece: np.ndarray  # extents of the largest part of a core
+    cores: float  # at work
     shares: (
         np.ndarray
     )  # operand: 1 where it is read in place, shares of its bytes from DDR and GB, 1 where all is in DDR
@@ -131,7 +133,9 @@ def place_of(
     names = list(dict.fromkeys(write.tensor for op in shape.operators for write in op.writes))
     level = LEVELS.index(around.results)
     kept = [name in around.kept for name in names]
-    stays = np.array([(level if one else DDR, one and around.results is shape.home) for one in kept], np.int64)
+    alone = [one and name not in around.stored for name, one in zip(names, kept, strict=True)]
+    made = zip(kept, alone, strict=True)
+    stays = np.array([(level if only else DDR, one and around.results is shape.home) for one, only in made], np.int64)
     rooms = np.full(MEMORIES, -np.inf)
     for memory in machine.memories:
         if memory.level in LEVELS:
@@ -141,7 +145,8 @@ def place_of(
         np.array(box.start, np.int64),
         np.array(box.extents, np.int64),
         np.array(splits, np.int64),
-        np.array(steps, np.int64),
+        np.array(around.largest_piece(shape.sink, splits, steps), np.int64),
+        float(len(around.strips) or prod(splits)),
         shares,
         stays.reshape(-1, 2),
         rooms,
@@ -174,15 +179,12 @@ def measure(
     ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
     sink, far, two = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), False
     whole = np.zeros(NEED + 1)
-    tiles, cores = 1.0, 1.0
+    tiles, cores = 1.0, place.cores
     for dim in range(dims):
-        extent, step, pieces = place.extents[dim], place.steps[dim], place.splits[dim]
-        steps = -(-extent // step)
-        piece = min(extent, step * -(-steps // pieces))
+        extent, piece, pieces = place.extents[dim], place.piece[dim], place.splits[dim]
         most = min(tile[dim], piece)
         counts[dim] = -(-piece // most)
         tiles *= counts[dim]
-        cores *= pieces
         inner = min(most, extent - most)
         sink[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 2 else 0)
         far[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 1 else 0)

@@ -254,4 +254,5 @@ def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
     flags = kernel.streamed, kernel.launches
-    return kernel_signature(graph, operators), anchor, tiling, resident, kernel.cores, kernel.box, *flags
+    where = kernel.cores, kernel.box, kernel.strips
+    return kernel_signature(graph, operators), anchor, tiling, resident, *where, *flags

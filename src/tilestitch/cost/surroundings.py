@@ -13,6 +13,7 @@ from tilestitch.cost.shape import KernelShape, Operand, local_names
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import largest_piece
 from tilestitch.units import ALIGNMENT_BYTES
 
 
@@ -68,6 +69,8 @@ class Surroundings:
     instead: tuple[tuple[int, Region], ...] = ()  # cores and parts of an operand whose place the one result takes
     core_map: CoreMap | None = None
     splits: tuple[int, ...] = ()  # pieces per dim of the sink, where they are decided already
+    strips: tuple[tuple[int, Region], ...] = ()  # cores with the iterations of each, which may overlap; none: by splits
+    stored: frozenset[str] = frozenset()  # of the results that stay, those that go to DDR as well
     bound: "dict[tuple, Bound]" = field(
         default_factory=dict, compare=False
     )  # known under splits, of kernel and sources
@@ -97,6 +100,12 @@ class Surroundings:
     def iterations(self, sink: Operator) -> Region:
         """The iterations of a kernel's last operator that the kernel covers."""
         return sink.whole if self.box is None else self.box
+
+    def largest_piece(self, sink: Operator, splits: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
+        """Extents of the largest part of a core."""
+        if self.strips:
+            return tuple(map(max, zip(*(strip.extents for _, strip in self.strips), strict=True)))
+        return largest_piece(self.iterations(sink).extents, steps, splits)
 
     def is_empty(self, machine: Accelerator) -> bool:
         """Whether nothing stays on chip beside this kernel, and none of its operands and results."""

@@ -1,24 +1,16 @@
 """Plans of fused blocks as JSON, written and read: layers by name, and a number of cores for each block."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from tilestitch.cost.fused import Network
 from tilestitch.errors import InputError, printable
+from tilestitch.ir.by_hand import NamedBlock
 from tilestitch.partition.ideals import Plan
 
 FORMAT = "tilestitch.fusion-plan"
 VERSION = 1
 MAX_CORES = 2**20
-
-
-@dataclass(frozen=True)
-class NamedBlock:
-    """One block of a plan in a file."""
-
-    layers: tuple[str, ...]
-    cores: int
 
 
 def plan_json(network: Network, plan: Plan) -> str:

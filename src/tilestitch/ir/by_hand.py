@@ -1,5 +1,7 @@
 """A schedule that somebody writes by hand: groups, how they split, the order of their pieces, where each lives.
 
+Or a plan of fused blocks.
+
 Source: the manual interface of TensorTurbo, the compiler in which GraphTurbo (Zhao et al., OSDI 2023) became a product:
 `Group`, `SplitGroups`, `ScheduleInfo` with memory scope and core binding, in the order of execution.
 """
@@ -46,3 +48,22 @@ class HandSchedule:
     groups: Sequence[HandGroup]
     order: Sequence[HandItem] | str = DEPTH_FIRST
     stitched: bool = True  # whether one launch starts all of them, so that the next operators' weights load early
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBlock:
+    """One fused block of a plan: its layers by name, and its cores."""
+
+    layers: tuple[str, ...]
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """A plan of fused blocks that somebody writes: every layer in one block, in an order in which the blocks can run.
+
+    A layer has the name of its first operator; `tilestitch fuse -o FILE` writes a plan with all of them.
+    """
+
+    name: str
+    blocks: Sequence[NamedBlock]

@@ -1,6 +1,7 @@
 """Every decision about how a network runs on a machine, in execution order."""
 
 from dataclasses import dataclass
+from math import prod
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
@@ -37,6 +38,7 @@ class Kernel:
     streamed: bool = False  # one operator, whose operands pass the core in pieces and are used as a whole
     box: Region | None = None  # the iterations of the sink that it covers; None: all
     launches: bool = True  # else it continues the kernel before, without a barrier
+    strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, overlapping; none: the tiling says
 
     @property
     def sink(self) -> str:
@@ -59,6 +61,7 @@ class Home:
     first: int  # number of the kernel that makes it
     last: int  # number of the last kernel that reads it
     instead_of: str | None = None  # the tensor, read for the last time by the kernel, whose place it takes
+    stored: bool = False  # whether it goes to DDR as well, for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,16 @@ class PieceRun:
         return f"{letters}{self.number + 1}"
 
 
+@dataclass(frozen=True, slots=True)
+class BlockRun:
+    """A fused block as it runs: kernels `first` to `last` of the schedule, which one launch starts on so many cores."""
+
+    number: int  # in the plan
+    first: int
+    last: int
+    cores: int
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What each cluster does: `iterations` times the kernels, each on `batch` samples, kernel after kernel."""
@@ -96,6 +109,7 @@ class Schedule:
     homes: tuple[Home, ...] = ()  # in the order of the kernels that make them
     notes: tuple[str, ...] = ()  # decisions that a reader should know of
     pieces: tuple[PieceRun, ...] = ()  # in the order of execution, where sub-graphs are cut
+    blocks: tuple[BlockRun, ...] = ()  # of a plan of fused blocks, those that have anything to run
 
     def __str__(self) -> str:
         return "\n".join([self.title, *self.kernel_lines(), *(f"  {note}" for note in self.notes)])
@@ -119,9 +133,10 @@ class Schedule:
             sink = self.graph.by_name[kernel.sink]
             tiling = kernel.tiling
             extents = (sink.whole if kernel.box is None else kernel.box).extents
+            splits = (1,) * len(extents) if kernel.strips else tiling.splits
             cut = " ".join(
                 f"{dim.name}:{extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < extent else "")
-                for dim, extent, s, t in zip(sink.dims, extents, tiling.splits, tiling.tile, strict=True)
+                for dim, extent, s, t in zip(sink.dims, extents, splits, tiling.tile, strict=True)
             )
             piece = "" if kernel.box is None else f" {kernel.box}"
             stitched = "" if kernel.launches else "; stitched to the kernel before"
@@ -140,6 +155,9 @@ class Schedule:
                 continue
             order = " ".join(sink.dims[d].name for d in tiling.order)
             cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
+            if kernel.strips:
+                done = sum(strip.size for _, strip in kernel.strips) / prod(extents)
+                cores = f"; strips on cores {_runs(kernel.cores)}, {100 * (done - 1):.0f} % computed again"
             resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
             lines.append(
                 f"       loops {cut}; order {order}{parts}{cores}{resident}; "

@@ -7,7 +7,8 @@ from math import gcd, lcm
 
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 from tilestitch.ir.region import Region, even_pieces, pieces
-from tilestitch.ir.schedule import Tiling
+from tilestitch.ir.schedule import Kernel, Tiling
+from tilestitch.units import ceil_div
 
 
 def box_for_region(op: Operator, write: Access, region: Region) -> Region:
@@ -66,6 +67,21 @@ def core_pieces(box: Region, splits: Sequence[int], steps: Sequence[int]) -> lis
         for start, extent, count, step in zip(box.start, box.extents, splits, steps, strict=True)
     ]
     return [Region(tuple(a for a, _ in piece), tuple(b for _, b in piece)) for piece in product(*axes)]
+
+
+def largest_piece(extents: Sequence[int], steps: Sequence[int], splits: Sequence[int]) -> tuple[int, ...]:
+    """Extents of the largest piece of a core."""
+    return tuple(
+        min(e, step * ceil_div(ceil_div(e, step), s)) for e, step, s in zip(extents, steps, splits, strict=True)
+    )
+
+
+def core_parts(graph: Graph, kernel: Kernel) -> list[tuple[int, Region]]:
+    """The cores at work on a kernel, each with the iterations of the sink that it computes."""
+    if kernel.strips:
+        return list(kernel.strips)
+    box = graph.by_name[kernel.sink].whole if kernel.box is None else kernel.box
+    return list(zip(kernel.cores, core_pieces(box, kernel.tiling.splits, kernel.tiling.steps), strict=False))
 
 
 def tiles_of(piece: Region, tiling: Tiling) -> list[Region]:

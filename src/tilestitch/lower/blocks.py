@@ -89,7 +89,10 @@ class Blocks:
                 for name in tensors
             ),
             tuple(
-                (place[name], home.level, tuple((core, region_of(name, part)) for core, part in home_parts(home)))
+                (
+                    *(place[name], home.level, home.stored),
+                    tuple((core, region_of(name, part)) for core, part in home_parts(home)),
+                )
                 for name, home in around.made.items()
             ),
         )

@@ -6,13 +6,14 @@ stores of wave w in program order, so that an in-order mover never holds back th
 
 from math import prod
 
-from tilestitch.cost.shape import KernelShape, Operand, kernel_shape
-from tilestitch.cost.surroundings import Source, cover, reads_directly
+from tilestitch.cost.shape import KernelShape, Operand, kernel_shape, made_regions
+from tilestitch.cost.surroundings import Source, cover, reads_directly, without
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
+from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
@@ -189,7 +190,8 @@ class _KernelLowering:
                     self._compute_operator(op, core, step, held, inner)
             if step.last:
                 for tensor in self.shape.results:
-                    self._store(core, tensor, inner[tensor])
+                    for region in self._own(core, tensor, step.made[tensor]):
+                        self._store(core, tensor, inner[tensor], region)
 
     def _compute_operator(
         self,
@@ -286,15 +288,29 @@ class _KernelLowering:
             path=self._path(operands[0][0], (operands[-1][0],)),
         )
 
-    def _store(self, core: int, name: str, buffer: int) -> None:
-        """Bring a finished tile to DDR, through GB where there is one, unless it stays on chip."""
+    def _own(self, core: int, name: str, region: Region) -> list[Region]:
+        """What a core brings out of what it has made of a tensor: without what a core before it makes as well."""
+        left = [region]
+        for other, strip in self.kernel.strips:
+            if other == core:
+                break
+            made = made_regions(self.shape, operator_boxes(self.graph, self.shape.operators, strip))[name]
+            cut = ((box, box.intersect(made) if box.overlaps(made) else None) for box in left)
+            left = [part for box, common in cut for part in ([box] if common is None else without(box, common))]
+        return left
+
+    def _store(self, core: int, name: str, buffer: int, region: Region) -> None:
+        """Bring a part of a finished tile to DDR, through GB where there is one, unless it stays on chip only."""
         kept = self.around.results.get(name, {})
-        if buffer in kept.values():
+        stored = name in self.around.made and self.around.made[name].stored
+        if buffer in kept.values() and not stored:
             return
         tensor = self.graph.tensors[name]
-        region = self.builder.region_of[buffer]
-        if kept:
-            self._copy(tensor, region, buffer, (kept[None],), EngineKind.MOVER, core)
+        if None in kept:
+            if buffer != kept[None]:
+                self._copy(tensor, region, buffer, (kept[None],), EngineKind.MOVER, core)
+            if stored:
+                self._copy(tensor, region, kept[None], (self.ddr[name],), EngineKind.DMA_OUT, None)
             return
         slots = self.places.results.get((core, name))
         if slots is not None:

@@ -1,5 +1,6 @@
 """How long a schedule may be, so that writing it out step by step ends."""
 
+from dataclasses import replace
 from math import prod
 
 from tilestitch.cost.shape import kernel_key
@@ -37,6 +38,8 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
 def _steps(graph: Graph, kernel: Kernel) -> int:
     """How many tiles the cores work on in one iteration, parts of a reduction counted one by one; rounded up."""
     tiling = kernel.tiling
+    if kernel.strips:
+        return sum(_steps(graph, replace(kernel, strips=(), box=strip)) for _, strip in kernel.strips)
     box = graph.by_name[kernel.sink].whole if kernel.box is None else kernel.box
     tiles = prod(
         max(pieces, ceil_div(extent, tile))

@@ -138,14 +138,14 @@ class OwnPlaces:
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
         count = 2 if tiles > 1 else 1
         for name, size in largest.items():
-            if name in written:
-                continue
+            home = self.around.made.get(name)
             for core in steps:
-                if name in places:
+                if name in places and name not in written:
                     self.inner[core, name] = self.inner[core, places[name]]
-                else:
+                elif name not in written:
                     self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)
-                if staged and name in self.shape.results and name not in self.around.made:
+                passes = home is None or (home.stored and home.level is Level.LB)
+                if staged and name in self.shape.results and passes:
                     self.results[core, name] = self._take(self.cluster.space(Level.GB), size, count)
 
     def _reused(self, op: Operator) -> tuple[str, ...]:

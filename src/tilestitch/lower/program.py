@@ -78,8 +78,8 @@ def _plan_ddr(schedule: Schedule, machine: Accelerator) -> _Plan:
 
 
 def _stored(schedule: Schedule) -> frozenset[str]:
-    """Tensors of which some kernel makes a part for others that has no home on chip."""
-    graph, homes = schedule.graph, {(home.first, home.tensor) for home in schedule.homes}
+    """Tensors of which some kernel makes a part for others that is not on chip only."""
+    graph, homes = schedule.graph, {(home.first, home.tensor) for home in schedule.homes if not home.stored}
     found: dict[str, None] = {}
     for number, kernel in enumerate(schedule.kernels):
         inside = set(kernel.operators)

@@ -8,7 +8,7 @@ from tilestitch.ir.boxes import all_operator_boxes, boxes_of, hulls, read_region
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.ir.tiles import core_pieces, reduction_parts, tiles_of
+from tilestitch.ir.tiles import core_parts, reduction_parts, tiles_of
 
 Needs = list[tuple[Operand, Region]]  # of one core in one wave
 
@@ -30,8 +30,8 @@ class Step:
 def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int, list[Step]]:
     """Per core at work, its tiles, or the parts of their reductions, in execution order."""
     sink, anchor, tiling = shape.sink, shape.anchor, kernel.tiling
-    box = sink.whole if kernel.box is None else kernel.box
-    pieces = [tiles_of(piece, tiling) for piece in core_pieces(box, tiling.splits, tiling.steps)]
+    cores = core_parts(graph, kernel)
+    pieces = [tiles_of(piece, tiling) for _, piece in cores]
     boxes = all_operator_boxes(graph, shape.operators, boxes_of([tile for tiles in pieces for tile in tiles]))
     iterations = {op.name: boxes[op.name].regions() for op in shape.operators}
     reads = {
@@ -61,7 +61,7 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
     }
     found: dict[int, list[Step]] = {}
     tile = step = 0
-    for core, tiles in zip(kernel.cores, pieces, strict=False):
+    for (core, _), tiles in zip(cores, pieces, strict=True):
         found[core] = []
         for number in range(len(tiles)):
             own_boxes = {name: regions[tile] for name, regions in iterations.items()}

@@ -13,7 +13,7 @@ from tilestitch.ir.allocation import allocation_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel, PieceRun, Schedule
-from tilestitch.ir.tiles import core_pieces, operator_boxes
+from tilestitch.ir.tiles import core_parts, operator_boxes
 from tilestitch.report.summarise import place_rows
 from tilestitch.report.table import Row, table
 from tilestitch.units import counted, format_bytes
@@ -102,9 +102,8 @@ def _needs(graph: Graph, kernel: Kernel, tensors: set[str]) -> dict[str, list[tu
     reads = [(op.name, read) for op in operators for read in op.reads if read.tensor in tensors]
     if not reads:
         return {}
-    box = operators[-1].whole if kernel.box is None else kernel.box
     found: dict[str, list[tuple[int, Region]]] = {}
-    for core, piece in zip(kernel.cores, core_pieces(box, kernel.tiling.splits, kernel.tiling.steps), strict=False):
+    for core, piece in core_parts(graph, kernel):
         boxes = operator_boxes(graph, operators, piece)
         own: dict[str, Region] = {}
         for name, read in reads:

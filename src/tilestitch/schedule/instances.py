@@ -24,14 +24,14 @@ def split_into_instances(
     instances: list[Instance] = []
     for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
-        outputs = _outputs(graph, operators)
+        outputs = leaving(graph, operators)
         extent = 1 if cut == 1 else min(graph.tensors[name].shape[axis] for name in outputs)
         pieces = even_pieces(extent, cut) if isinstance(cut, int) else tuple(pairwise(accumulate(cut, initial=0)))
         for piece, (start, stop) in enumerate(pieces):
             wanted = {}
             for name in outputs:
                 whole = Region.whole(graph.tensors[name].shape)
-                wanted[name] = whole if cut == 1 else _cut(whole, axis, start, stop)
+                wanted[name] = whole if cut == 1 else slab(whole, axis, start, stop)
             boxes, reads = _needs(graph, operators, wanted)
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
@@ -112,7 +112,8 @@ def joined(instances: InstanceGraph) -> tuple[int, ...]:
     return tuple(number for number, producers in enumerate(instances.producers) if len(producers) > 1)
 
 
-def _outputs(graph: Graph, operators: Sequence[Operator]) -> list[str]:
+def leaving(graph: Graph, operators: Sequence[Operator]) -> list[str]:
+    """The results of some operators that others, or the network, give to somebody."""
     inside = {op.name for op in operators}
     return [
         name
@@ -122,7 +123,8 @@ def _outputs(graph: Graph, operators: Sequence[Operator]) -> list[str]:
     ]
 
 
-def _cut(whole: Region, axis: int, start: int, stop: int) -> Region:
+def slab(whole: Region, axis: int, start: int, stop: int) -> Region:
+    """A box between two indices of one axis."""
     return Region(
         (*whole.start[:axis], start, *whole.start[axis + 1 :]), (*whole.stop[:axis], stop, *whole.stop[axis + 1 :])
     )

@@ -8,7 +8,7 @@ from tilestitch.cost.surroundings import Source, cover
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import HandItem
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.instance import Instance, InstanceGraph
+from tilestitch.ir.instance import InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
 from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
@@ -43,13 +43,13 @@ def tasks_of_instances(
     for number in order:
         instance = instances.instances[number]
         if instance.group not in of_group:
-            of_group[instance.group] = _kernels(graph, kernels, instance)
-        own = _tasks(graph, of_group[instance.group], instance, scopes.get(number, Level.LB))
+            of_group[instance.group] = kernels_within(graph, kernels, instance.operators)
+        own = tasks_for(graph, of_group[instance.group], instance.writes, scopes.get(number, Level.LB))
         tasks += [
             replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
             for place, task in enumerate(own)
         ]
-    return tasks if _in_order(graph, tasks) else None
+    return tasks if in_order(graph, tasks) else None
 
 
 def piece_runs(instances: InstanceGraph, order: Sequence[int], tasks: Sequence[Task]) -> tuple[PieceRun, ...]:
@@ -119,9 +119,11 @@ def with_whole_kernels(
     return [tuple(members) for members in found] if all(found) else [tuple(group) for group in groups]
 
 
-def _kernels(graph: Graph, kernels: Sequence[tuple[str, ...]], instance: Instance) -> list[tuple[Operator, ...]]:
-    """What an instance has of each kernel, cut into kernels with one end each, in running order."""
-    inside = set(instance.operators)
+def kernels_within(
+    graph: Graph, kernels: Sequence[tuple[str, ...]], operators: Sequence[str]
+) -> list[tuple[Operator, ...]]:
+    """What some operators have of each kernel, cut into kernels with one end each, in running order."""
+    inside = set(operators)
     position = {op.name: number for number, op in enumerate(graph.operators)}
     found = []
     for kernel in kernels:
@@ -131,9 +133,11 @@ def _kernels(graph: Graph, kernels: Sequence[tuple[str, ...]], instance: Instanc
     return sorted(found, key=lambda kernel: position[kernel[-1].name])
 
 
-def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Instance, scope: Level) -> list[Task]:
-    """Each kernel with the iterations of its end that the instance needs, from the last kernel to the first."""
-    needed: dict[str, Region] = dict(instance.writes)
+def tasks_for(
+    graph: Graph, kernels: Sequence[tuple[Operator, ...]], writes: Mapping[str, Region], scope: Level = Level.LB
+) -> list[Task]:
+    """Each kernel with the iterations of its end that parts of some results need, those stay at `scope` at best."""
+    needed: dict[str, Region] = dict(writes)
     found: list[Task] = []
     for kernel in reversed(kernels):
         sink = kernel[-1]
@@ -143,7 +147,7 @@ def _tasks(graph: Graph, kernels: Sequence[tuple[Operator, ...]], instance: Inst
         box = _whole_steps(sink, box, cuts_of(graph, kernel).steps)
         for name, region in _reads(graph, kernel, box).items():
             needed[name] = region.hull(needed[name]) if name in needed else region
-        leaves = any(name in instance.writes for name in sink.outputs)
+        leaves = any(name in writes for name in sink.outputs)
         found.append(Task(tuple(op.name for op in kernel), box, scope=scope if leaves else Level.LB))
     return found[::-1]
 
@@ -170,7 +174,7 @@ def _reads(graph: Graph, kernel: Sequence[Operator], box: Region) -> Mapping[str
     return found
 
 
-def _in_order(graph: Graph, tasks: Sequence[Task]) -> bool:
+def in_order(graph: Graph, tasks: Sequence[Task]) -> bool:
     """Whether everything that a task reads is made before it, and every output as a whole."""
     made: dict[str, list[Source]] = {}
     for task in tasks:

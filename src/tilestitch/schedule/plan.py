@@ -8,11 +8,13 @@ from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.schedule import Home, Kernel, PieceRun, Schedule
+from tilestitch.ir.partition import Block
+from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.by_hand import group_members, hand_order
+from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.residency import Task, stay_on_chip
@@ -72,20 +74,27 @@ def _on_chip(
     levels: Sequence[Level],
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]],
     by_hand: HandSchedule | None,
+    blocks: Sequence[Block],
     *,
     stitched: bool,
     spill: Spill,
     binding: BindingRule,
     progress: Callable[[int, int], None],
-) -> tuple[tuple[Kernel, ...], tuple[Home, ...], tuple[PieceRun, ...]]:
-    """Kernels, homes and pieces: of `coarse` sub-graphs those of their instances, depth or breadth first, or `by_hand`.
+) -> tuple[tuple[Kernel, ...], tuple[Home, ...], tuple[PieceRun, ...], tuple[BlockRun, ...]]:
+    """Kernels, homes, and pieces or blocks: of `coarse` sub-graphs those of their instances, depth or breadth first.
+
+    Or those of fused `blocks`, or those that are given `by_hand`.
 
     Of the two orders, the one in which fewer bytes of results wait at a time; depth first of equals. Where the pieces
     of instances cannot be cut as they would have to be, the kernels run whole.
     """
     tasks = [Task(group, None, not stitched or number == 0) for number, group in enumerate(groups)]
     pieces: tuple[PieceRun, ...] = ()
-    if by_hand is not None:
+    runs: tuple[BlockRun, ...] = ()
+    if blocks:
+        expect_alike(machine)
+        tasks, runs = tasks_of_blocks(graph, groups, blocks)
+    elif by_hand is not None:
         tasks, pieces = _tasks_by_hand(graph, groups, machine, by_hand)
     elif coarse:
         names, splits = [members for members, _ in coarse], [split for _, split in coarse]
@@ -97,9 +106,9 @@ def _on_chip(
             if found is not None:
                 tasks, pieces = found, piece_runs(instances, order, found)
                 break
-    if binding is BindingRule.PAPER:
+    if binding is BindingRule.PAPER and not blocks:
         tasks = bound(graph, tasks, len(machine.cores))
-    return *stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress), pieces
+    return *stay_on_chip(graph, tasks, machine, levels, spill=spill, progress=progress), pieces, runs
 
 
 def _tasks_by_hand(
@@ -134,6 +143,7 @@ def plan(
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]] = (),
     *,
     by_hand: HandSchedule | None = None,
+    blocks: Sequence[Block] = (),
     stitched: bool = False,
     spill: Spill = Spill.NEWEST,
     binding: BindingRule = BindingRule.NEAREST,
@@ -148,24 +158,26 @@ def plan(
     `groups` hold operator names of `graph` (views composed away) in an order in which they can run. Results stay at
     the first of `levels` at which there is room, else in DDR. `coarse` are sub-graphs that are split into instances,
     each with the axis of its outputs that is cut and the number of pieces, unless groups and pieces are given
-    `by_hand`; `stitched` makes each instance one launch.
+    `by_hand`; `stitched` makes each instance one launch. `blocks` are fused blocks that have every operator once.
     Raises `DoesNotFit`, and `InputError` for a machine that cannot be compiled for yet.
     """
     expect_compilable(machine)
-    if coarse or stitched or by_hand is not None or any(machine.memory(level) is not None for level in levels):
-        tiled, homes, pieces = _on_chip(
+    given = bool(coarse or blocks) or by_hand is not None
+    if given or stitched or any(machine.memory(level) is not None for level in levels):
+        tiled, homes, pieces, runs = _on_chip(
             graph,
             groups,
             machine,
             levels,
             coarse,
             by_hand,
+            blocks,
             stitched=stitched,
             spill=spill,
             binding=binding,
             progress=progress,
         )
-        return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes, pieces=pieces)
+        return Schedule(strategy, graph, batch, iterations, clusters, tiled, homes, pieces=pieces, blocks=runs)
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
     kernels = []
     for number, group in enumerate(groups):

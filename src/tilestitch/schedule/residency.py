@@ -53,6 +53,8 @@ class Task:
     core_map: CoreMap | None = None
     piece: int | None = None  # number of the instance that it belongs to
     splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
+    block: int | None = None  # fused block that it belongs to, out of which nothing stays on chip
+    strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, where that is given
 
 
 @dataclass(slots=True)
@@ -64,6 +66,7 @@ class _Facts:
     reads: dict[str, Region]  # what others make, and the hull of what is needed of it
     writes: dict[str, Region]
     kept: tuple[str, ...]  # results that may stay on chip
+    leaving: frozenset[str]  # those of a block that go to DDR in any case
     readers: dict[str, list[int]]  # of each result, in order
 
 
@@ -138,9 +141,10 @@ class _Planning:
             live = [home for home in live if home.last >= number]
             try:
                 placed = self._place(number, live)
-            except DoesNotFit:
+            except DoesNotFit as error:
                 if not live:
-                    raise
+                    block = self.tasks[number].block
+                    raise error if block is None else DoesNotFit(f"block {block}: {error}") from None
                 placed = live[gives_way(self.spill, [self._stay(home, number) for home in live])]
             if isinstance(placed, Home):
                 self.start[placed.first] = self.levels.index(placed.level) + 1
@@ -195,9 +199,8 @@ class _Planning:
                     continue
                 (tensor,) = facts.kept
                 region, last = facts.writes[tensor], facts.readers[tensor][-1]
-                return kernel, [
-                    Home(tensor, region, level, old.parts, old.address, old.size_bytes, number, last, old.tensor)
-                ]
+                home = Home(tensor, region, level, old.parts, old.address, old.size_bytes, number, last, old.tensor)
+                return kernel, [replace(home, stored=tensor in facts.leaving)]
             try:
                 kernel = self._tiled(number, live, level)
             except DoesNotFit as error:
@@ -238,7 +241,11 @@ class _Planning:
         tiling, box = kernel.tiling, facts.box
         splits = tiling.splits if level is Level.LB else (1,) * len(tiling.splits)
         loops = (np.array(row, np.int64) for row in (box.start, box.extents, tiling.steps, splits))
-        made = made_in_parts(shape, self.shapes.nest(facts.operators, kernel.cores[0]), parts_of(*loops), facts.kept)
+        cores, parts = kernel.cores, parts_of(*loops)
+        if kernel.strips and level is Level.LB:
+            cores = tuple(core for core, _ in kernel.strips)
+            parts = np.array([(strip.start, strip.stop) for _, strip in kernel.strips], np.int64)
+        made = made_in_parts(shape, self.shapes.nest(facts.operators, kernel.cores[0]), parts, facts.kept)
         sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
         planned = self._planned(number, level, live)
@@ -255,11 +262,11 @@ class _Planning:
         found = []
         for at, tensor in enumerate(facts.kept):
             top = planned[at][0] if planned else top - sizes[at]
-            parts: tuple[tuple[int, Region], ...] = ()
+            held: tuple[tuple[int, Region], ...] = ()
             if level is Level.LB:
-                parts = tuple((core, part[at][0]) for core, part in zip(kernel.cores, made, strict=False))
-            last = facts.readers[tensor][-1]
-            found.append(Home(tensor, facts.writes[tensor], level, parts, top, sizes[at], number, last))
+                held = tuple((core, part[at][0]) for core, part in zip(cores, made, strict=False))
+            home = Home(tensor, facts.writes[tensor], level, held, top, sizes[at], number, facts.readers[tensor][-1])
+            found.append(replace(home, stored=tensor in facts.leaving))
         return found
 
     def _planned(self, number: int, level: Level, live: Sequence[Home]) -> list[tuple[int, int]]:
@@ -322,6 +329,7 @@ class _Planning:
             tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
             box=task.box,
             launches=task.launches,
+            strips=() if kernel.streamed else task.strips,
         )
 
     def _sources(self, number: int, live: Sequence[Home]) -> dict[str, tuple[Source, ...]]:
@@ -358,7 +366,16 @@ class _Planning:
         kept = facts.kept if level is not Level.DDR else ()
         task = self.tasks[number]
         return Surroundings(
-            sources, level, kept, rooms, task.box, core_map=task.core_map, splits=task.splits, bound=bound
+            sources,
+            level,
+            kept,
+            rooms,
+            task.box,
+            core_map=task.core_map,
+            splits=task.splits,
+            strips=task.strips,
+            stored=facts.leaving,
+            bound=bound,
         )
 
     def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
@@ -381,6 +398,8 @@ class _Planning:
             tuple(around.rooms.items()),
             around.core_map,
             around.splits,
+            around.strips,
+            tuple(place[tensor] for tensor in facts.writes if tensor in around.stored),
             tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
         )
 
@@ -427,14 +446,25 @@ def _facts(graph: Graph, tasks: Sequence[Task]) -> list[_Facts]:
             used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
             for maker in used:
                 assert maker is not None
-                found[maker].readers.setdefault(tensor, []).append(number)
-        found.append(_Facts(operators, box, reads, writes, (), {}))
+                if tasks[maker].block == task.block:
+                    found[maker].readers.setdefault(tensor, []).append(number)
+        found.append(_Facts(operators, box, reads, writes, (), frozenset(), {}))
         for tensor, region in writes.items():
             pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
-    for facts in found:
+    block_of = {name: task.block for task in tasks for name in task.operators}
+    for task, facts in zip(tasks, found, strict=True):
+        if task.block is not None:
+            facts.leaving = frozenset(
+                tensor
+                for tensor in facts.writes
+                if tensor in graph.outputs
+                or any(block_of[reader.name] != task.block for reader in graph.consumers.get(tensor, ()))
+            )
         facts.kept = tuple(
             tensor
             for tensor in facts.writes
-            if tensor not in graph.outputs and tensor not in indirect and tensor in facts.readers
+            if (tensor not in graph.outputs or tensor in facts.leaving)
+            and tensor not in indirect
+            and tensor in facts.readers
         )
     return found

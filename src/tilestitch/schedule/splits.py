@@ -28,6 +28,8 @@ def splits_worth_a_search(
     Each with the cores in the order in which they take the pieces, and where the operands on chip come from; among
     splits of nearly the same compute time those that copy least from core to core.
     """
+    if around.strips:
+        return _of_strips(shape, nest, numbers, around)
     sink, box = shape.sink, around.iterations(shape.sink)
     steps = cuts_of(shape.graph, shape.operators).steps
     found = possible_splits(tuple(map(ceil_div, box.extents, steps)), len(numbers))
@@ -84,6 +86,30 @@ def _loops(box: Region, steps: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray,
     return start, extents, np.array(steps, np.int64)
 
 
+def _parts(
+    around: Surroundings, loops: tuple[np.ndarray, np.ndarray, np.ndarray], splits: tuple[int, ...]
+) -> np.ndarray:
+    """What each core computes: the strips that are given, else the parts under a split."""
+    if around.strips:
+        return np.array([(strip.start, strip.stop) for _, strip in around.strips], np.int64)
+    return parts_of(*loops, np.array(splits, np.int64))
+
+
+def _of_strips(
+    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings
+) -> list[tuple[tuple[int, ...], tuple[int, ...], dict[Operand, Shares]]]:
+    """The division that is given: along each dim as many pieces as there are places where a strip begins."""
+    cores, strips = (tuple(column) for column in zip(*around.strips, strict=True))
+    splits = tuple(len(set(starts)) for starts in zip(*(strip.start for strip in strips), strict=True))
+    steps = cuts_of(shape.graph, shape.operators).steps
+    if not set(cores) <= set(numbers) or (around.instead and _filling(shape, nest, around, splits, steps) != cores):
+        return []
+    if not around.sources:
+        return [(splits, cores, {})]
+    loops = _loops(around.iterations(shape.sink), steps)
+    return [(splits, *_bound(shape, nest, around, cores, loops, splits, cores))]
+
+
 def _bound(
     shape: KernelShape,
     nest: Nest,
@@ -103,7 +129,7 @@ def _bound(
         held = [number for number, operand in enumerate(shape.operands) if operand.tensor in rows]
         operands = np.array(held, np.int64)
         spans = np.array([rows[shape.operands[number].tensor] for number in held], np.int64).reshape(-1, 2)
-        needs = needed_by(nest, parts_of(*loops, np.array(splits, np.int64)), operands)
+        needs = needed_by(nest, _parts(around, loops, splits), operands)
         order, in_lb = np.array(fixed or numbers, np.int64), shape.home is Level.LB
         if fixed is None and in_lb and len(numbers) <= MOST_MAPPED:
             order = nearest_cores(nest, needs, operands, spans, lying, order)
@@ -114,13 +140,6 @@ def _bound(
         }
         around.bound[key] = tuple(order.tolist()), origins
     return around.bound[key]
-
-
-def largest_piece(extents: tuple[int, ...], steps: tuple[int, ...], splits: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of the largest piece of a core."""
-    return tuple(
-        min(e, step * ceil_div(ceil_div(e, step), s)) for e, step, s in zip(extents, steps, splits, strict=True)
-    )
 
 
 def outermost(graph: Graph, sink: Operator, splits: tuple[int, ...]) -> tuple[int, ...]:
@@ -139,7 +158,7 @@ def _filling(
     shape: KernelShape, nest: Nest, around: Surroundings, splits: tuple[int, ...], steps: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The cores in the order in which each makes exactly the part whose place the result takes; none if it cannot."""
-    parts = parts_of(*_loops(around.iterations(shape.sink), steps), np.array(splits, np.int64))
+    parts = _parts(around, _loops(around.iterations(shape.sink), steps), splits)
     if len(parts) != len(around.instead):
         return ()
     holder = {part: core for core, part in around.instead}
@@ -155,6 +174,7 @@ def kept_bytes(
     if not around.kept or around.instead:
         return 0
     names = local_names(shape.graph, shape.operators)
-    cut = (1,) * len(splits) if around.results is Level.GB else splits
-    parts = parts_of(*_loops(around.iterations(shape.sink), steps), np.array(cut, np.int64))
+    loops = _loops(around.iterations(shape.sink), steps)
+    in_gb = around.results is Level.GB
+    parts = parts_of(*loops, np.ones(len(splits), np.int64)) if in_gb else _parts(around, loops, splits)
     return int(most_made(nest, parts, np.array([names.index(name) for name in around.kept], np.int64)))

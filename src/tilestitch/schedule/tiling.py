@@ -19,7 +19,7 @@ from tilestitch.ir.tiles import cuts_of
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
-from tilestitch.schedule.splits import kept_bytes, largest_piece, outermost, splits_worth_a_search
+from tilestitch.schedule.splits import kept_bytes, outermost, splits_worth_a_search
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
@@ -203,7 +203,7 @@ def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, *, 
     if second and others:
         orders.append([*others, *second, *whole])
     return Cuts(
-        np.array(largest_piece(around.iterations(sink).extents, cuts.steps, splits), np.int64),
+        np.array(around.largest_piece(sink, splits, cuts.steps), np.int64),
         np.array(cuts.steps, np.int64),
         np.array(cuts.inside if inside else (0,) * len(cuts.steps), np.int64),
         np.array(second, np.int64),
