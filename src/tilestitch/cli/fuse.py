@@ -1,5 +1,6 @@
 """The command that divides a network into fused blocks, each on a number of cores."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -8,7 +9,7 @@ from click.core import ParameterSource
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, network_options, output_options
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
 from tilestitch.text_files import MAX_JSON_BYTES, file_text
@@ -25,7 +26,13 @@ EMITTED = ("plan", "cnml")
 @click.option("--machine", metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile.")
 @click.option("--plan", metavar="NAME|FILE", default="exact", show_default=True, help=PLAN_HELP)
 @click.option("--compare", is_flag=True, help="Set the plans of all strategies beside it.")
-@click.option("--verify", is_flag=True, help="Check the proof of the best plan, independently of the search.")
+@click.option("--simulate", is_flag=True, help="Compile the plan to a program, and show its simulated times as well.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check the proof of the best plan, independently of the search; with --simulate execute the program too, and "
+    "compare its outputs with onnxruntime's.",
+)
 @click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan to this file.")
 @click.option(
     "--emit",
@@ -54,6 +61,7 @@ def fuse(
     machine: str,
     plan: str,
     compare: bool,
+    simulate: bool,
     verify: bool,
     out: Path | None,
     emit: str,
@@ -63,13 +71,14 @@ def fuse(
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
-) -> None:
+) -> int:
     """Divide MODEL into blocks of layers, each on a number of cores, and price them by the block model of DLFusion.
 
-    The best plan of all is found too, with a proof, and lower bounds.
+    The best plan of all is found too, with a proof, and lower bounds. --simulate runs the plan on one cluster of the
+    machine. Ends with 1 where --verify finds wrong outputs.
     """
-    if check is not None and (compare or verify or out or certificate or _given("plan")):
-        others = "--plan, --compare, --verify, -o and --certificate"
+    if check is not None and (compare or simulate or verify or out or certificate or _given("plan")):
+        others = "--plan, --compare, --simulate, --verify, -o and --certificate"
         raise InputError(f"--check judges a certificate, and plans nothing; leave out {others}")
     if (out is None and _given("emit")) or (emit != "cnml" and constants is not None):
         raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
@@ -88,6 +97,7 @@ def fuse(
             from tilestitch.fusion.fuse import block_cost, every_plan, verify_proof
             from tilestitch.fusion.fuse import fuse as fuse_blocks
             from tilestitch.fusion.plan_file import parse_plan, plan_json
+            from tilestitch.fusion.simulated import simulated
             from tilestitch.fusion.text import checked_json, checked_text, fused_json, fused_text
 
         given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name) if plan.endswith(".json") else plan
@@ -98,6 +108,7 @@ def fuse(
         progress("plan", 1, 4)
         cost = block_cost(graph, accelerator, fold_bn=choices.fold_bn)
         files: Files = []
+        ran = None
         if check is not None:
             progress("check", 2, 4)
             shown = (
@@ -109,12 +120,27 @@ def fuse(
             text, json_text = checked_text(*shown), checked_json(*shown)
         else:
             fused = fuse_blocks(cost, accelerator.name, given, plan if isinstance(given, str) else Path(plan).name)
-            if verify:
+            checked = verify and (fused.proof is not None or not simulate)
+            if checked:
                 progress("verify", 2, 4)
                 verify_proof(fused)
             progress("compare", 3, 4)
             others = every_plan(fused) if compare else []
-            text, json_text = fused_text(fused, others, verified=verify), fused_json(fused, others)
+            if simulate:
+                done = api.compile(
+                    model,
+                    replace(accelerator, clusters=1),
+                    strategy=given if isinstance(given, str) else api.FusionPlan(Path(plan).name, given),
+                    batch=choices.batch,
+                    batch_per_cluster=choices.batch or "rule",
+                    dims=choices.dims,
+                    fold_bn=choices.fold_bn,
+                    verify=verify,
+                    progress=progress,
+                )
+                ran = simulated(done, len(fused.plan.blocks))
+            text = fused_text(fused, others, verified=checked, ran=ran)
+            json_text = fused_json(fused, others, ran=ran)
             if certificate is not None:
                 files.append((certificate, encoded(certificate_json(fused))))
             if out is not None and emit == "cnml":
@@ -126,6 +152,7 @@ def fuse(
                 files.append((out, encoded(plan_json(cost.network, fused.plan))))
         write_files([*json_file(json_path, json_text), *files])
     show_output(text, json_text, json_path, quiet=quiet)
+    return verdict([] if ran is None else [ran.report])
 
 
 def _given(option: str) -> bool:

@@ -1,26 +1,21 @@
 """The command `tilestitch`. What is slow to import is imported in the command that needs it: `--help` comes at once."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tilestitch import __version__
-from tilestitch.cli.application import FAILURE, SUCCESS, Application, complain, held_back
+from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.contest import contest
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.errors import InputError
-
-if TYPE_CHECKING:
-    from tilestitch.ir.report import Report
 
 
 @click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -90,7 +85,7 @@ def compile_command(
             files += stages(dump, done)
         write_files(files)
     show_output(str(done), json_text, json_path, quiet=quiet)
-    return _verdict([] if done.report is None else [done.report])
+    return verdict([] if done.report is None else [done.report])
 
 
 @main.command("compare")
@@ -149,18 +144,7 @@ def compare_command(
                 files += outputs(out / report.strategy, done)
         write_files(files)
     show_output("\n\n".join((table, *(str(done) for done, _ in fitting))), json_text, json_path, quiet=quiet)
-    return _verdict(reports)
-
-
-def _verdict(reports: "Sequence[Report]") -> int:
-    """The exit code: a failure where outputs are wrong, which is said on stderr too."""
-    wrong = [(report, check) for report in reports for check in report.checks if check.failed]
-    for report, check in wrong:
-        complain(
-            f"{report.network} by strategy {report.strategy}: verification FAILED: {check.precision} error "
-            f"{check.error:.2e} of output '{check.output}' is above {check.allowed:.2e}"
-        )
-    return FAILURE if wrong else SUCCESS
+    return verdict(reports)
 
 
 for command in (show, machines, models, reproduce, contest, fuse, characterize):

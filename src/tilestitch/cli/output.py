@@ -1,15 +1,18 @@
 """What the commands write and print."""
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tilestitch.cli.application import FAILURE, SUCCESS, complain
 from tilestitch.cli.files import expect_other, expect_writable
 
 if TYPE_CHECKING:
     from tilestitch.compilation import Compilation
+    from tilestitch.ir.report import Report
 
 STDOUT = Path("-")
 DUMPED_INSTRUCTIONS = 100_000  # of a program and its trace as text
@@ -65,3 +68,14 @@ def show_output(text: str, json_text: str, json_path: Path | None, *, quiet: boo
         click.echo(json_text, nl=False)
     elif not quiet:
         click.echo(text if text.endswith("\n") else text + "\n", nl=False)
+
+
+def verdict(reports: "Sequence[Report]") -> int:
+    """The exit code: a failure where outputs are wrong, which is said on stderr too."""
+    wrong = [(report, check) for report in reports for check in report.checks if check.failed]
+    for report, check in wrong:
+        complain(
+            f"{report.network} by strategy {report.strategy}: verification FAILED: {check.precision} error "
+            f"{check.error:.2e} of output '{check.output}' is above {check.allowed:.2e}"
+        )
+    return FAILURE if wrong else SUCCESS

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tilestitch.cost.fused import PICOSECONDS, BlockCost
 from tilestitch.fusion.fuse import Fused
+from tilestitch.fusion.simulated import Simulated
 from tilestitch.partition.dlfusion import repeated_arithmetic
 from tilestitch.partition.ideals import Plan
 from tilestitch.report.table import table, title
@@ -19,12 +20,22 @@ _BOUNDS = (
 )
 
 
-def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, verified: bool = False) -> str:
-    """Time, speed-up, the gap to the best plan, the bounds, the blocks, and other plans where they are given."""
+def fused_text(
+    fused: Fused,
+    others: Sequence[tuple[str, Plan]] = (),
+    *,
+    verified: bool = False,
+    ran: Simulated | None = None,
+) -> str:
+    """Time, speed-up, the gap to the best plan, the bounds, the blocks, and other plans where they are given.
+
+    And beside the estimated times those that were simulated, where they are given.
+    """
     network, plan = fused.cost.network, fused.plan
     lines = title(f"{network.name} on {fused.machine}: blocks by {fused.plan_name}", "=")
     lines += [
-        f"time         {_time(plan.cost)}; {_MODEL}",
+        f"time         {_time(plan.cost)} (estimated); {_MODEL}",
+        *_simulated_lines(plan, ran),
         f"speed-up     {fused.baseline.cost / plan.cost:.2f} x over one core without fusion",
         f"best plan    {_time(fused.best.cost)}, {_proof(fused)}{'; the proof was checked' if verified else ''}",
         f"gap          {_gap(plan.cost, fused.least)} above {'the best plan' if fused.proof else 'the bound'}, at most",
@@ -52,6 +63,7 @@ def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, verifie
         lines += table(("", "time", "speed-up", ""), rows, "lrrr")
     lines += ["", *title(counted(len(plan.blocks), "block"))]
     rows = []
+    head = ("", "layers", "number", "cores", "computed again", "time" if ran is None else "estimated")
     for number, (block, cores, cost) in enumerate(zip(plan.blocks, plan.choices, plan.costs, strict=True)):
         first, last = network.layers[block[0]].name, network.layers[block[-1]].name
         rows.append(
@@ -62,13 +74,29 @@ def fused_text(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, verifie
                 str(cores),
                 f"{100 * repeated_arithmetic(fused.cost, block, cores):.0f} %",
                 _time(cost),
+                *(() if ran is None else (_time(ran.blocks_ps[number]), _ratio(cost, ran.blocks_ps[number]))),
             )
         )
-    lines += table(("", "layers", "number", "cores", "computed again", "time"), rows, "rlrrrr")
+    lines += table((*head, *(() if ran is None else ("simulated", "est. / sim."))), rows, "rlrrrr" + "rr" * bool(ran))
     return "\n".join(lines) + "\n"
 
 
-def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
+def _simulated_lines(plan: Plan, ran: Simulated | None) -> list[str]:
+    if ran is None:
+        return []
+    lines = [f"simulated    {_time(ran.latency_ps)}; the estimate is {_ratio(plan.cost, ran.latency_ps)} of it"]
+    if len(plan.blocks) > 1:
+        apart = [abs(cost - time) for cost, time in zip(plan.costs, ran.blocks_ps, strict=True)]
+        most = apart.index(max(apart))
+        lines[0] += f"; most of the difference is in block {most}"
+    if ran.report.checks:
+        found = "equals onnxruntime" if ran.report.verified else "differs from onnxruntime"
+        errors = (f"{one.precision} error {one.error:.2e} of {one.allowed:.2e}" for one in ran.report.checks)
+        lines.append(f"             the program {found}: {', '.join(errors)}")
+    return lines
+
+
+def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, ran: Simulated | None = None) -> str:
     """The same, of the format `tilestitch.fusion`; times are whole picoseconds."""
     network, plan = fused.cost.network, fused.plan
     value = {
@@ -79,6 +107,7 @@ def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
         "model": "inferred",
         "plan": fused.plan_name,
         "time_ps": plan.cost,
+        "simulated": None if ran is None else _simulated_value(ran),
         "fits": fused.fits,
         "speed_up": fused.baseline.cost / plan.cost,
         "best_time_ps": fused.best.cost,
@@ -101,9 +130,10 @@ def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = ()) -> str:
                 "layers": [network.layers[number].name for number in block],
                 "cores": cores,
                 "time_ps": cost,
+                "simulated_ps": None if ran is None else ran.blocks_ps[number],
                 "computed_again": repeated_arithmetic(fused.cost, block, cores),
             }
-            for block, cores, cost in zip(plan.blocks, plan.choices, plan.costs, strict=True)
+            for number, (block, cores, cost) in enumerate(zip(plan.blocks, plan.choices, plan.costs, strict=True))
         ],
     }
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -138,6 +168,16 @@ def checked_json(name: str, cost: BlockCost, machine: str, plan: Plan, ideals: i
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _simulated_value(ran: Simulated) -> dict[str, object]:
+    report = ran.report
+    return {
+        "latency_ps": ran.latency_ps,
+        "latency_cycles": report.latency_cycles,
+        "ddr_bytes": report.ddr_bytes,
+        "verified": report.verified if report.checks else None,
+    }
+
+
 def _proof(fused: Fused) -> str:
     if fused.proof is None:
         return "not proven: the network has too many ideals, so this is a good plan and not the best"
@@ -146,6 +186,10 @@ def _proof(fused: Fused) -> str:
 
 def _time(picoseconds: int) -> str:
     return format_seconds(picoseconds / PICOSECONDS)
+
+
+def _ratio(estimated: int, simulated: int) -> str:
+    return f"{estimated / simulated:.2f} x" if simulated else "-"
 
 
 def _gap(larger: int, smaller: int) -> str:
