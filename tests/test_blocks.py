@@ -1,18 +1,30 @@
 """Plans of fused blocks as programs: they mean the network, each core makes its strip, and nothing else passes DDR."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+import numpy as np
 import onnx
 import pytest
 
+from tests.graphs import Net
 from tests.light_models import light_model
 from tests.random_networks import random_machine, random_model
+from tests.test_cli import run
+from tests.test_small_networks import conv
 from tilestitch import api
 from tilestitch.api import FusionPlan, NamedBlock
 from tilestitch.compilation import Compilation
 from tilestitch.cost.fused import BlockCost
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.fusion.plan_file import parse_plan
+from tilestitch.fusion.simulated import simulated
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.program import Kind
+from tilestitch.ir.schedule import BlockRun
 from tilestitch.partition.plans import block_cost
 from tilestitch.passes import simplify
 
@@ -73,3 +85,181 @@ def test_a_random_plan_of_a_random_network_means_it(seed: int) -> None:
         machine = load_machine("toy")
     for number in range(3):
         compiled(model, machine, random_plan(cost_of(model, machine), 100 * seed + number, len(machine.cores)))
+
+
+def chain(rows: int = 16) -> onnx.ModelProto:
+    """Three 3x3 convolutions; the second's result is read by an addition behind the third as well."""
+    net = Net()
+    x = net.input(1, 8, rows, 8)
+    first = net.op("Relu", conv(net, x, 8, 8, 3), name="r1")
+    second = net.op("Relu", conv(net, first, 8, 8, 3), name="r2")
+    third = conv(net, second, 8, 8, 3)
+    return net.model(net.op("Add", third, second, name="sum"))
+
+
+def ddr_bytes(done: Compilation, run: BlockRun) -> tuple[int, int]:
+    """What a block reads from DDR, and what it writes there: payloads, a broadcast once."""
+    program = done.program
+    assert program is not None
+    ddr = next(number for number, space in enumerate(program.spaces) if space.level is Level.DDR)
+    read = written = 0
+    for at in np.flatnonzero((program.kernel >= run.first) & (program.kernel <= run.last)):
+        if program.kind[at] == Kind.COPY:
+            source, *targets = program.operand_buffer[program.operand_offsets[at] : program.operand_offsets[at + 1]]
+            read += int(program.size_bytes[at]) * (program.buffers.space[source] == ddr)
+            written += sum(int(program.size_bytes[at]) * (program.buffers.space[one] == ddr) for one in targets)
+    return int(read), int(written)
+
+
+def blocks_by(model: onnx.ModelProto, machine: Accelerator, *parts: tuple[Sequence[int], int]) -> FusionPlan:
+    """Layers by number, and cores."""
+    layers = cost_of(model, machine).network.layers
+    return FusionPlan("mine", [NamedBlock(tuple(layers[one].name for one in block), cores) for block, cores in parts])
+
+
+# On 4 cores of 16 rows, three convolutions need 3 rows more on each side that has any; in GB each row arrives once.
+ROWS_READ = {"mlu100": 7 + 10 + 10 + 7, "stcp920": 16}
+
+
+@pytest.mark.parametrize("machine", ROWS_READ)
+def test_a_block_reads_its_strips_with_halos_and_writes_what_leaves_once(machine: str) -> None:
+    """By hand; a row is 128 B."""
+    model, target = chain(), load_machine(machine)
+    done = compiled(model, target, blocks_by(model, target, (range(4), 4)))
+    assert done.schedule is not None
+    weights = 3 * (8 * 8 * 9 + 8) * 2
+    assert ddr_bytes(done, done.schedule.blocks[0]) == (weights + ROWS_READ[machine] * 128, 16 * 128)
+    assert {home.level for home in done.schedule.homes} == {Level.LB}
+
+
+@pytest.mark.parametrize("machine", ROWS_READ)
+def test_a_result_that_is_read_inside_and_leaves_is_stored_once_and_not_read_back(machine: str) -> None:
+    """The second convolution's: what a core makes beyond its strip, its neighbour stores."""
+    model, target = chain(), load_machine(machine)
+    done = compiled(model, target, blocks_by(model, target, (range(3), 4), ([3], 2)))
+    assert done.schedule is not None
+    weights = 3 * (8 * 8 * 9 + 8) * 2
+    first, second = (ddr_bytes(done, run) for run in done.schedule.blocks)
+    assert first == (weights + ROWS_READ[machine] * 128, 2 * 16 * 128)
+    assert second == (2 * 16 * 128, 16 * 128)
+
+
+@pytest.mark.parametrize("network", ["alexnet:small"])
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_block_moves_no_more_than_the_model_says(network: str, cores: int) -> None:
+    """And on one core as much, to a burst: with several, the model takes the halo of strips inside for all of them."""
+    machine = load_machine("mlu100")
+    cost = cost_of(network, machine)
+    count = len(cost.network.layers)
+    parts = [range(start, min(start + 5, count)) for start in range(0, count, 5)]
+    plan = FusionPlan("fives", [NamedBlock(tuple(cost.network.layers[n].name for n in part), cores) for part in parts])
+    done = compiled(network, machine, plan)
+    assert done.schedule is not None
+    for block in done.schedule.blocks:
+        row = np.zeros((1, count), np.uint8)
+        row[0, list(parts[block.number])] = 1
+        traffic = cost.relaxed(capacity=False, traffic_only=True).times(row)[0, cost.model.core_counts.index(cores)]
+        modelled = traffic * cost.model.bandwidth / 1e12
+        moved = sum(ddr_bytes(done, block))
+        assert moved <= 1.001 * modelled
+        assert cores > 1 or moved >= 0.999 * modelled
+
+
+def test_nothing_passes_between_the_cores_of_a_block():
+    """Every copy is from DDR to cores, or from a core to DDR."""
+    done = compiled("resnet18:small", "mlu100", "one-block")
+    program = done.program
+    assert program is not None
+    for at in np.flatnonzero(program.kind == Kind.COPY):
+        ends = program.operand_buffer[program.operand_offsets[at] : program.operand_offsets[at + 1]]
+        levels = [program.spaces[program.buffers.space[one]].level for one in ends]
+        assert (levels[0] is Level.DDR) != (Level.DDR in levels[1:])
+
+
+def test_a_block_is_one_launch_and_its_times_add_up():
+    """A launch waits for all before it, so that the time of a program is that of its blocks, one after another."""
+    done = compiled("resnet18", "mlu100", "exact")
+    assert done.schedule is not None
+    assert done.program is not None
+    assert int((done.program.kind == Kind.LAUNCH).sum()) == len(done.schedule.blocks) > 1
+    ran = simulated(done, len(done.schedule.blocks))
+    assert sum(ran.blocks_ps) == ran.latency_ps
+    assert min(ran.blocks_ps) > 20 * 10**6  # the launch
+
+
+def test_results_beside_each_other_are_cut_at_the_same_height():
+    """Two results of 28 and 14 rows on 32 cores: no core makes rows far apart for them."""
+    done = compiled("resnet18", "mlu100", "exact")
+    assert done.schedule is not None
+    for kernel in done.schedule.kernels:
+        assert kernel.box is not None
+        rows = [strip.extents[2] for _, strip in kernel.strips if len(strip.extents) > 3]
+        assert not rows or max(rows) <= 12 or max(rows) == kernel.box.extents[2] <= 28
+
+
+def small(lb_bytes: int) -> Accelerator:
+    """The MLU100 with less in each core."""
+    machine = load_machine("mlu100")
+    memories = (replace(one, size_bytes=lb_bytes) if one.level is Level.LB else one for one in machine.memories)
+    return replace(machine, memories=tuple(memories))
+
+
+def test_what_finds_no_room_is_spilled_and_still_right():
+    """All in one block; where not all strips fit in a core, some pass DDR."""
+    model = chain(512)
+    spilled = [
+        len(done.schedule.kernels) - 1 - len(done.schedule.homes)
+        for lb_bytes in (2**21, 2**12)
+        if (done := compiled(model, small(lb_bytes), "one-block")).schedule
+    ]
+    assert spilled[0] == 0 < spilled[1]
+
+
+def test_a_block_that_cannot_run_is_refused_by_number():
+    """Not even one row of one tile fits."""
+    with pytest.raises(DoesNotFit, match=r"^block 0: kernel .* its smallest tile needs"):
+        api.compile(chain(64), small(2**8), strategy="one-block")
+    with pytest.raises(DoesNotFit, match=r"mine: blocks\[0\]: 4 layers on 1 cores do not fit"):
+        api.compile(chain(64), small(2**12), strategy=blocks_by(chain(64), small(2**12), (range(4), 1)))
+
+
+def test_blocks_out_of_order_are_refused():
+    model, machine = chain(), load_machine("mlu100")
+    with pytest.raises(InputError, match=r"mine: blocks\[0\]: layer 'sum' reads"):
+        api.compile(model, machine, strategy=blocks_by(model, machine, ([3], 1), (range(3), 1)))
+
+
+def test_unlike_cores_are_refused():
+    """Each core of a block runs all of its operators."""
+    machine = load_machine("mlu100")
+    odd = replace(machine.cores[0], vector=replace(machine.cores[0].vector, name="other"))  # pyright: ignore
+    with pytest.raises(InputError, match="cores that are not alike"):
+        api.compile(chain(), replace(machine, cores=(*machine.cores[:-1], odd)), strategy="dlfusion")
+
+
+def test_a_plan_file_gives_the_same_program_to_the_byte(tmp_path):
+    """Written, read back, compiled: as the plan by its name."""
+    path = tmp_path / "plan.json"
+    assert run("fuse", "googlenet:small", "--plan", "dlfusion", "-o", path).exit_code == 0
+    plan = FusionPlan("plan.json", parse_plan(path.read_text(), "plan.json"))
+    programs = [
+        str(api.compile("googlenet:small", "mlu100", strategy=one, stop_after="lower").program.text())  # pyright: ignore
+        for one in ("dlfusion", plan)
+    ]
+    assert programs[0] == programs[1]
+
+
+def test_the_command_shows_simulated_times_beside_estimated_ones(tmp_path):
+    """As text and JSON, verified; a plan's file is a strategy for compare and show too."""
+    path = tmp_path / "plan.json"
+    result = run("fuse", "resnet18:small", "--plan", "dynamic-cores", "--simulate", "--verify", "-o", path)
+    assert result.exit_code == 0, result.stderr
+    assert "the program equals onnxruntime: float32 error" in result.stdout
+    assert "est. / sim." in result.stdout
+    value = json.loads(run("fuse", "resnet18:small", "--plan", path, "--simulate", "--json", "-").stdout)
+    assert value["simulated"]["latency_ps"] == sum(block["simulated_ps"] for block in value["blocks"])
+    assert value["simulated"]["verified"] is None
+    compared = run("compare", "resnet18:small", "--machine", "mlu100", "--strategy", "tvm", "--strategy", path).stdout
+    assert f"{value['simulated']['latency_cycles'] / 1000:.3f} us" in compared
+    shown = run("show", "schedule", "resnet18:small", "--machine", "mlu100", "--strategy", path).stdout
+    assert "31 fused blocks, one launch each" in shown

@@ -88,7 +88,8 @@ def test_every_command_has_help(command):
 
 def test_lists_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
-    assert f"{' or '.join(strategy.name for strategy in compilation.STRATEGIES)}." in STRATEGY_HELP
+    for strategies in (compilation.STRATEGIES, compilation.FUSION_PLANS):
+        assert f": {' or '.join(strategy.name for strategy in strategies)}." in STRATEGY_HELP
     assert list(STAGES) == [stage.value for stage in pipeline.Stage]
     assert list(SPILLS) == [spill.value for spill in compilation.Spill]
     assert SPILLS[0] == compilation.Options().spill

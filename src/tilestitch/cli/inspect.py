@@ -9,7 +9,14 @@ import click
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_writable, write_files
-from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, network_options, output_options
+from tilestitch.cli.options import (
+    STRATEGY_HELP,
+    Choices,
+    compile_options,
+    network_options,
+    output_options,
+    strategy_given,
+)
 from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import Progress, shown_progress
 from tilestitch.errors import InputError
@@ -181,7 +188,7 @@ def _show_compiled(
             done = api.compile(
                 name,
                 choices.machine,
-                strategy=strategy,
+                strategy=strategy_given(strategy),
                 **choices.of_the_schedule(),
                 stop_after=stage,
                 progress=progress,

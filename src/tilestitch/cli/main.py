@@ -11,7 +11,7 @@ from tilestitch.cli.contest import contest
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
-from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options
+from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
@@ -55,7 +55,7 @@ def compile_command(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
                 "(--dump DIR writes every stage that is reached)"
             )
-    expect_json(json_path, model, choices.machine)
+    expect_json(json_path, model, choices.machine, strategy)
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
@@ -70,7 +70,7 @@ def compile_command(
         done = api.compile(
             model,
             choices.machine,
-            strategy=strategy,
+            strategy=strategy_given(strategy),
             **choices.of_the_schedule(),
             verify=verify,
             stop_after=stop_after,
@@ -108,7 +108,7 @@ def compare_command(
 
     A strategy for which the machine is too small has a column that says so.
     """
-    expect_json(json_path, model, choices.machine)
+    expect_json(json_path, model, choices.machine, *names)
     if out is not None:
         expect_folder(out)
     with shown_progress(quiet=quiet) as progress:
@@ -122,11 +122,12 @@ def compare_command(
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)
 
-        chosen = list(dict.fromkeys(names)) or [strategy.name for strategy in STRATEGIES]
+        given = [strategy_given(name) for name in dict.fromkeys(names)] or [one.name for one in STRATEGIES]
+        chosen = [one if isinstance(one, str) else one.name for one in given]
         found = api.compare(
             model,
             choices.machine,
-            chosen,
+            given,
             **choices.of_the_schedule(),
             verify=verify,
             progress=progress,

@@ -4,18 +4,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from tilestitch.cli.application import State
 from tilestitch.errors import InputError, printable
+from tilestitch.text_files import MAX_JSON_BYTES, file_text
+
+if TYPE_CHECKING:
+    from tilestitch.ir.by_hand import FusionPlan
 
 Command: TypeAlias = Callable[..., Any]
 
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
-    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch."
+    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch. Or a "
+    "plan of fused blocks: baseline or fixed-cores or dynamic-cores or one-block or fixed-fusion or dlfusion or oracle "
+    "or annealing or genetic or exact. Or the file of such a plan, ending in .json."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
 SPILLS = ("newest", "longest", "largest", "belady")  # and these three against the pipeline's
@@ -39,6 +45,17 @@ class Choices:
     def of_the_schedule(self) -> dict[str, Any]:
         """All but the machine, by the names that `api.compile` and `api.compare` have for them."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "machine"}
+
+
+def strategy_given(strategy: str) -> "str | FusionPlan":
+    """What an option names: a strategy, or the plan of fused blocks in a file."""
+    if not strategy.endswith(".json"):
+        return strategy
+    from tilestitch.fusion.plan_file import parse_plan
+    from tilestitch.ir.by_hand import FusionPlan
+
+    name = Path(strategy).name
+    return FusionPlan(name, parse_plan(file_text(strategy, "JSON", MAX_JSON_BYTES), name))
 
 
 def network_options(command: Command) -> Command:

@@ -37,7 +37,7 @@ def schedule_text(schedule: Schedule, machine: Accelerator, *, limit: int | None
     """A schedule as a page: pieces and what becomes of their results, then at most `limit` kernels."""
     stay = (f"{row.count:,} in {row.level.upper()} ({format_bytes(row.size_bytes)})" for row in place_rows(schedule))
     kept = [f"  results stay: {', '.join(stay)}", allocation_text(schedule.homes, machine)] if schedule.homes else []
-    lines = [schedule.title, *_pieces(schedule, limit), *schedule.kernel_lines(limit)]
+    lines = [schedule.title, *_pieces(schedule, limit), *_blocks(schedule, limit), *schedule.kernel_lines(limit)]
     lines += [f"  {note}" for note in schedule.notes]
     return "\n".join([*lines, *kept])
 
@@ -134,6 +134,32 @@ def _pieces(schedule: Schedule, limit: int | None) -> list[str]:
     if len(shown) < len(runs):
         lines.append(f"  ... {counted(len(runs) - len(shown), 'piece')} more")
     return [*lines, "", *_given_way(schedule), ""]
+
+
+def _blocks(schedule: Schedule, limit: int | None) -> list[str]:
+    """Fused blocks: what runs in each, what its cores compute several times, and what it hands to DDR and back."""
+    runs = schedule.blocks
+    if not runs:
+        return []
+    graph, rows = schedule.graph, []
+    for run in runs if limit is None else runs[:limit]:
+        kernels = schedule.kernels[run.first : run.last + 1]
+        parts = [(graph.by_name[kernel.sink], core_parts(graph, kernel)) for kernel in kernels]
+        done = sum(part.size for _, strips in parts for _, part in strips)
+        once = sum(
+            (sink.whole if kernel.box is None else kernel.box).size
+            for kernel, (sink, _) in zip(kernels, parts, strict=True)
+        )
+        homes = [home for home in schedule.homes if run.first <= home.first <= run.last]
+        numbers = f"{run.first}" if run.first == run.last else f"{run.first}-{run.last}"
+        counts = ((sum(home.level is level for home in homes), level) for level in (Level.LB, Level.GB))
+        levels = ", ".join(f"{count} in {level.upper()}" for count, level in counts if count) or "none"
+        rows.append((f"{run.number}", numbers, f"{run.cores}", f"{100 * (done / once - 1):.0f} %", levels))
+    head = ("block", "kernels", "cores", "computed again", "results that stay")
+    lines = ["", f"  {counted(len(runs), 'fused block')}, one launch each:", *table(head, rows, "rlrrl")]
+    if len(rows) < len(runs):
+        lines.append(f"  ... {counted(len(runs) - len(rows), 'block')} more")
+    return [*lines, ""]
 
 
 def _concatenates(schedule: Schedule, run: PieceRun) -> bool:
