@@ -144,10 +144,10 @@ def test_a_result_that_is_read_inside_and_leaves_is_stored_once_and_not_read_bac
     assert second == (2 * 16 * 128, 16 * 128)
 
 
-@pytest.mark.parametrize("network", ["alexnet:small"])
+@pytest.mark.parametrize("network", ["resnet18:small", "mobilenet-v2:small", "alexnet:small"])
 @pytest.mark.parametrize("cores", [1, 4])
 def test_a_block_moves_no_more_than_the_model_says(network: str, cores: int) -> None:
-    """And on one core as much, to a burst: with several, the model takes the halo of strips inside for all of them."""
+    """And on one core as much, but for rows that a stride leaves out; with several the model takes a halo for all."""
     machine = load_machine("mlu100")
     cost = cost_of(network, machine)
     count = len(cost.network.layers)
@@ -162,7 +162,7 @@ def test_a_block_moves_no_more_than_the_model_says(network: str, cores: int) -> 
         modelled = traffic * cost.model.bandwidth / 1e12
         moved = sum(ddr_bytes(done, block))
         assert moved <= 1.001 * modelled
-        assert cores > 1 or moved >= 0.999 * modelled
+        assert cores > 1 or moved >= 0.98 * modelled
 
 
 def test_nothing_passes_between_the_cores_of_a_block():

@@ -62,6 +62,7 @@ class Home:
     last: int  # number of the last kernel that reads it
     instead_of: str | None = None  # the tensor, read for the last time by the kernel, whose place it takes
     stored: bool = False  # whether it goes to DDR as well, for others
+    fetched: bool = False  # whether the kernel does not make it, but brings it from DDR, for itself and others
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +164,11 @@ class Schedule:
                 f"       loops {cut}; order {order}{parts}{cores}{resident}; "
                 f"about {kernel.estimated_cycles:,} cycles (estimated)"
             )
-            lines += [
-                f"       keeps {home.tensor}{home.region} in {home.level.upper()} until kernel {home.last}"
-                for home in homes.get(number, ())
-            ]
+            for home in homes.get(number, ()):
+                verb, where = ("brings", "to") if home.fetched else ("keeps", "in")
+                lines.append(
+                    f"       {verb} {home.tensor}{home.region} {where} {home.level.upper()} until kernel {home.last}"
+                )
         if shown < len(self.kernels):
             lines.append(f"  ... {counted(len(self.kernels) - shown, 'kernel')} more")
         return lines

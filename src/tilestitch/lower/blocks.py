@@ -84,6 +84,7 @@ class Blocks:
             base,
             box.extents,
             tuple(name in self.in_ddr for name in tensors),
+            tuple(place[name] for name in around.fetched),
             tuple(
                 tuple((region_of(name, one.region), one.level, one.core) for one in around.sources.get(name, {}))
                 for name in tensors
@@ -111,7 +112,9 @@ class Blocks:
             lower_streamed(builder, self.graph, kernel, in_ddr)
             demand = Demand((0,) * len(self.cluster.spaces), (), None)
         else:
-            demand = lower_kernel(builder, self.graph, kernel, in_ddr, Around(sources, results, around.made))
+            demand = lower_kernel(
+                builder, self.graph, kernel, in_ddr, Around(sources, results, around.made, around.fetched)
+            )
         return _Known(block_of(builder, motion), demand, kernel, tensors, box.start)
 
 

@@ -22,6 +22,7 @@ class Around:
     sources: dict[str, dict[Source, int]]  # tensor -> where it lies, the latest made first
     results: dict[str, HomeBuffers]  # of the results that stay on chip
     made: dict[str, Home]  # likewise
+    fetched: tuple[str, ...] = ()  # of the sources, those that the kernel itself brings there first
 
 
 class Homes:
@@ -44,6 +45,8 @@ class Homes:
             self.ring = Ring()
         self.upper = not kernel.launches and not self.upper
         self.live = [(home, buffers) for home, buffers in self.live if home.last >= number]
+        fetched = [home for home in self.made.get(number, ()) if home.fetched]
+        self.live += [(home, self._buffers(home)) for home in fetched]
         sources: dict[str, dict[Source, int]] = {}
         for home, buffers in reversed(self.live):
             known = sources.setdefault(home.tensor, {})
@@ -51,13 +54,14 @@ class Homes:
             for core, buffer in buffers.items():
                 known.setdefault(Source(regions[core], home.level, core), buffer)
         results: dict[str, HomeBuffers] = {}
-        made = {home.tensor: home for home in self.made.get(number, ())}
+        made = {home.tensor: home for home in self.made.get(number, ()) if not home.fetched}
         for home in made.values():
             results[home.tensor] = self._buffers(home) if home.instead_of is None else self._taken_over(home)
             self.live.append((home, results[home.tensor]))
         windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
         ring = None if kernel.launches else self.ring
-        return Around(sources, results, made), Surface(windows, ring, self.upper)
+        around = Around(sources, results, made, tuple(home.tensor for home in fetched))
+        return around, Surface(windows, ring, self.upper)
 
     def _taken_over(self, home: Home) -> HomeBuffers:
         """The buffers of the operand whose place a result takes, so that readers and writers are told apart."""

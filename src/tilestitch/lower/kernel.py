@@ -19,7 +19,7 @@ from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around
-from tilestitch.lower.places import OwnPlaces
+from tilestitch.lower.places import OwnPlaces, slabs
 from tilestitch.lower.waves import Step, steps_of_cores
 
 
@@ -63,12 +63,25 @@ class _KernelLowering:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
         if self.kernel.launches:
             self.builder.launch(self.machine.setup.launch_cycles)
+        for name in self.around.fetched:
+            self._fetch(name)
         self._load(0)
         for wave in range(self.waves):
             before = dict(self.held)
             if wave + 1 < self.waves:
                 self._load(wave + 1)
             self._compute(wave, before)
+
+    def _fetch(self, name: str) -> None:
+        """Bring a tensor to where the kernel and others find it, piece by piece; what several cores hold, at once."""
+        holders: dict[Region, list[tuple[int | None, int]]] = {}
+        for source, buffer in self.around.sources[name].items():
+            holders.setdefault(source.region, []).append((source.core, buffer))
+        for region, held in holders.items():
+            core, targets = held[0][0], tuple(buffer for _, buffer in held)
+            engine = EngineKind.DMA_IN if core is None else EngineKind.MOVER
+            for slab in slabs(self.graph.tensors[name], region):
+                self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, engine, core)
 
     def _load(self, wave: int) -> None:
         for operand in self.loaded:

@@ -78,7 +78,7 @@ class OwnPlaces:
         for name, address in self._whole.items():
             tensor, whole = graph.tensors[name], Region.whole(graph.tensors[name].shape)
             buffer = builder.buffer(self.cluster.space(Level.GB), address, tensor.size_bytes, name, whole)
-            self.resident[name] = buffer, _slabs(tensor)
+            self.resident[name] = buffer, slabs(tensor, whole)
 
     @property
     def demand(self) -> Demand:
@@ -163,19 +163,18 @@ def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Oper
     return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which is operand}
 
 
-def _slabs(tensor: Tensor) -> list[Region]:
-    """Cut a tensor into contiguous slabs along its outermost axes, in memory order."""
-    wanted = max(1, min(SLABS, tensor.size_bytes // SLAB_BYTES))
-    slabs = [Region.whole(tensor.shape)]
+def slabs(tensor: Tensor, region: Region) -> list[Region]:
+    """Cut a region of a tensor into slabs along its outermost axes, in memory order."""
+    wanted = max(1, min(SLABS, tensor.bytes_of(region) // SLAB_BYTES))
+    found = [region]
     for axis in tensor.layout:
-        if len(slabs) >= wanted:
+        if len(found) >= wanted:
             break
-        extent = tensor.shape[axis]
-        length = ceil_div(extent * len(slabs), wanted)
-        cut = pieces(0, extent, max(1, length))
-        slabs = [
+        length = ceil_div(region.extents[axis] * len(found), wanted)
+        cut = pieces(region.start[axis], region.stop[axis], max(1, length))
+        found = [
             Region((*slab.start[:axis], a, *slab.start[axis + 1 :]), (*slab.stop[:axis], b, *slab.stop[axis + 1 :]))
-            for slab in slabs
+            for slab in found
             for a, b in cut
         ]
-    return slabs
+    return found

@@ -150,7 +150,7 @@ def _blocks(schedule: Schedule, limit: int | None) -> list[str]:
             (sink.whole if kernel.box is None else kernel.box).size
             for kernel, (sink, _) in zip(kernels, parts, strict=True)
         )
-        homes = [home for home in schedule.homes if run.first <= home.first <= run.last]
+        homes = [home for home in schedule.homes if run.first <= home.first <= run.last and not home.fetched]
         numbers = f"{run.first}" if run.first == run.last else f"{run.first}-{run.last}"
         counts = ((sum(home.level is level for home in homes), level) for level in (Level.LB, Level.GB))
         levels = ", ".join(f"{count} in {level.upper()}" for count, level in counts if count) or "none"

@@ -67,7 +67,8 @@ class _Facts:
     writes: dict[str, Region]
     kept: tuple[str, ...]  # results that may stay on chip
     leaving: frozenset[str]  # those of a block that go to DDR in any case
-    readers: dict[str, list[int]]  # of each result, in order
+    shared: dict[str, tuple[tuple[int, Region], ...]]  # operands that others of its block read too: what cores need
+    readers: dict[str, list[int]]  # of each result, and of what it brings, in order
 
 
 def stay_on_chip(
@@ -94,7 +95,7 @@ def stay_on_chip(
         return found
     again = _Planning(graph, tasks, machine, usable, spill)
     again.start, again.addresses = planning.levels_found(), addresses
-    again.known, again.shapes = planning.known, planning.shapes
+    again.known, again.shapes, again.unfetched = planning.known, planning.shapes, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
     return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
@@ -124,6 +125,7 @@ class _Planning:
         self.start = [self._first_level(task.scope) for task in tasks]  # the first level to try; spilling raises it
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
+        self.unfetched: set[tuple[int, str]] = set()  # operands for which there is no room, by who would bring them
         self.known: Tilings = {}
         # The task whose surroundings were asked for last, what was live then, and what it reads of that.
         self.asked: tuple[int, Sequence[Home], dict[str, tuple[Source, ...]], dict[tuple, Bound]] | None = None
@@ -147,7 +149,10 @@ class _Planning:
                     raise error if block is None else DoesNotFit(f"block {block}: {error}") from None
                 placed = live[gives_way(self.spill, [self._stay(home, number) for home in live])]
             if isinstance(placed, Home):
-                self.start[placed.first] = self.levels.index(placed.level) + 1
+                if placed.fetched:
+                    self.unfetched.add((placed.first, placed.tensor))
+                else:
+                    self.start[placed.first] = self.levels.index(placed.level) + 1
                 del self.kernels[placed.first :], self.homes[placed.first :]
                 live = [home for homes in self.homes for home in homes]
                 continue
@@ -160,7 +165,8 @@ class _Planning:
 
     def levels_found(self) -> list[int]:
         """The number of the level at which the results of each kernel stay."""
-        return [self.levels.index(homes[0].level if homes else Level.DDR) for homes in self.homes]
+        made = [[home for home in homes if not home.fetched] for homes in self.homes]
+        return [self.levels.index(homes[0].level if homes else Level.DDR) for homes in made]
 
     def _stay(self, home: Home, number: int) -> Stay:
         readers = self.facts[home.first].readers[home.tensor]
@@ -186,6 +192,40 @@ class _Planning:
         return there[found] if found < len(there) else None
 
     def _place(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
+        """The kernel of a task with its homes, or what gives way to them; what it brings for others first of all."""
+        fetched = self._fetched(number, live)
+        if fetched:
+            try:
+                placed = self._placed(number, [*live, *fetched])
+            except DoesNotFit:
+                return self._placed(number, live)
+            if isinstance(placed, Home):
+                return placed if placed not in fetched else self._placed(number, live)
+            return placed[0], [*placed[1], *fetched]
+        return self._placed(number, live)
+
+    def _fetched(self, number: int, live: Sequence[Home]) -> list[Home]:
+        """What a task brings from DDR for others of its block as well, as far as there is room: in GB, else in LB."""
+        found: list[Home] = []
+        level = Level.LB if self.machine.memory(Level.GB) is None else Level.GB
+        memory = self.machine.memory(level)
+        for tensor, parts in self.facts[number].shared.items():
+            if (number, tensor) in self.unfetched or memory is None:
+                continue
+            region = parts[0][1]
+            for _, part in parts:
+                region = region.hull(part)
+            held = parts if level is Level.LB else ()
+            size = max(aligned(self.graph.tensors[tensor].bytes_of(part)) for _, part in held or ((-1, region),))
+            taken = [(one.address, one.address + one.size_bytes) for one in (*live, *found) if one.level is level]
+            gaps = [gap for gap in free_gaps(memory.size_bytes, taken) if gap[1] - gap[0] >= size]
+            if gaps:
+                _, top = min(gaps, key=lambda gap: (gap[1] - gap[0], gap[0]))
+                last = self.facts[number].readers[tensor][-1]
+                found.append(Home(tensor, region, level, held, top - size, size, number, last, fetched=True))
+        return found
+
+    def _placed(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
         """The kernel of a task with its results at the first level at which it fits, or what gives way to them."""
         facts = self.facts[number]
         if not facts.kept:
@@ -448,9 +488,10 @@ def _facts(graph: Graph, tasks: Sequence[Task]) -> list[_Facts]:
                 assert maker is not None
                 if tasks[maker].block == task.block:
                     found[maker].readers.setdefault(tensor, []).append(number)
-        found.append(_Facts(operators, box, reads, writes, (), frozenset(), {}))
+        found.append(_Facts(operators, box, reads, writes, (), frozenset(), {}, {}))
         for tensor, region in writes.items():
             pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
+    _share(graph, tasks, found, indirect)
     block_of = {name: task.block for task in tasks for name in task.operators}
     for task, facts in zip(tasks, found, strict=True):
         if task.block is not None:
@@ -468,3 +509,33 @@ def _facts(graph: Graph, tasks: Sequence[Task]) -> list[_Facts]:
             and tensor in facts.readers
         )
     return found
+
+
+def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[_Facts], indirect: set[str]) -> None:
+    """What several tasks of a block read of others' results and of inputs: the first of them brings it for all."""
+    readers: dict[tuple[int, str], list[int]] = {}
+    made = {(task.block, tensor) for task, facts in zip(tasks, found, strict=True) for tensor in facts.writes}
+    for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
+        if task.block is None:
+            continue
+        read = dict.fromkeys(name for op in facts.operators for name in op.inputs)
+        outside = [name for name in read if name not in graph.constants and (task.block, name) not in made]
+        for name in (name for name in outside if name not in indirect):
+            readers.setdefault((task.block, name), []).append(number)
+    for (_, name), tasks_of in readers.items():
+        if len(tasks_of) < 2:
+            continue
+        needs: dict[int, Region] = {}
+        for number in tasks_of:
+            operators = found[number].operators
+            for core, strip in tasks[number].strips:
+                boxes = operator_boxes(graph, operators, strip)
+                for op in operators:
+                    for read in (read for read in op.reads if read.tensor == name):
+                        region = graph.read_region(read, boxes[op.name])
+                        needs[core] = region.hull(needs[core]) if core in needs else region
+                        whole = found[number].reads.get(name, region)
+                        found[number].reads[name] = region.hull(whole)
+        first = found[tasks_of[0]]
+        first.shared[name] = tuple(sorted(needs.items()))
+        first.readers[name] = tasks_of
