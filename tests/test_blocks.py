@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -25,7 +26,7 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.program import Kind
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.partition.plans import block_cost
+from tilestitch.partition.plans import block_cost, plan_named
 from tilestitch.passes import simplify
 
 NAMED = ("dynamic-cores", "fixed-fusion", "dlfusion", "exact", "one-block")
@@ -263,3 +264,65 @@ def test_the_command_shows_simulated_times_beside_estimated_ones(tmp_path):
     assert f"{value['simulated']['latency_cycles'] / 1000:.3f} us" in compared
     shown = run("show", "schedule", "resnet18:small", "--machine", "mlu100", "--strategy", path).stdout
     assert "31 fused blocks, one launch each" in shown
+
+
+def published() -> list[list[str]]:
+    """The rows of the table in docs/dlfusion.md."""
+    text = (Path(__file__).parent.parent / "docs" / "dlfusion.md").read_text(encoding="utf-8")
+    table = text[text.index("| est. / sim. |") :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def by_layer(cost: BlockCost, block: Sequence[int], cores: int) -> float:
+    """Picoseconds of a block in which only the transfers of a layer hide behind its arithmetic.
+
+    A layer's transfers are its weights, the operands that it is the first to read, and its result if it leaves.
+    """
+    network, model, count = cost.network, cost.model, len(cost.network.layers)
+    extents = [(layer.rows, layer.result_bytes) for layer in network.layers] + list(network.inputs)
+    leaving = set(block) & network.outputs
+    leaving |= {read.tensor for n in range(count) if n not in block for read in network.layers[n].reads} & set(block)
+    need: dict[int, int] = {}
+    strips: dict[int, int] = {}
+    for n in reversed(block):
+        rows = network.layers[n].rows
+        need[n] = min(rows, max(need.get(n, 0), -(-rows // cores) if n in leaving else 0))
+        for read in network.layers[n].reads:
+            most = extents[read.tensor][0]
+            wanted = most if read.whole else min(most, (need[n] - 1) * read.stride + read.kernel)
+            need[read.tensor] = max(need.get(read.tensor, 0), wanted)
+            strips[read.tensor] = max(strips.get(read.tensor, 0), min(cores, rows))
+    time, seen = float(model.launch_ps + model.sync_ps * cores), set(block)
+    for n in block:
+        layer = network.layers[n]
+        arithmetic = layer.operations / (model.core_flops * layer.utilization) * 1e12 * need[n] / layer.rows
+        size = layer.weight_bytes + layer.result_bytes * (n in leaving)
+        for tensor in {read.tensor for read in layer.reads} - seen:
+            size += extents[tensor][1] * strips[tensor] * need[tensor] / extents[tensor][0]
+            seen.add(tensor)
+        transfers = size / min(model.bandwidth, model.channel_bandwidth * cores) * 1e12
+        time += max(arithmetic + model.layer_ps, transfers)
+    return time
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=[pytest.mark.slow] * (row[0] in ("resnet50", "vgg19"))) for row in published()],
+    ids=lambda row: "-".join(row[:2]),
+)
+def test_estimate_and_simulation_are_as_published(row: list[str]) -> None:
+    """To the last digit of the table."""
+    network, plan, *_ = row
+    cost = cost_of(network, load_machine("mlu100"))
+    found = plan_named(cost, plan)
+    ran = simulated(api.compile(network, "mlu100", strategy=plan), len(found.blocks))
+    ratios = [cost / time for cost, time in zip(found.costs, ran.blocks_ps, strict=True)]
+    layered = sum(by_layer(cost, block, cores) for block, cores in zip(found.blocks, found.choices, strict=True))
+    assert row[2:] == [
+        f"{len(found.blocks)}",
+        f"{found.cost / 1e9:.3f}",
+        f"{ran.latency_ps / 1e9:.3f}",
+        f"{found.cost / ran.latency_ps:.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+        f"{layered / ran.latency_ps:.2f}",
+    ]
