@@ -14,6 +14,7 @@ from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
+from tilestitch.lower import reorder
 from tilestitch.lower.reorder import list_schedule, reordered
 from tilestitch.pipeline import compile_network
 from tilestitch.sim.chip.check import check
@@ -80,6 +81,16 @@ def test_a_compilation_is_never_slower_for_it_and_says_what_it_gained() -> None:
     (note,) = (note for note in done.report.notes if note.startswith("Instructions reordered"))
     now, before = (int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", note))
     assert done.report.latency_cycles == now < before
+
+
+def test_a_program_in_which_too_much_waits_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(batch=4)
+    done = compile_network(
+        zoo.build("resnet18", small=True), "net", load_machine("toy"), strategy_named("astitch"), options
+    )
+    assert other_order(done, 0) is not None
+    monkeypatch.setattr(reorder, "MOST_NEEDS", 50)
+    assert other_order(done, 0) is None
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -302,8 +302,8 @@ def _take_over(
 
 
 @compiled
-def find_waits(text: Text) -> Waits:
-    """See the head of this file."""
+def find_waits(text: Text, most: int = -1) -> Waits:
+    """See the head of this file. Looks no further where there are more waits than `most`; below zero: looks at all."""
     length, buffers, operands = len(text.engine), len(text.space), len(text.buffer)
     lists = 1024
     while lists < operands:
@@ -335,6 +335,8 @@ def find_waits(text: Text) -> Waits:
     latest = _Latest(np.full(text.engines, -1, np.int64), np.empty(text.engines, np.int64), np.zeros(1, np.int64))
     barrier, born, operand = -1, 0, 0  # everything before the barrier has ended when anything after it starts
     for number in range(length):
+        if 0 <= most < found:
+            break
         while born < buffers and text.born[born] <= number:
             space = text.space[born]
             begin, count = int(begins[space]), int(owned[space])

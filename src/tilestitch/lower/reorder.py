@@ -14,20 +14,22 @@ from tilestitch.compiled import compiled
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.lower.hazards import Text, corners, find_waits
 
-MOST_INSTRUCTIONS = 300_000  # of an iteration: beyond, a program keeps its order, because looking takes long
+MOST_NEEDS = 10_000_000  # of an iteration: beyond, a program keeps its order, because looking takes long
 
 
 def reordered(program: Program, ticks: np.ndarray) -> Program | None:
     """The program with its instructions in the order of a list schedule, the same in every iteration.
 
-    `ticks` says how long each instruction of an iteration takes. None where there is nothing to gain: in a program of
-    many launches, which wait for everything before them, and in one of too many instructions.
+    `ticks` says how long each instruction of an iteration takes. None where there is nothing to gain, in a program of
+    many launches, which wait for everything before them; and where too much waits for too much.
     """
     length = len(program) // program.iterations
     launches = np.flatnonzero(program.kind[:length] == Kind.LAUNCH)
-    if len(launches) != 1 or launches[0] != 0 or length > MOST_INSTRUCTIONS:
+    if len(launches) != 1 or launches[0] != 0:
         return None
     needs, ends = _dependences(program, length)
+    if len(needs) > MOST_NEEDS:
+        return None
     order = list_schedule(program.engine[:length].astype(np.int64), ticks, needs, ends)
     counts, waits = waits_of(program.engine[:length].astype(np.int64), needs, ends, order)
     last = np.array(
@@ -37,7 +39,10 @@ def reordered(program: Program, ticks: np.ndarray) -> Program | None:
 
 
 def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of every instruction of an iteration, all before it that must end before it starts, whatever their engines."""
+    """Of every instruction of an iteration, all before it that must end before it starts, whatever their engines.
+
+    Incomplete where there are more than `MOST_NEEDS`.
+    """
     counts = np.diff(program.operand_offsets[: length + 1])
     operands = slice(0, int(program.operand_offsets[length]))
     user = np.repeat(np.arange(length), counts)
@@ -69,7 +74,8 @@ def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]
             control=0,  # each instruction is an engine of its own, so that none is left out because another covers it
             engines=length,
             spaces=len(program.spaces),
-        )
+        ),
+        MOST_NEEDS,
     )
     return found.waits, np.cumsum(found.counts)
 
