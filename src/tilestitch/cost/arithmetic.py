@@ -8,18 +8,17 @@ from tilestitch.compiled import compiled
 from tilestitch.cost.nest import (
     ANCHOR,
     BATCH,
-    BRINGS,
     COLUMNS,
     DEPTH,
     DIMS,
     FIRST_READ,
     LANES,
+    MATRIX,
     OPERATIONS,
     RATE,
     ROLE,
     ROWS,
     UNIT,
-    VECTOR,
     Nest,
 )
 from tilestitch.hardware.units import product_cycles
@@ -68,7 +67,5 @@ def vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
 
 @compiled
 def busy_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
-    """Cycles of an operator on its unit for a box of its iterations; none where movers bring its result."""
-    if nest.operators[op, UNIT] == BRINGS:
-        return 0.0
-    return vector_cycles(nest, op, box) if nest.operators[op, UNIT] == VECTOR else matrix_cycles(nest, op, box)
+    """Cycles of an operator on its unit for a box of its iterations; of one that movers bring, as if units moved it."""
+    return matrix_cycles(nest, op, box) if nest.operators[op, UNIT] >= MATRIX else vector_cycles(nest, op, box)
