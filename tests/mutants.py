@@ -62,6 +62,7 @@ EARLY = "test_hazards::test_no_byte_is_touched_too_early"
 OPERATORS = "test_frontend::test_a_node_means_what_onnxruntime_computes"
 CLOCK = "test_chip_timing::test_a_naive_simulator_agrees_to_the_tick"
 
+STORED = "test_blocks::test_a_result_that_is_read_inside_and_leaves_is_stored_once_and_not_read_back"
 KEPT = "test_homes::test_what_stays_on_chip_is_right_and_does_not_pass_ddr"
 
 MUTANTS = (
@@ -1045,6 +1046,49 @@ MUTANTS = (
         "return stay.next_reader if spill is Spill.BELADY",
         "return stay.size_bytes if spill is Spill.BELADY",
         ("test_homes::test_what_gives_way_is_what_stays_longest_is_largest_or_is_read_last",),
+    ),
+    # Fused blocks.
+    Mutant(
+        "a core stores what its neighbour stores too",
+        "lower/kernel.py",
+        "        return left\n",
+        "        return [region]\n",
+        (STORED,),
+    ),
+    Mutant(
+        "what stays for a reader in the block does not leave it",
+        "lower/kernel.py",
+        "if buffer in kept.values() and not stored:",
+        "if buffer in kept.values():",
+        (STORED,),
+    ),
+    Mutant(
+        "results of a block stay on chip for the next one",
+        "schedule/residency.py",
+        "if tasks[maker].block == task.block:",
+        "if task.block is not None or tasks[maker].block == task.block:",
+        (STORED,),
+    ),
+    Mutant(
+        "strips of two results are counted, not placed",
+        "schedule/fused.py",
+        "(shape[axis] * at // cores for at in (core, core + 1))",
+        "(min(shape[axis] * at // min(cores, shape[axis]), shape[axis]) for at in (core, core + 1))",
+        ("test_blocks::test_results_beside_each_other_are_cut_at_the_same_height",),
+    ),
+    Mutant(
+        "an operand of two kernels of a block is loaded twice",
+        "schedule/residency.py",
+        "        if len(tasks_of) < 2:\n",
+        "        if len(tasks_of) < 3:\n",
+        ("test_blocks::test_a_block_moves_no_more_than_the_model_says",),
+    ),
+    Mutant(
+        "every operator of a block launches",
+        "schedule/fused.py",
+        "Task(names, hull, not found, block=number",
+        "Task(names, hull, True, block=number",
+        ("test_blocks::test_a_block_is_one_launch_and_its_times_add_up",),
     ),
     Mutant(
         "the option of spilling does not reach the planning",
