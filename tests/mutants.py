@@ -1064,7 +1064,7 @@ MUTANTS = (
     ),
     Mutant(
         "results of a block stay on chip for the next one",
-        "schedule/residency.py",
+        "schedule/tasks.py",
         "if tasks[maker].block == task.block:",
         "if task.block is not None or tasks[maker].block == task.block:",
         (STORED,),
@@ -1078,7 +1078,7 @@ MUTANTS = (
     ),
     Mutant(
         "an operand of two kernels of a block is loaded twice",
-        "schedule/residency.py",
+        "schedule/tasks.py",
         "        if len(tasks_of) < 2:\n",
         "        if len(tasks_of) < 3:\n",
         ("test_blocks::test_a_block_moves_no_more_than_the_model_says",),

@@ -14,7 +14,7 @@ from tilestitch.passes.views import resolve_views
 from tilestitch.schedule.binding import Binding, Piece, Work, bind, infer, pieces_of, plain, update
 from tilestitch.schedule.instances import depth_first
 from tilestitch.schedule.pieces import bound
-from tilestitch.schedule.residency import Task
+from tilestitch.schedule.tasks import Task
 
 FREE = (True, True)
 

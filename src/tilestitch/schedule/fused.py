@@ -14,7 +14,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
 from tilestitch.schedule.instances import leaving, slab
 from tilestitch.schedule.pieces import kernels_within, tasks_for
-from tilestitch.schedule.residency import Task
+from tilestitch.schedule.tasks import Task
 
 
 def tasks_of_blocks(

@@ -15,7 +15,7 @@ from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_box
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.instances import parked
-from tilestitch.schedule.residency import Task
+from tilestitch.schedule.tasks import Task
 from tilestitch.units import ceil_div
 
 

@@ -17,8 +17,9 @@ from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
-from tilestitch.schedule.residency import Task, stay_on_chip
+from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.spilling import Spill
+from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tiling import tile_kernel
 
 

@@ -4,20 +4,18 @@ Source for the order of levels: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from tilestitch.cost.division import parts_of
-from tilestitch.cost.shape import KernelShape, kernel_signature, local_names, passes_through
+from tilestitch.cost.shape import KernelShape, passes_through
 from tilestitch.cost.surroundings import (
     Bound,
-    CoreMap,
     Room,
     Source,
     Surroundings,
-    cover,
     free_gaps,
     made_in_parts,
     room_of,
@@ -25,50 +23,17 @@ from tilestitch.cost.surroundings import (
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
-from tilestitch.ir.tiles import operator_boxes
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
-from tilestitch.schedule.tiling import Shapes, tile_kernel
+from tilestitch.schedule.tasks import Task, facts_of
+from tilestitch.schedule.tilings import Tilings, halved
 from tilestitch.units import aligned
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
-
-
-# By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
-Tilings = dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | str]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A kernel to be: operators, the part of the sink's iterations that it covers, and whether it is launched."""
-
-    operators: tuple[str, ...]
-    box: Region | None = None
-    launches: bool = True
-    scope: Level = Level.LB  # where its results may stay at best: not in LB where another instance runs in between
-    core_map: CoreMap | None = None
-    piece: int | None = None  # number of the instance that it belongs to
-    splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
-    block: int | None = None  # fused block that it belongs to, out of which nothing stays on chip
-    strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, where that is given
-
-
-@dataclass(slots=True)
-class _Facts:
-    """What follows from a task and its place in the order."""
-
-    operators: tuple[Operator, ...]
-    box: Region
-    reads: dict[str, Region]  # what others make, and the hull of what is needed of it
-    writes: dict[str, Region]
-    kept: tuple[str, ...]  # results that may stay on chip
-    leaving: frozenset[str]  # those of a block that go to DDR in any case
-    shared: dict[str, tuple[tuple[int, Region], ...]]  # operands that others of its block read too: what cores need
-    readers: dict[str, list[int]]  # of each result, and of what it brings, in order
 
 
 def stay_on_chip(
@@ -95,7 +60,7 @@ def stay_on_chip(
         return found
     again = _Planning(graph, tasks, machine, usable, spill)
     again.start, again.addresses = planning.levels_found(), addresses
-    again.known, again.shapes, again.unfetched = planning.known, planning.shapes, planning.unfetched
+    again.tilings, again.unfetched = planning.tilings, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
     return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
@@ -120,17 +85,15 @@ class _Planning:
     ) -> None:
         self.graph, self.tasks, self.machine, self.spill = graph, tasks, machine, spill
         self.levels = (*levels, Level.DDR)
-        self.facts = _facts(graph, tasks)
+        self.facts = facts_of(graph, tasks)
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
         self.start = [self._first_level(task.scope) for task in tasks]  # the first level to try; spilling raises it
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.unfetched: set[tuple[int, str]] = set()  # operands for which there is no room, by who would bring them
-        self.known: Tilings = {}
         # The task whose surroundings were asked for last, what was live then, and what it reads of that.
         self.asked: tuple[int, Sequence[Home], dict[str, tuple[Source, ...]], dict[tuple, Bound]] | None = None
-        self.signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
-        self.shapes = Shapes(graph, machine)
+        self.tilings = Tilings(graph, machine)
 
     def _first_level(self, scope: Level) -> int:
         order = (Level.LB, Level.GB, Level.DDR)
@@ -263,7 +226,9 @@ class _Planning:
             if home.level is Level.LB and home.last == number and home.region == facts.writes[facts.kept[0]]
         ]
         return [
-            home for home in ending if passes_through(self.shapes.shape(facts.operators, home.parts[0][0]), home.tensor)
+            home
+            for home in ending
+            if passes_through(self.tilings.shapes.shape(facts.operators, home.parts[0][0]), home.tensor)
         ]
 
     def _homes(self, number: int, kernel: Kernel, live: Sequence[Home], level: Level) -> list[Home]:
@@ -285,7 +250,7 @@ class _Planning:
         if kernel.strips and level is Level.LB:
             cores = tuple(core for core, _ in kernel.strips)
             parts = np.array([(strip.start, strip.stop) for _, strip in kernel.strips], np.int64)
-        made = made_in_parts(shape, self.shapes.nest(facts.operators, kernel.cores[0]), parts, facts.kept)
+        made = made_in_parts(shape, self.tilings.shapes.nest(facts.operators, kernel.cores[0]), parts, facts.kept)
         sizes = [max(aligned(part[at][1]) for part in made) for at in range(len(facts.kept))]
         taken = [(home.address, home.address + home.size_bytes) for home in live if home.level is level]
         planned = self._planned(number, level, live)
@@ -318,7 +283,7 @@ class _Planning:
         return spans if free and len(spans) == len(homes) else []
 
     def _shape(self, kernel: Kernel) -> KernelShape:
-        return self.shapes.shape(tuple(self.graph.by_name[name] for name in kernel.operators), kernel.cores[0])
+        return self.tilings.shapes.shape(tuple(self.graph.by_name[name] for name in kernel.operators), kernel.cores[0])
 
     def _tiled(
         self, number: int, live: Sequence[Home], level: Level, instead: tuple[tuple[int, Region], ...] = ()
@@ -328,49 +293,10 @@ class _Planning:
         around = replace(self._around(number, live, level), instead=instead)
         if not task.launches:  # half of the memories, so that its loads do not wait for the kernel before
             try:
-                return self._tiled_around(number, _halved(around, self.machine))
+                return self.tilings.tiled(task, self.facts[number], halved(around, self.machine), f"k{number}")
             except DoesNotFit:
                 pass
-        return self._tiled_around(number, around)
-
-    def _tiled_around(self, number: int, around: Surroundings) -> Kernel:
-        task, facts = self.tasks[number], self.facts[number]
-        if task.operators not in self.signatures:
-            signature = kernel_signature(self.graph, facts.operators)
-            self.signatures[task.operators] = signature, local_names(self.graph, facts.operators)
-        signature, names = self.signatures[task.operators]
-        key = signature, *self._key(facts, around, names)
-        name = f"k{number}"
-        if key not in self.known:
-            try:
-                kernel = tile_kernel(
-                    self.graph,
-                    facts.operators,
-                    name,
-                    self.machine,
-                    around,
-                    launches=task.launches,
-                    shapes=self.shapes,
-                )
-                at = {tensor: place for place, tensor in enumerate(names)}
-                anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
-                self.known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
-            except DoesNotFit as error:
-                self.known[key] = str(error)
-        known = self.known[key]
-        if isinstance(known, str):
-            raise DoesNotFit(known)
-        kernel, resident, anchor = known
-        return replace(
-            kernel,
-            name=name,
-            operators=task.operators,
-            anchor=None if anchor is None else task.operators[anchor],
-            tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
-            box=task.box,
-            launches=task.launches,
-            strips=() if kernel.streamed else task.strips,
-        )
+        return self.tilings.tiled(task, self.facts[number], around, f"k{number}")
 
     def _sources(self, number: int, live: Sequence[Home]) -> dict[str, tuple[Source, ...]]:
         """What a task reads of what lies on chip."""
@@ -418,124 +344,6 @@ class _Planning:
             bound=bound,
         )
 
-    def _key(self, facts: _Facts, around: Surroundings, names: Sequence[str]) -> tuple:
-        """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
-        place = {tensor: number for number, tensor in enumerate(names)}
-        needs = tuple((place[tensor], region.extents) for tensor, region in facts.reads.items() if tensor in place)
-        sources = tuple(
-            (
-                place[tensor],
-                tuple((one.region.relative_to(facts.reads[tensor]), one.level, one.core) for one in found),
-            )
-            for tensor, found in around.sources.items()
-        )
-        return (
-            facts.box.extents,
-            () if around.box is None else needs,
-            sources,
-            around.results,
-            tuple(place[tensor] for tensor in around.kept),
-            tuple(around.rooms.items()),
-            around.core_map,
-            around.splits,
-            around.strips,
-            tuple(place[tensor] for tensor in facts.writes if tensor in around.stored),
-            tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
-        )
-
 
 def _edges(home: Home) -> tuple[int, int]:
     return home.address, home.address + home.size_bytes
-
-
-def _halved(around: Surroundings, machine: Accelerator) -> Surroundings:
-    """With half of the room for what is loaded from GB and DDR."""
-    rooms = dict(around.rooms)
-    weights = machine.memory(Level.WEIGHTS)
-    if weights is not None:
-        rooms[Level.WEIGHTS] = Room(weights.size_bytes // 2)
-    if Level.GB in rooms:
-        rooms[Level.GB] = Room(rooms[Level.GB].bytes // 2, rooms[Level.GB].gaps)
-    return replace(around, rooms=rooms)
-
-
-def _facts(graph: Graph, tasks: Sequence[Task]) -> list[_Facts]:
-    """What every task reads and writes, and who reads what it makes."""
-    indirect = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
-    pieces: dict[str, list[Source]] = {}  # of a tensor, the latest first; the number of its task stands for the core
-    found: list[_Facts] = []
-    for number, task in enumerate(tasks):
-        operators = tuple(graph.by_name[name] for name in task.operators)
-        box = operators[-1].whole if task.box is None else task.box
-        boxes = operator_boxes(graph, operators, box)
-        reads: dict[str, Region] = {}
-        writes: dict[str, Region] = {}
-        for op in operators:
-            for read in op.reads:
-                if read.tensor in graph.producers:
-                    region = graph.read_region(read, boxes[op.name])
-                    reads[read.tensor] = region.hull(reads[read.tensor]) if read.tensor in reads else region
-        inside = set(task.operators)
-        for op in operators:
-            for write in op.writes:
-                tensor = write.tensor
-                if tensor in graph.outputs or any(c.name not in inside for c in graph.consumers.get(tensor, ())):
-                    region = write.hull(boxes[op.name])
-                    writes[tensor] = region.hull(writes[tensor]) if tensor in writes else region
-        for tensor, region in reads.items():
-            used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
-            for maker in used:
-                assert maker is not None
-                if tasks[maker].block == task.block:
-                    found[maker].readers.setdefault(tensor, []).append(number)
-        found.append(_Facts(operators, box, reads, writes, (), frozenset(), {}, {}))
-        for tensor, region in writes.items():
-            pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
-    _share(graph, tasks, found, indirect)
-    block_of = {name: task.block for task in tasks for name in task.operators}
-    for task, facts in zip(tasks, found, strict=True):
-        if task.block is not None:
-            facts.leaving = frozenset(
-                tensor
-                for tensor in facts.writes
-                if tensor in graph.outputs
-                or any(block_of[reader.name] != task.block for reader in graph.consumers.get(tensor, ()))
-            )
-        facts.kept = tuple(
-            tensor
-            for tensor in facts.writes
-            if (tensor not in graph.outputs or tensor in facts.leaving)
-            and tensor not in indirect
-            and tensor in facts.readers
-        )
-    return found
-
-
-def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[_Facts], indirect: set[str]) -> None:
-    """What several tasks of a block read of others' results and of inputs: the first of them brings it for all."""
-    readers: dict[tuple[int, str], list[int]] = {}
-    made = {(task.block, tensor) for task, facts in zip(tasks, found, strict=True) for tensor in facts.writes}
-    for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
-        if task.block is None:
-            continue
-        read = dict.fromkeys(name for op in facts.operators for name in op.inputs)
-        outside = [name for name in read if name not in graph.constants and (task.block, name) not in made]
-        for name in (name for name in outside if name not in indirect):
-            readers.setdefault((task.block, name), []).append(number)
-    for (_, name), tasks_of in readers.items():
-        if len(tasks_of) < 2:
-            continue
-        needs: dict[int, Region] = {}
-        for number in tasks_of:
-            operators = found[number].operators
-            for core, strip in tasks[number].strips:
-                boxes = operator_boxes(graph, operators, strip)
-                for op in operators:
-                    for read in (read for read in op.reads if read.tensor == name):
-                        region = graph.read_region(read, boxes[op.name])
-                        needs[core] = region.hull(needs[core]) if core in needs else region
-                        whole = found[number].reads.get(name, region)
-                        found[number].reads[name] = region.hull(whole)
-        first = found[tasks_of[0]]
-        first.shared[name] = tuple(sorted(needs.items()))
-        first.readers[name] = tasks_of

@@ -1,0 +1,121 @@
+"""Kernels to be, in order, and what follows from their order: what each reads and makes, and who needs it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilestitch.cost.surroundings import CoreMap, Source, cover
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import operator_boxes
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kernel to be: operators, the part of the sink's iterations that it covers, and whether it is launched."""
+
+    operators: tuple[str, ...]
+    box: Region | None = None
+    launches: bool = True
+    scope: Level = Level.LB  # where its results may stay at best: not in LB where another instance runs in between
+    core_map: CoreMap | None = None
+    piece: int | None = None  # number of the instance that it belongs to
+    splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
+    block: int | None = None  # fused block that it belongs to, out of which nothing stays on chip
+    strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, where that is given
+
+
+@dataclass(slots=True)
+class Facts:
+    """What follows from a task and its place in the order."""
+
+    operators: tuple[Operator, ...]
+    box: Region
+    reads: dict[str, Region]  # what others make, and the hull of what is needed of it
+    writes: dict[str, Region]
+    kept: tuple[str, ...]  # results that may stay on chip
+    leaving: frozenset[str]  # those of a block that go to DDR in any case
+    shared: dict[str, tuple[tuple[int, Region], ...]]  # operands that others of its block read too: what cores need
+    readers: dict[str, list[int]]  # of each result, and of what it brings, in order
+
+
+def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
+    """What every task reads and writes, and who reads what it makes."""
+    indirect = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    pieces: dict[str, list[Source]] = {}  # of a tensor, the latest first; the number of its task stands for the core
+    found: list[Facts] = []
+    for number, task in enumerate(tasks):
+        operators = tuple(graph.by_name[name] for name in task.operators)
+        box = operators[-1].whole if task.box is None else task.box
+        boxes = operator_boxes(graph, operators, box)
+        reads: dict[str, Region] = {}
+        writes: dict[str, Region] = {}
+        for op in operators:
+            for read in op.reads:
+                if read.tensor in graph.producers:
+                    region = graph.read_region(read, boxes[op.name])
+                    reads[read.tensor] = region.hull(reads[read.tensor]) if read.tensor in reads else region
+        inside = set(task.operators)
+        for op in operators:
+            for write in op.writes:
+                tensor = write.tensor
+                if tensor in graph.outputs or any(c.name not in inside for c in graph.consumers.get(tensor, ())):
+                    region = write.hull(boxes[op.name])
+                    writes[tensor] = region.hull(writes[tensor]) if tensor in writes else region
+        for tensor, region in reads.items():
+            used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
+            for maker in used:
+                assert maker is not None
+                if tasks[maker].block == task.block:
+                    found[maker].readers.setdefault(tensor, []).append(number)
+        found.append(Facts(operators, box, reads, writes, (), frozenset(), {}, {}))
+        for tensor, region in writes.items():
+            pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
+    _share(graph, tasks, found, indirect)
+    block_of = {name: task.block for task in tasks for name in task.operators}
+    for task, facts in zip(tasks, found, strict=True):
+        if task.block is not None:
+            facts.leaving = frozenset(
+                tensor
+                for tensor in facts.writes
+                if tensor in graph.outputs
+                or any(block_of[reader.name] != task.block for reader in graph.consumers.get(tensor, ()))
+            )
+        facts.kept = tuple(
+            tensor
+            for tensor in facts.writes
+            if (tensor not in graph.outputs or tensor in facts.leaving)
+            and tensor not in indirect
+            and tensor in facts.readers
+        )
+    return found
+
+
+def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str]) -> None:
+    """What several tasks of a block read of others' results and of inputs: the first of them brings it for all."""
+    readers: dict[tuple[int, str], list[int]] = {}
+    made = {(task.block, tensor) for task, facts in zip(tasks, found, strict=True) for tensor in facts.writes}
+    for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
+        if task.block is None:
+            continue
+        read = dict.fromkeys(name for op in facts.operators for name in op.inputs)
+        outside = [name for name in read if name not in graph.constants and (task.block, name) not in made]
+        for name in (name for name in outside if name not in indirect):
+            readers.setdefault((task.block, name), []).append(number)
+    for (_, name), tasks_of in readers.items():
+        if len(tasks_of) < 2:
+            continue
+        needs: dict[int, Region] = {}
+        for number in tasks_of:
+            operators = found[number].operators
+            for core, strip in tasks[number].strips:
+                boxes = operator_boxes(graph, operators, strip)
+                for op in operators:
+                    for read in (read for read in op.reads if read.tensor == name):
+                        region = graph.read_region(read, boxes[op.name])
+                        needs[core] = region.hull(needs[core]) if core in needs else region
+                        whole = found[number].reads.get(name, region)
+                        found[number].reads[name] = region.hull(whole)
+        first = found[tasks_of[0]]
+        first.shared[name] = tuple(sorted(needs.items()))
+        first.readers[name] = tasks_of

@@ -1,0 +1,99 @@
+"""Tilings of tasks, each searched once: tasks that differ only in names and in where their boxes begin are one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilestitch.cost.shape import kernel_signature, local_names
+from tilestitch.cost.surroundings import Room, Surroundings
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.schedule import Kernel
+from tilestitch.schedule.tasks import Facts, Task
+from tilestitch.schedule.tiling import Shapes, tile_kernel
+
+
+class Tilings:
+    """What was found for the tasks of a graph so far."""
+
+    def __init__(self, graph: Graph, machine: Accelerator) -> None:
+        self.graph, self.machine = graph, machine
+        self.shapes = Shapes(graph, machine)
+        # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
+        self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | str] = {}
+        self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
+
+    def tiled(self, task: Task, facts: Facts, around: Surroundings, name: str) -> Kernel:
+        """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for."""
+        if task.operators not in self._signatures:
+            signature = kernel_signature(self.graph, facts.operators)
+            self._signatures[task.operators] = signature, local_names(self.graph, facts.operators)
+        signature, names = self._signatures[task.operators]
+        key = signature, *_key(facts, around, names)
+        if key not in self._known:
+            try:
+                kernel = tile_kernel(
+                    self.graph,
+                    facts.operators,
+                    name,
+                    self.machine,
+                    around,
+                    launches=task.launches,
+                    shapes=self.shapes,
+                )
+                at = {tensor: place for place, tensor in enumerate(names)}
+                anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
+                self._known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
+            except DoesNotFit as error:
+                self._known[key] = str(error)
+        known = self._known[key]
+        if isinstance(known, str):
+            raise DoesNotFit(known)
+        kernel, resident, anchor = known
+        return replace(
+            kernel,
+            name=name,
+            operators=task.operators,
+            anchor=None if anchor is None else task.operators[anchor],
+            tiling=replace(kernel.tiling, resident=tuple(names[place] for place in resident)),
+            box=task.box,
+            launches=task.launches,
+            strips=() if kernel.streamed else task.strips,
+        )
+
+
+def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
+    """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
+    place = {tensor: number for number, tensor in enumerate(names)}
+    needs = tuple((place[tensor], region.extents) for tensor, region in facts.reads.items() if tensor in place)
+    sources = tuple(
+        (
+            place[tensor],
+            tuple((one.region.relative_to(facts.reads[tensor]), one.level, one.core) for one in found),
+        )
+        for tensor, found in around.sources.items()
+    )
+    return (
+        facts.box.extents,
+        () if around.box is None else needs,
+        sources,
+        around.results,
+        tuple(place[tensor] for tensor in around.kept),
+        tuple(around.rooms.items()),
+        around.core_map,
+        around.splits,
+        around.strips,
+        tuple(place[tensor] for tensor in facts.writes if tensor in around.stored),
+        tuple((core, part.relative_to(facts.writes[around.kept[0]])) for core, part in around.instead),
+    )
+
+
+def halved(around: Surroundings, machine: Accelerator) -> Surroundings:
+    """With half of the room for what is loaded from GB and DDR."""
+    rooms = dict(around.rooms)
+    weights = machine.memory(Level.WEIGHTS)
+    if weights is not None:
+        rooms[Level.WEIGHTS] = Room(weights.size_bytes // 2)
+    if Level.GB in rooms:
+        rooms[Level.GB] = Room(rooms[Level.GB].bytes // 2, rooms[Level.GB].gaps)
+    return replace(around, rooms=rooms)
