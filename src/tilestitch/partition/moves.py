@@ -4,30 +4,61 @@ Stretches of an order of the nodes are blocks, the best of them (`ideals.along`)
 neighbour while that makes the plan cheaper, and the order that results is cut anew.
 """
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
 
 from tilestitch.partition.ideals import Before, Plan, Price, along
 
-MOST_PRICED = 1_000_000  # blocks that are priced for moves; beyond, the plan stays as it is
+MOST_ORDERS = 20  # besides the given one
+ELSEWHERE = 0.3  # how often a shuffled order goes on at another node than the last one that is ready
+MOST_PRICED = 1_500_000  # blocks; where so many were priced, no further order is begun
 
 
 def nearly_best(before: Before, price: Price) -> Plan:
-    """The better of the plans from two orders, the given one and depth first; raises `DoesNotFit` like `along`."""
-    found = [_settled(before, price, order) for order in (list(range(len(before))), depth_first(before))]
-    return min(found, key=lambda plan: plan.cost)
+    """The best of the plans from several orders: the given one, depth first, and depth first with readers shuffled.
+
+    Raises `DoesNotFit` like `along`.
+    """
+    counted = _Counted(price)
+    best = _settled(before, counted, list(range(len(before))))
+    for seed in range(MOST_ORDERS):
+        found = _settled(before, counted, depth_first(before, seed))
+        best = min(best, found, key=lambda plan: plan.cost)
+        if counted.blocks > MOST_PRICED:
+            break
+    return best
 
 
-def depth_first(before: Before) -> list[int]:
-    """An order in which a node comes as soon as all that it reads is there, right after the last of it."""
-    after, missing = _readers(before), [len(nodes) for nodes in before]
+class _Counted:
+    """A price that counts what it is asked for."""
+
+    def __init__(self, price: Price) -> None:
+        self.price, self.blocks = price, 0
+
+    def __call__(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.blocks += len(blocks)
+        return self.price(blocks)
+
+
+def depth_first(before: Before, seed: int = 0) -> list[int]:
+    """An order in which a node comes as soon as all that it reads is there, right after the last of it.
+
+    Seeds above 0 shuffle the readers of a node, and take another node that is ready than the last one now and then.
+    """
+    chosen = random.Random(seed)
+    after, missing = readers(before), [len(nodes) for nodes in before]
     waiting = [node for node in range(len(before) - 1, -1, -1) if not before[node]]
     found = []
     while waiting:
-        node = waiting.pop()
+        other = seed and chosen.random() < ELSEWHERE
+        node = waiting.pop(chosen.randrange(len(waiting)) if other else -1)
         found.append(node)
-        for reader in reversed(after[node]):
+        following = after[node][::-1]
+        if seed:
+            chosen.shuffle(following)
+        for reader in following:
             missing[reader] -= 1
             if not missing[reader]:
                 waiting.append(reader)
@@ -35,13 +66,13 @@ def depth_first(before: Before) -> list[int]:
 
 
 def _settled(before: Before, price: Price, order: Sequence[int]) -> Plan:
-    plan, left = _cut(before, price, order), MOST_PRICED
+    """The best stretches of an order, improved by moves and cut anew until nothing changes."""
+    plan = _cut(before, price, order)
     while True:
-        moved, priced = with_moves(before, price, plan, left)
-        left -= priced
+        moved = with_moves(before, price, plan)
         again = _cut(before, price, [node for block in moved.blocks for node in block])
         best = min(moved, again, key=lambda one: one.cost)
-        if best.cost == plan.cost or left <= 0:
+        if best.cost == plan.cost:
             return best
         plan = best
 
@@ -61,19 +92,16 @@ def _cut(before: Before, price: Price, order: Sequence[int]) -> Plan:
     return Plan(blocks, found.choices, found.costs)
 
 
-def with_moves(before: Before, price: Price, plan: Plan, most: int = MOST_PRICED) -> tuple[Plan, int]:
-    """The plan after moves of single nodes between neighbouring blocks, each the best of its pair, until none helps.
-
-    Gives also how many blocks were priced; no more moves are looked for beyond `most`.
-    """
-    after = _readers(before)
+def with_moves(before: Before, price: Price, plan: Plan) -> Plan:
+    """The plan after moves of single nodes between neighbouring blocks, each the best of its pair, until none helps."""
+    after = readers(before)
     blocks = [
         (set(block), cost, choice) for block, cost, choice in zip(plan.blocks, plan.costs, plan.choices, strict=True)
     ]
-    priced, changed = 0, True
-    while changed and priced < most:
+    changed = True
+    while changed:
         changed, at = False, 0
-        while at + 1 < len(blocks) and priced < most:
+        while at + 1 < len(blocks):
             (first, one, _), (second, other, _) = blocks[at : at + 2]
             pairs = [
                 *((first - {n}, second | {n}) for n in sorted(first) if not first.intersection(after[n])),
@@ -83,7 +111,6 @@ def with_moves(before: Before, price: Price, plan: Plan, most: int = MOST_PRICED
             for number, block in enumerate(block for pair in pairs for block in pair):
                 rows[number, list(block)] = 1
             costs, choices = price(rows)
-            priced += len(rows)
             costs = np.where(rows.any(axis=1), costs, 0)
             totals = np.where((costs < 0).reshape(-1, 2).any(axis=1), one + other, costs.reshape(-1, 2).sum(axis=1))
             best = int(np.argmin(totals))
@@ -93,15 +120,15 @@ def with_moves(before: Before, price: Price, plan: Plan, most: int = MOST_PRICED
             new = zip(pairs[best], costs[2 * best :].tolist(), choices[2 * best :].tolist(), strict=False)
             blocks[at : at + 2] = [part for part in new if part[0]]
             changed = True
-    found = Plan(
+    return Plan(
         tuple(tuple(sorted(block)) for block, _, _ in blocks),
         tuple(choice for _, _, choice in blocks),
         tuple(cost for _, cost, _ in blocks),
     )
-    return found, priced
 
 
-def _readers(before: Before) -> list[list[int]]:
+def readers(before: Before) -> list[list[int]]:
+    """For each node those that read it."""
     after: list[list[int]] = [[] for _ in before]
     for node, nodes in enumerate(before):
         for needed in nodes:
