@@ -39,6 +39,7 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
+from tilestitch.partition.grouping import GroupingRule
 from tilestitch.pipeline import MAX_BATCH, References, compile_network
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
@@ -119,6 +120,7 @@ def compile(
     fold_bn: bool = True,
     spill: str = "newest",
     binding: str = "nearest",
+    grouping: str = "paper",
     verify: bool = False,
     stop_after: str = "simulate",
     progress: Progress | None = None,
@@ -131,11 +133,12 @@ def compile(
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
     tried, the fastest is kept). `batches` back to back give the sustained throughput. `spill` says which result gives
     way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady"; `binding`
-    how kernels on chip are divided among cores: "nearest" or "paper". `verify` executes the program and compares its
+    how kernels on chip are divided among cores: "nearest" or "paper", `grouping` which
+    operators are one sub-graph: "paper" or "exact". `verify` executes the program and compares its
     outputs with onnxruntime's; look at `.report.verified`. Raises `InputError` for what is wrong or not understood,
     `DoesNotFit` for what is too large.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, verify, stop_after)
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, stop_after)
     chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
     return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
@@ -153,6 +156,7 @@ def compare(
     fold_bn: bool = True,
     spill: str = "newest",
     binding: str = "nearest",
+    grouping: str = "paper",
     verify: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Compilation | Misfit, ...]:
@@ -161,7 +165,7 @@ def compare(
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, verify, "simulate")
+    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, "simulate")
     chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
@@ -235,6 +239,7 @@ def _options(
     fold_bn: bool,
     spill: str,
     binding: str,
+    grouping: str,
     verify: bool,
     stop_after: str,
 ) -> Options:
@@ -249,6 +254,8 @@ def _options(
         raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
     if binding not in list(BindingRule):
         raise InputError(f"binding {printable(repr(binding), 40)}: expected one of {', '.join(BindingRule)}")
+    if grouping not in list(GroupingRule):
+        raise InputError(f"grouping {printable(repr(grouping), 40)}: expected one of {', '.join(GroupingRule)}")
     if spill not in list(Spill):
         raise InputError(f"spill {printable(repr(spill), 40)}: expected one of {', '.join(Spill)}")
     return Options(
@@ -259,6 +266,7 @@ def _options(
         fold_bn=fold_bn,
         spill=Spill(spill),
         binding=BindingRule(binding),
+        grouping=GroupingRule(grouping),
         verify=verify,
         stop_after=Stage(stop_after),
     )

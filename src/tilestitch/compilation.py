@@ -16,6 +16,7 @@ from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.partition.fuse_ops import fuse_ops
+from tilestitch.partition.grouping import GroupingRule
 from tilestitch.partition.ideals import Plan
 from tilestitch.partition.layerwise import layerwise
 from tilestitch.partition.plans import block_cost, blocks_of, plan_given, plan_named
@@ -144,6 +145,7 @@ class Options:
     fold_bn: bool = True
     spill: Spill = Spill.NEWEST  # which result gives way where not all that should stay on chip finds room
     binding: BindingRule = BindingRule.NEAREST  # over how many cores each dim of a kernel is divided
+    grouping: GroupingRule = GroupingRule.PAPER  # which operators are a sub-graph that is split into instances
     verify: bool = False
     stop_after: Stage = Stage.SIMULATE
 

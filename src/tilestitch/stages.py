@@ -19,6 +19,8 @@ from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.lower.reorder import reordered
 from tilestitch.partition.coarse import coarse_groups
+from tilestitch.partition.grouping import GroupingRule, best_grouping
+from tilestitch.partition.liveness import least_peak
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
 from tilestitch.passes.layouts import assign_layouts
@@ -83,10 +85,7 @@ def compile_batch(
         blocks = () if strategy.blocks is None else strategy.blocks(done.simplified, machine)
         cuts: list[Cut] = []
         if strategy.instances:
-            for one in coarse_groups(graph, local_capacity(machine)):
-                pieces = one.split.factor if one.split.fits else 1
-                cuts.append(Cut(one.operators, one.split.axis, pieces, one.split.peak_bytes))
-            cuts = without_repetition(graph, cuts)
+            cuts = _cuts(graph, parts, machine, options.grouping)
             job.whole[batch] = whole_may_be_better(graph, cuts, machine)
         schedule = plan(
             graph,
@@ -117,6 +116,22 @@ def compile_batch(
         if strategy.stitched:
             done = _in_better_order(job, done)
     return done
+
+
+def _cuts(graph: Graph, kernels: Sequence[tuple[str, ...]], machine: Accelerator, rule: GroupingRule) -> list[Cut]:
+    """The sub-graphs of a network, each with the pieces that it is cut into."""
+    if rule is GroupingRule.EXACT:
+        best = best_grouping(graph, kernels, machine)
+        peaks = (least_peak(graph, [graph.by_name[name] for name in group]).peak_bytes for group in best.groups)
+        return [
+            Cut(group, pieces.axis, pieces.count, peak)
+            for group, pieces, peak in zip(best.groups, best.pieces, peaks, strict=True)
+        ]
+    found = []
+    for one in coarse_groups(graph, local_capacity(machine)):
+        pieces = one.split.factor if one.split.fits else 1
+        found.append(Cut(one.operators, one.split.axis, pieces, one.split.peak_bytes))
+    return without_repetition(graph, found)
 
 
 def _in_better_order(job: Job, done: Compilation) -> Compilation:

@@ -24,8 +24,9 @@ STRATEGY_HELP = (
     "or annealing or genetic or exact. Or the file of such a plan, ending in .json."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
-SPILLS = ("newest", "longest", "largest", "belady")  # and these three against the pipeline's
+SPILLS = ("newest", "longest", "largest", "belady")  # and these four against the pipeline's
 BINDINGS = ("nearest", "paper")
+GROUPINGS = ("paper", "exact")
 STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")
 
 
@@ -41,6 +42,7 @@ class Choices:
     batches: int = 1
     spill: str = SPILLS[0]
     binding: str = BINDINGS[0]
+    grouping: str = GROUPINGS[0]
 
     def of_the_schedule(self) -> dict[str, Any]:
         """All but the machine, by the names that `api.compile` and `api.compare` have for them."""
@@ -116,6 +118,14 @@ def compile_options(command: Command) -> Command:
         help="How kernels on chip are divided among cores: each as its estimate is least, or from the last to the "
         "first by GraphTurbo's Algorithm 4.",
     )
+    @click.option(
+        "--grouping",
+        type=click.Choice(GROUPINGS),
+        default=GROUPINGS[0],
+        show_default=True,
+        help="Which operators graphturbo cuts into pieces together: by its Algorithm 2, or so that the estimate of all "
+        "sub-graphs is the least.",
+    )
     @wraps(command)
     def with_choices(
         choices: Choices,
@@ -124,6 +134,7 @@ def compile_options(command: Command) -> Command:
         batches: int,
         spill: str,
         binding: str,
+        grouping: str,
         **others: Any,
     ) -> Any:
         choices = replace(
@@ -133,6 +144,7 @@ def compile_options(command: Command) -> Command:
             batches=batches,
             spill=spill,
             binding=binding,
+            grouping=grouping,
         )
         return command(choices=choices, **others)
 
