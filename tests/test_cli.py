@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tilestitch import api, compilation, pipeline, stages, zoo
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
-from tilestitch.cli.options import BINDINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
+from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
 from tilestitch.compilation import Compilation
 from tilestitch.errors import DoesNotFit, InvalidIR
 from tilestitch.ir.report import CheckRow
@@ -95,6 +95,8 @@ def test_lists_in_the_help_are_those_of_the_pipeline():
     assert SPILLS[0] == compilation.Options().spill
     assert list(BINDINGS) == [binding.value for binding in compilation.BindingRule]
     assert BINDINGS[0] == compilation.Options().binding
+    assert list(GROUPINGS) == [grouping.value for grouping in compilation.GroupingRule]
+    assert GROUPINGS[0] == compilation.Options().grouping
     assert MAX_BATCH == pipeline.MAX_BATCH
 
 
@@ -285,6 +287,14 @@ def test_the_binding_reaches_the_schedule():
     assert nearest != paper
 
 
+def test_the_grouping_reaches_the_schedule():
+    asked = ("show", "schedule", "mobilenet-v2:small", "--machine", "toy", "--batch", 32, "--batch-per-cluster", 16)
+    asked = (*asked, "--strategy", "graphturbo-ordering")
+    paper, exact = (run(*asked, "--grouping", grouping).stdout for grouping in GROUPINGS)
+    assert paper == run(*asked).stdout
+    assert paper != exact
+
+
 @pytest.mark.parametrize("what", ["machine", "graph", "schedule", "program"])
 def test_show_writes_json(tmp_path, what):
     """One value to a file."""
@@ -364,6 +374,7 @@ MISTAKES = (
         "compile resnet18 --batch 0",
         "compile resnet18 --stop-after frob",
         "compile resnet18 --binding frob",
+        "compile resnet18 --grouping frob",
         "show frob x",
         "show machine",
     ],

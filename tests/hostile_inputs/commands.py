@@ -51,6 +51,7 @@ OPTIONS = (
     net("an unknown stage", "--stop-after tea"),
     net("an unknown policy of spilling", "--spill oldest"),
     net("an unknown binding", "--binding farthest"),
+    net("an unknown grouping", "--grouping finest"),
     net("an unknown option", "--frobnicate"),
     net("an option without its value", "--batch"),
     net("an argument too many", "other.onnx"),
@@ -78,6 +79,7 @@ OPTIONS = (
     call("an unknown stage in Python", stop_after="tea"),
     call("an unknown policy of spilling in Python", spill="oldest"),
     call("an unknown binding in Python", binding="farthest"),
+    call("an unknown grouping in Python", grouping="finest"),
     Hostile("a network of nothing in Python", lambda: api.compile(None, "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("a network of bytes in Python", lambda: api.compile(whole_bytes(), "toy")),  # pyright: ignore[reportArgumentType]
     Hostile("no strategies in Python", lambda: api.compare("resnet18:small", "toy", ())),
