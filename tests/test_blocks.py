@@ -306,6 +306,22 @@ def by_layer(cost: BlockCost, block: Sequence[int], cores: int) -> float:
     return time
 
 
+def test_the_compiled_model_by_layer_is_that_of_the_formula():
+    """Of stretches of layers, on every number of cores, up to rounding; never below the model of whole blocks."""
+    random, cost = Random(0), cost_of("googlenet", load_machine("mlu100"))
+    layered = replace(cost.relaxed(capacity=False), model=replace(cost.model, by_layer=True))
+    for _ in range(40):
+        start = random.randrange(len(cost.network.layers))
+        block = range(start, min(len(cost.network.layers), start + random.choice((1, 3, 9))))
+        row = np.zeros((1, len(cost.network.layers)), np.uint8)
+        row[0, list(block)] = 1
+        for cores, time, whole in zip(
+            cost.model.core_counts, layered.times(row)[0], cost.relaxed(capacity=False).times(row)[0], strict=True
+        ):
+            assert abs(time - by_layer(cost, block, cores)) <= 1 + 1e-9 * time
+            assert time >= whole - 1
+
+
 @pytest.mark.parametrize(
     "row",
     [pytest.param(row, marks=[pytest.mark.slow] * (row[0] in ("resnet50", "vgg19"))) for row in published()],

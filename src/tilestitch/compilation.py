@@ -97,6 +97,7 @@ _PLANS = {
     "annealing": "blocks by simulated annealing",
     "genetic": "blocks by a genetic search",
     "exact": "the best blocks and numbers of cores of the block model",
+    "exact-by-layer": "the best where only the transfers of a layer hide behind its arithmetic",
 }
 
 

@@ -15,8 +15,8 @@ from tilestitch.errors import InputError
 from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 PLAN_HELP = (
-    "baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact, or a "
-    "plan's file ending in .json."
+    "baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact, "
+    "exact-by-layer, or a plan's file ending in .json."
 )
 EMITTED = ("plan", "cnml")
 

@@ -21,7 +21,7 @@ Command: TypeAlias = Callable[..., Any]
 STRATEGY_HELP = (
     "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch. Or a "
     "plan of fused blocks: baseline or fixed-cores or dynamic-cores or one-block or fixed-fusion or dlfusion or oracle "
-    "or annealing or genetic or exact. Or the file of such a plan, ending in .json."
+    "or annealing or genetic or exact or exact-by-layer. Or the file of such a plan, ending in .json."
 )
 MAX_BATCH = 10**9  # a test holds it against the pipeline's
 SPILLS = ("newest", "longest", "largest", "belady")  # and these four against the pipeline's

@@ -46,6 +46,7 @@ class BlockModel:
     weight_area_bytes: int  # of that, for slices of weights
     core_counts: tuple[int, ...] = CORE_COUNTS
     serial: bool = False  # arithmetic and transfers one after the other instead of at once
+    by_layer: bool = False  # only the transfers of a layer hide behind its arithmetic, not any of the block
 
 
 def block_model(machine: Accelerator) -> BlockModel:
@@ -180,6 +181,7 @@ class BlockCost:
             self.halo,
             self.capacity,
             self.traffic_only,
+            model.by_layer,
         ]
         return (
             np.array(ints, np.int64).reshape(len(layers), 5),
@@ -213,6 +215,7 @@ def _times(
     parts = np.zeros(tensors, np.int64)
     last = np.zeros(tensors, np.int64)
     live = np.zeros(count + 1, np.float64)
+    counted = np.zeros(tensors, np.int64)
     found = np.full((len(blocks), len(core_counts)), ILLEGAL, np.int64)
     for index in range(len(blocks)):
         block = blocks[index]
@@ -275,6 +278,23 @@ def _times(
                 time = transfer
             else:
                 time = compute + transfer if options[6] else max(compute, transfer)
+                if options[10] and not options[6]:
+                    time = 0.0
+                    counted[:] = 0
+                    for layer in members:
+                        moved = layers[layer, 2] + 0.0
+                        if outside[layer] or layers[layer, 3]:
+                            moved += layers[layer, 1]
+                        for read in range(first_read[layer], first_read[layer + 1]):
+                            source = reads[read, 1]
+                            if counted[source] or (source < count and block[source]):
+                                continue
+                            counted[source] = 1
+                            extent = layers[source, 0] if source < count else inputs[source - count, 0]
+                            size_bytes = layers[source, 1] if source < count else inputs[source - count, 1]
+                            moved += size_bytes * parts[source] * need[source] / extent
+                        own = work[layer] * need[layer] / layers[layer, 0] + options[4]
+                        time += max(own, moved / bandwidth * PICOSECONDS)
                 time += options[2] + options[3] * cores
             found[index, option] = int(np.floor(time))
     return found

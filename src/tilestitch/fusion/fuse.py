@@ -13,7 +13,7 @@ from tilestitch.partition.dlfusion import PLANS, alone
 from tilestitch.partition.fusion_bounds import FusionBounds, fusion_bounds
 from tilestitch.partition.ideals import Exact, Plan, exact
 from tilestitch.partition.moves import nearly_best
-from tilestitch.partition.plans import EXACT, NAMES, plan_given, time_of
+from tilestitch.partition.plans import BY_LAYER, EXACT, NAMES, plan_given, plan_named, time_of
 from tilestitch.partition.plans import block_cost as simplified_cost
 from tilestitch.passes import simplify
 
@@ -59,8 +59,8 @@ def fuse(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: 
         found = plan_given(cost, plan, name)
     elif plan == EXACT:
         found = best
-    elif plan in PLANS:
-        found = PLANS[plan](cost)
+    elif plan in NAMES:
+        found = plan_named(cost, plan)
     else:
         raise InputError(
             f"--plan {plan!r} is not known. Known: {', '.join(NAMES)}, or the path of a plan ending in .json"
@@ -82,4 +82,4 @@ def verify_proof(fused: Fused) -> None:
 def every_plan(fused: Fused) -> list[tuple[str, Plan]]:
     """The plans of all strategies, by name."""
     plans = [(name, make(fused.cost)) for name, make in PLANS.items()]
-    return [*plans, (EXACT, fused.best)]
+    return [*plans, (EXACT, fused.best), (BY_LAYER, plan_named(fused.cost, BY_LAYER))]

@@ -17,7 +17,8 @@ from tilestitch.partition.layers import layers_of
 from tilestitch.partition.moves import nearly_best
 
 EXACT = "exact"
-NAMES = (*PLANS, EXACT)
+BY_LAYER = "exact-by-layer"
+NAMES = (*PLANS, EXACT, BY_LAYER)
 
 
 def block_cost(graph: Graph, machine: Accelerator) -> BlockCost:
@@ -27,7 +28,14 @@ def block_cost(graph: Graph, machine: Accelerator) -> BlockCost:
 
 
 def plan_named(cost: BlockCost, name: str) -> Plan:
-    """The plan of a strategy; of `exact`, one that need not be the best where the ideals are too many."""
+    """The plan of a strategy; of `exact`, one that need not be the best where the ideals are too many.
+
+    `exact-by-layer` is the best where only the transfers of a layer hide behind its arithmetic, priced as all others.
+    """
+    if name == BY_LAYER:
+        found = plan_named(replace(cost, model=replace(cost.model, by_layer=True)), EXACT)
+        pairs = zip(found.blocks, found.choices, strict=True)
+        return replace(found, costs=tuple(time_of(cost, block, cores) for block, cores in pairs))
     if name != EXACT:
         return PLANS[name](cost)
     before = cost.network.before()
