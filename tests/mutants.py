@@ -244,7 +244,7 @@ MUTANTS = (
         "lower/clusters.py",
         "waits=blocks(program.waits, length),",
         "waits=blocks(program.waits),",
-        ("test_report::test_clusters_of_one_ddr_are_all_simulated",),
+        ("test_clusters::test_a_cluster_waits_for_none_of_another",),
     ),
     # Places.
     Mutant(
@@ -351,7 +351,7 @@ MUTANTS = (
         "ir/transfers.py",
         "            if loops > MAX_STRIDES:",
         "            if loops > MAX_STRIDES + 1:",
-        ("test_tiles::test_runs_and_descriptors_are_those_of_the_addresses",),
+        ("test_tiles::test_five_loops_take_a_descriptor_for_each_turn_of_the_outer_two",),
     ),
     Mutant(
         "runs follow the axes and not the layout",
