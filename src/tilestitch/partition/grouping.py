@@ -14,6 +14,7 @@ from tilestitch.partition.moves import nearly_best
 
 MAX_IDEALS = 700  # beyond which the best of all sub-graphs takes too long to find
 LONGEST = 200  # nodes of a sub-graph then
+MOST_PRICED = 100_000  # sub-graphs then, after which no other order is begun
 
 
 class GroupingRule(StrEnum):
@@ -79,7 +80,7 @@ def best_grouping(
         found[:, short] = cost.price(blocks[short])
         return found[0], found[1]
 
-    plan = nearly_best(waits, limited) if proof is None else proof.plan
+    plan = nearly_best(waits, limited, most=MOST_PRICED) if proof is None else proof.plan
     position = {op.name: number for number, op in enumerate(graph.operators)}
     groups = []
     for block in plan.blocks:

@@ -16,17 +16,17 @@ ELSEWHERE = 0.3  # how often a shuffled order goes on at another node than the l
 MOST_PRICED = 1_500_000  # blocks; where so many were priced, no further order is begun
 
 
-def nearly_best(before: Before, price: Price) -> Plan:
+def nearly_best(before: Before, price: Price, *, most: int = MOST_PRICED) -> Plan:
     """The best of the plans from several orders: the given one, depth first, and depth first with readers shuffled.
 
-    Raises `DoesNotFit` like `along`.
+    No order is begun when `most` blocks were priced. Raises `DoesNotFit` like `along`.
     """
     counted = _Counted(price)
     best = _settled(before, counted, list(range(len(before))))
     for seed in range(MOST_ORDERS):
         found = _settled(before, counted, depth_first(before, seed))
         best = min(best, found, key=lambda plan: plan.cost)
-        if counted.blocks > MOST_PRICED:
+        if counted.blocks > most:
             break
     return best
 
