@@ -6,9 +6,13 @@ from dataclasses import fields
 import pytest
 from click.testing import CliRunner
 
+from tilestitch import api, zoo
 from tilestitch.cli.main import main
+from tilestitch.dtypes import DType
+from tilestitch.ops import is_contraction
 from tilestitch.reproduce import graphturbo
 from tilestitch.reproduce.published import PublishedGraphTurbo, read
+from tilestitch.reproduce.quantised import quantised
 from tilestitch.reproduce.rows import Row, close, exact, rows_text
 from tilestitch.reproduce.runs import Case, Outcome, Outcomes, run
 from tilestitch.reproduce.simulated import arithmetic, mean_rows, network_rows, published_ratios
@@ -140,6 +144,26 @@ def test_a_published_ratio_above_the_bound_is_marked():
     row = found["I DenseNet: most that any schedule can win over tvm, 4 a cluster"]
     assert row.ours == 8.0
     assert row.why == "the published speed-up is 2.28 x what the bound allows here"
+
+
+def test_an_int8_curve_is_that_of_the_quantised_network():
+    found: Outcomes = {Case("resnet50-int8", "stcp920", "graphturbo", 64, 16): outcome(1.0)}
+    rows = rows_of("resnet50", outcomes_of("resnet50", 64, 2) | found)
+    row = rows["ResNet-50 int8, 16 a cluster: matrix units at work, %"]
+    assert (row.published, row.ours) == (70, 50.0)
+    assert "ResNet-50 float16, 16 a cluster: matrix units at work, %" not in rows
+
+
+def test_a_quantised_network_of_the_zoo_is_verified():
+    """Its products read bytes: int8 weights and activations."""
+    model = quantised(zoo.build("resnet18", small=True))
+    done = api.compile(model, "toy", strategy="graphturbo", batch=2, verify=True)
+    assert done.report is not None
+    assert all(row.passed for row in done.report.checks)
+    assert done.simplified is not None
+    products = [op for op in done.simplified.operators if is_contraction(op)]
+    assert len(products) == 21
+    assert all(done.simplified.tensors[read.tensor].dtype is DType.INT8 for op in products for read in op.reads[:2])
 
 
 def test_means_are_arithmetic_and_geometric():

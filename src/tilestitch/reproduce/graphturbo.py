@@ -6,6 +6,7 @@ from tilestitch.compilation import STRATEGIES
 from tilestitch.errors import InputError, printable
 from tilestitch.reproduce.decisions import decision_rows
 from tilestitch.reproduce.published import PublishedGraphTurbo, PublishedNetwork, read
+from tilestitch.reproduce.quantised import SUFFIX
 from tilestitch.reproduce.rows import Row
 from tilestitch.reproduce.runs import VENDOR, Case, run
 from tilestitch.reproduce.simulated import mean_rows, network_rows, published_mean_rows
@@ -64,7 +65,7 @@ def _cases(published: PublishedGraphTurbo, chosen: Sequence[PublishedNetwork], m
                 for line in published.table_1.rows:
                     cases.append(Case(one.network, machine, line.strategy, line.batch, line.per_cluster))
             for curve in published.figure_16.curves:
-                if curve.letter == one.letter and curve.element == "float16":
-                    for batch in curve.batches:
-                        cases.append(Case(one.network, machine, "graphturbo", 4 * batch, batch))
+                if curve.letter == one.letter:
+                    network = one.network + (SUFFIX if curve.element == "int8" else "")
+                    cases += [Case(network, machine, "graphturbo", 4 * batch, batch) for batch in curve.batches]
     return [case for case in dict.fromkeys(cases) if case.strategy in known]

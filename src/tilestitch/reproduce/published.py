@@ -177,6 +177,7 @@ class Figure16(Published):
 
     source: str
     vector_why: str
+    int8_why: str
     curves: list[Curve]
 
 

@@ -16,6 +16,7 @@ from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline import compile_network
+from tilestitch.reproduce.quantised import SUFFIX, quantised
 from tilestitch.reproduce.vendor import hand_schedule
 
 VENDOR = "vendor"  # the strategy of the one schedule that is written by hand
@@ -85,7 +86,8 @@ def _all(cases: Sequence[Case]) -> Outcomes:
 
 def _each(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome | None]]:
     """All cases of one network, which is built once."""
-    model = zoo.build(cases[0].network)
+    model = zoo.build(cases[0].network.removesuffix(SUFFIX))
+    model = quantised(model) if cases[0].network.endswith(SUFFIX) else model
     for case in cases:
         yield case, _simulated(case, model)
 

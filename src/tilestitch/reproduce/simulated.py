@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from tilestitch.reproduce.published import Mean, PublishedGraphTurbo, PublishedNetwork
+from tilestitch.reproduce.quantised import SUFFIX
 from tilestitch.reproduce.rows import Row, close
 from tilestitch.reproduce.runs import VENDOR, Case, Outcome, Outcomes
 from tilestitch.reproduce.vendor import IMAGES
@@ -198,15 +199,15 @@ def _figure_16(
         if curve.letter != network.letter:
             continue
         for batch, matrix, vector in zip(curve.batches, curve.matrix, curve.vector, strict=True):
-            found = outcomes.get(Case(network.network, machine, "graphturbo", 4 * batch, batch))
+            own = network.network + (SUFFIX if curve.element == "int8" else "")
+            found = outcomes.get(Case(own, machine, "graphturbo", 4 * batch, batch))
             if found is None:
                 continue
             what, source = f"{network.name} {curve.element}, {batch} a cluster", f"{figure.source}, on {machine}"
-            own = found if curve.element == "float16" else None
-            why = "" if own is not None else "the zoo has no quantised form of this network"
-            rows.append(close(f"{what}: matrix units at work, %", source, matrix, _percent(own, "matrix"), why))
-            why = figure.vector_why if own is not None else why
-            rows.append(close(f"{what}: vector units at work, %", source, vector, _percent(own, "vector"), why))
+            why = figure.int8_why if curve.element == "int8" else ""
+            rows.append(close(f"{what}: matrix units at work, %", source, matrix, _percent(found, "matrix"), why))
+            why = why or figure.vector_why
+            rows.append(close(f"{what}: vector units at work, %", source, vector, _percent(found, "vector"), why))
     return rows
 
 
@@ -232,9 +233,7 @@ def _figure_17(
     return rows
 
 
-def _percent(outcome: Outcome | None, unit: str) -> float | None:
-    if outcome is None:
-        return None
+def _percent(outcome: Outcome, unit: str) -> float:
     return 100 * (outcome.matrix_share if unit == "matrix" else outcome.vector_share)
 
 
