@@ -26,9 +26,9 @@ class _Noise(CalibrationDataReader):
 
 
 def quantised(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Activations and weights in int8, both symmetric, weights by channel; batch normalisation in the weights.
+    """Weights in int8 by channel, activations in uint8, which cuts off below zero as a ReLU does.
 
-    What is not a product, such as the additions, keeps to float between its quantised operands.
+    Batch normalisation is in the weights. Additions add floats, and round their sum.
     """
     logging.getLogger().setLevel(logging.ERROR)  # it advises on calibration
     with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +40,8 @@ def quantised(model: onnx.ModelProto) -> onnx.ModelProto:
             found,
             _Noise(model),
             quant_format=QuantFormat.QDQ,
-            activation_type=QuantType.QInt8,
+            activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
             per_channel=True,
-            extra_options={"ActivationSymmetric": True, "WeightSymmetric": True},
         )
         return onnx.load(found)
