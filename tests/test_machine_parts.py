@@ -12,8 +12,9 @@ from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import bounds
-from tilestitch.cost.kernel import DESCRIPTORS, GB, MISFIT, estimate, measure, place_of, rates_of
+from tilestitch.cost.kernel import DESCRIPTORS, MISFIT, estimate, measure
 from tilestitch.cost.nest import flatten
+from tilestitch.cost.place import GB, place_of, rates_of
 from tilestitch.cost.shape import kernel_shape
 from tilestitch.dtypes import DType
 from tilestitch.errors import DoesNotFit

@@ -25,6 +25,7 @@ SOURCES = (
     "cost/fused.py",
     "cost/kernel.py",
     "cost/nest.py",
+    "cost/place.py",
     "cost/sub_graph.py",
     "hardware/units.py",
     "ir/transfers.py",

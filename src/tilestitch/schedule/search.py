@@ -8,17 +8,12 @@ from tilestitch.compiled import compiled
 from tilestitch.cost.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
-    GB,
     MATRIX_CYCLES,
     MISFIT,
     NEED,
     PARTS,
-    PLAIN,
     TILES,
     VECTOR_CYCLES,
-    WEIGHTS,
-    Place,
-    Rates,
     estimate,
     measure,
 )
@@ -37,6 +32,7 @@ from tilestitch.cost.nest import (
     TENSOR_OF,
     Nest,
 )
+from tilestitch.cost.place import GB, PLAIN, WEIGHTS, Place, Rates
 
 SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
 CYCLES, NUMBER, ORDER = range(3)  # columns of a candidate: estimated cycles, tiles of a core, which order of loops

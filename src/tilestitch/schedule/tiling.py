@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilestitch.cost.kernel import misfit_text, place_of, rates_of
 from tilestitch.cost.nest import Nest, flatten
+from tilestitch.cost.place import misfit_text, place_of, rates_of
 from tilestitch.cost.shape import KernelShape, kernel_shape
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.cost.surroundings import NOWHERE, Surroundings
