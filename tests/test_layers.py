@@ -18,13 +18,14 @@ LAYERS = {
     3: ("ops",),
     2: ("ir",),
     1: ("hardware",),
-    0: ("compiled", "dtypes", "errors", "text_files", "units"),
+    0: ("compiled", "dtypes", "errors", "interruption", "text_files", "units"),
 }
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 
 # Parts of one layer do not know each other, but for these.
 BESIDE = {
     *(("__init__", "api"), ("dtypes", "errors"), ("text_files", "errors"), ("units", "errors")),
+    ("compiled", "interruption"),
     *(("stages", "compilation"), ("batches", "compilation"), ("batches", "stages")),
     *(("pipeline", "compilation"), ("pipeline", "stages"), ("pipeline", "batches")),
 }

@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast
 import numba.core.config
 from numba import njit
 
+from tilestitch.interruption import undisturbed
+
 _Function = TypeVar("_Function", bound=Callable)
 
 PACKAGE = Path(__file__).parent
@@ -42,9 +44,21 @@ def compiled(function: _Function) -> _Function:
     given = config.CACHE_DIR  # read when a function is decorated
     config.CACHE_DIR = str((Path(given) if given else PACKAGE / "__pycache__") / f"compiled-{_contents()}")
     try:
-        return cast(_Function, njit(cache=True)(function))
+        found: Any = njit(cache=True)(function)
+        found._cache.load_overload = _undisturbed(found._cache.load_overload)
+        return cast(_Function, found)
     finally:
         config.CACHE_DIR = given
+
+
+def _undisturbed(load: Callable) -> Callable:
+    """Code is loaded by callbacks of LLVM, in which an interruption is lost with what they were to give: a crash."""
+
+    def whole(*arguments: Any) -> Any:
+        with undisturbed():
+            return load(*arguments)
+
+    return whole
 
 
 @cache

@@ -1,13 +1,12 @@
 """Output files that are whole or absent, never cut off."""
 
 import os
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from tilestitch.errors import InputError, printable
+from tilestitch.interruption import undisturbed
 
 
 def expect_writable(path: Path) -> None:
@@ -54,7 +53,7 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
                 _stage(path, content, staged, made)
             except OSError as error:
                 raise _unwritable(path, error) from None
-        with _undisturbed():
+        with undisturbed():
             for temporary, path in staged:
                 try:
                     os.replace(temporary, path)
@@ -103,25 +102,6 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
     for place in reversed(missing):
         place.mkdir(exist_ok=True)
         made.append(place)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals that would end the command come after the block."""
-    came: list[tuple[int, FrameType | None]] = []
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(ValueError):  # not in the main thread, where nobody is interrupted
-            before[number] = signal.signal(number, lambda *signalled: came.append(signalled))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for number, frame in came:
-        handler = before[number]
-        if callable(handler):
-            handler(number, frame)
 
 
 def _unwritable(path: Path, error: Exception) -> InputError:
