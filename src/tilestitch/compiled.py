@@ -45,7 +45,8 @@ def compiled(function: _Function) -> _Function:
     config.CACHE_DIR = str((Path(given) if given else PACKAGE / "__pycache__") / f"compiled-{_contents()}")
     try:
         found: Any = njit(cache=True)(function)
-        found._cache.load_overload = _undisturbed(found._cache.load_overload)
+        if found is not function:  # as it is where compiling is switched off
+            found._cache.load_overload = _undisturbed(found._cache.load_overload)
         return cast(_Function, found)
     finally:
         config.CACHE_DIR = given
