@@ -10,14 +10,14 @@ import pytest
 
 from tests.test_cli import run
 from tests.test_ideals import MODEL, network
-from tilestitch.cost.fused import CORE_COUNTS, BlockCost, Layer, Network, Read, core_counts
+from tilestitch.cost.fused import CORE_COUNTS, PICOSECONDS, BlockCost, BlockModel, Layer, Network, Read, core_counts
 from tilestitch.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.fusion.fuse import NAMES, every_plan, fuse, verify_proof
 from tilestitch.fusion.plan_file import NamedBlock, parse_plan, plan_json
 from tilestitch.fusion.text import fused_json, fused_text
 from tilestitch.partition.dlfusion import PLANS, Close, Joint, Members, joint
 from tilestitch.partition.ideals import along
-from tilestitch.partition.synthetic import Convolution, closed_form, critical_operations, fit, saturation, stack
+from tilestitch.partition.synthetic import SATURATED, Convolution, critical_operations, fit, saturation, stack
 
 # of the families that the paper's references name; the set itself is INFERRED
 FIVE = ("resnet18", "resnet50", "vgg19", "alexnet", "mobilenet-v2")
@@ -92,6 +92,12 @@ def test_the_core_number_grows_with_the_work():
     predictor = fit(MODEL)
     assert 0.25 < predictor.operations < 0.4
     assert predictor.error < 1
+
+
+def closed_form(model: BlockModel, share: float = SATURATED) -> float:
+    """Operations from which on a core is saturated by layers that are as fast as a core can be."""
+    overhead = (model.launch_ps + model.sync_ps * min(model.core_counts) + model.layer_ps) / PICOSECONDS
+    return share / (1 - share) * model.core_flops * overhead
 
 
 @pytest.mark.parametrize(

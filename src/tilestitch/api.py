@@ -132,11 +132,10 @@ def compile(
     `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
     those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
     tried, the fastest is kept). `batches` back to back give the sustained throughput. `spill` says which result gives
-    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady"; `binding`
-    how kernels on chip are divided among cores: "nearest" or "paper", `grouping` which
-    operators are one sub-graph: "paper" or "exact". `verify` executes the program and compares its
-    outputs with onnxruntime's; look at `.report.verified`. Raises `InputError` for what is wrong or not understood,
-    `DoesNotFit` for what is too large.
+    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady"; `binding` how
+    kernels on chip are divided among cores: "nearest" or "paper"; `grouping` which operators are one sub-graph: "paper"
+    or "exact". `verify` executes the program and compares its outputs with onnxruntime's; look at `.report.verified`.
+    Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
     options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, stop_after)
     chosen, target = _strategy(strategy), _machine(machine)

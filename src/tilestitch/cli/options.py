@@ -1,6 +1,6 @@
 """Options that several commands share, and what they mean."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -77,6 +77,11 @@ def network_options(command: Command) -> Command:
     return with_choices
 
 
+def _rule_option(name: str, rules: Sequence[str], help_text: str) -> Callable[[Command], Command]:
+    """An option that chooses one of several rules, the first by default."""
+    return click.option(name, type=click.Choice(rules), default=rules[0], show_default=True, help=help_text)
+
+
 def compile_options(command: Command) -> Command:
     """Give a command the options that a schedule depends on, as one argument `choices`."""
 
@@ -102,28 +107,22 @@ def compile_options(command: Command) -> Command:
         show_default=True,
         help="Batches back to back, for the sustained throughput.",
     )
-    @click.option(
+    @_rule_option(
         "--spill",
-        type=click.Choice(SPILLS),
-        default=SPILLS[0],
-        show_default=True,
-        help="Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest "
-        "or is read last.",
+        SPILLS,
+        "Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest or is "
+        "read last.",
     )
-    @click.option(
+    @_rule_option(
         "--binding",
-        type=click.Choice(BINDINGS),
-        default=BINDINGS[0],
-        show_default=True,
-        help="How kernels on chip are divided among cores: each as its estimate is least, or from the last to the "
-        "first by GraphTurbo's Algorithm 4.",
+        BINDINGS,
+        "How kernels on chip are divided among cores: each as its estimate is least, or from the last to the first by "
+        "GraphTurbo's Algorithm 4.",
     )
-    @click.option(
+    @_rule_option(
         "--grouping",
-        type=click.Choice(GROUPINGS),
-        default=GROUPINGS[0],
-        show_default=True,
-        help="Which operators graphturbo cuts into pieces together: by its Algorithm 2, or so that the estimate of all "
+        GROUPINGS,
+        "Which operators graphturbo cuts into pieces together: by its Algorithm 2, or so that the estimate of all "
         "sub-graphs is the least.",
     )
     @wraps(command)

@@ -23,12 +23,6 @@ class Trace:
         """Cycles until the last instruction has ended, rounded up."""
         return -(-int(self.end_ticks.max(initial=0)) // self.ticks_per_cycle)
 
-    def engine_busy_cycles(self) -> np.ndarray:
-        """Per engine, cycles between start and end of its instructions (an engine runs one at a time)."""
-        busy = np.zeros(len(self.program.engines), np.int64)
-        np.add.at(busy, self.program.engine, self.end_ticks - self.start_ticks)
-        return busy / self.ticks_per_cycle
-
 
 def slowest_cluster(whole: Trace, program: Program) -> Trace:
     """Of a trace of several copies of `program` on one DDR, the copy that ends last.

@@ -32,10 +32,9 @@ def reordered(program: Program, ticks: np.ndarray) -> Program | None:
         return None
     order = list_schedule(program.engine[:length].astype(np.int64), ticks, needs, ends)
     counts, waits = waits_of(program.engine[:length].astype(np.int64), needs, ends, order)
-    last = np.array(
-        [np.flatnonzero(program.engine[order] == e)[-1] for e in np.unique(program.engine[order])], np.int64
-    )
-    return _rows_in(program, order, counts, waits, np.sort(last[last > 0]))
+    latest = np.zeros(len(program.engines), np.int64)
+    latest[program.engine[order]] = np.arange(length)  # of each engine the last one counts
+    return _rows_in(program, order, counts, waits, np.sort(latest[latest > 0]))
 
 
 def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]:

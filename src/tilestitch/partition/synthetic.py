@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from tilestitch.cost.fused import PICOSECONDS, BlockCost, BlockModel, Layer, Network, Read, filled
+from tilestitch.cost.fused import BlockCost, BlockModel, Layer, Network, Read, filled
 
 EXTENTS = (7, 14, 28, 56, 112, 224)  # INFERRED, as the next two: sizes that networks for images have
 CHANNELS = (16, 32, 64, 128, 256, 512, 1024)
@@ -170,9 +170,3 @@ def stack_operations(model: BlockModel) -> float | None:
         if 1 < depth < DEPTH:
             found.append(depth * layer.operations / model.core_counts[column])
     return median(found) if found else None
-
-
-def closed_form(model: BlockModel, share: float = SATURATED) -> float:
-    """The same, of a layer that is as fast as a core can be: `share / (1 - share) * peak * overheads`."""
-    overhead = (model.launch_ps + model.sync_ps * min(model.core_counts) + model.layer_ps) / PICOSECONDS
-    return share / (1 - share) * model.core_flops * overhead
