@@ -87,13 +87,11 @@ def _boxes(graph: Graph, operators: Sequence[Operator], axis: int, size: int) ->
     """The iterations of every operator for so many indices in the middle of one axis of the result."""
     sink = operators[-1]
     shape = graph.tensors[sink.writes[0].tensor].shape
-    whole = Region.whole(shape)
     if not shape or size >= shape[axis]:
         return operator_boxes(graph, operators, sink.whole)
     first = (shape[axis] - size) // 2
-    start = (*whole.start[:axis], first, *whole.start[axis + 1 :])
-    stop = (*whole.stop[:axis], first + size, *whole.stop[axis + 1 :])
-    box = box_for_needs(sink, {sink.writes[0].tensor: Region(start, stop)})
+    middle = Region.whole(shape).slab(axis, first, first + size)
+    box = box_for_needs(sink, {sink.writes[0].tensor: middle})
     assert box is not None
     return operator_boxes(graph, operators, box)
 

@@ -62,6 +62,12 @@ class Region(NamedTuple):
         """The smallest box that holds both."""
         return Region(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
 
+    def slab(self, axis: int, start: int, stop: int) -> "Region":
+        """The part between two indices of one axis."""
+        return Region(
+            (*self.start[:axis], start, *self.start[axis + 1 :]), (*self.stop[:axis], stop, *self.stop[axis + 1 :])
+        )
+
     def relative_to(self, origin: "Region") -> "Region":
         """The same box in coordinates that begin at the start of `origin`."""
         return Region(tuple(map(sub, self.start, origin.start)), tuple(map(sub, self.stop, origin.start)))

@@ -12,7 +12,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Block
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.schedule.instances import leaving, slab
+from tilestitch.schedule.instances import leaving
 from tilestitch.schedule.pieces import kernels_within, tasks_for
 from tilestitch.schedule.tasks import Task
 
@@ -87,7 +87,7 @@ def strip_of(graph: Graph, tensor: str, core: int, cores: int) -> Region | None:
         return Region.whole(shape) if core == 0 else None
     axis = strip_axis(shape)
     start, stop = (shape[axis] * at // cores for at in (core, core + 1))
-    return slab(Region.whole(shape), axis, start, stop) if start < stop else None
+    return Region.whole(shape).slab(axis, start, stop) if start < stop else None
 
 
 def strip_axis(shape: Sequence[int]) -> int:

@@ -31,7 +31,7 @@ def split_into_instances(
             wanted = {}
             for name in outputs:
                 whole = Region.whole(graph.tensors[name].shape)
-                wanted[name] = whole if cut == 1 else slab(whole, axis, start, stop)
+                wanted[name] = whole if cut == 1 else whole.slab(axis, start, stop)
             boxes, reads = _needs(graph, operators, wanted)
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
@@ -121,13 +121,6 @@ def leaving(graph: Graph, operators: Sequence[Operator]) -> list[str]:
         for name in op.outputs
         if name in graph.outputs or any(reader.name not in inside for reader in graph.consumers.get(name, ()))
     ]
-
-
-def slab(whole: Region, axis: int, start: int, stop: int) -> Region:
-    """A box between two indices of one axis."""
-    return Region(
-        (*whole.start[:axis], start, *whole.start[axis + 1 :]), (*whole.stop[:axis], stop, *whole.stop[axis + 1 :])
-    )
 
 
 def _needs(
