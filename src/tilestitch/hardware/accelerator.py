@@ -36,6 +36,14 @@ class Dataflow(StrEnum):
     OUTPUT_STATIONARY = "output_stationary"
 
 
+class Reduction(StrEnum):
+    """How partial sums of different elements come together."""
+
+    SERIAL = "serial"  # on one network, one after another
+    CHAIN = "chain"  # from neighbour to neighbour, every result at the same time as the others
+    TREE = "tree"  # in pairs, every result at the same time as the others
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One kind of memory: its place, size, port and energy. Every instance of it (per core, ...) is alike."""
@@ -95,6 +103,12 @@ class PEArray:
     mac_pj: float
     register_pj_per_byte: float
     network_pj_per_byte: float
+    networks: int = 3  # 2: all that is read shares the second's; 1: everything shares the first's
+    multicast: bool = True  # a word goes to every element that needs it at once; else to one after another
+    reduction: Reduction = Reduction.SERIAL
+    dma_setup_cycles: Fraction | None = None  # of a contiguous run; None: as the machine's DMA
+    dma_channels: int = 1
+    operand_bits: tuple[int, int, int] | None = None  # first, second, result; None: those of the network's tensors
 
 
 @dataclass(frozen=True, slots=True)

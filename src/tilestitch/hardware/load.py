@@ -163,7 +163,20 @@ def _unit(name: str, unit: MatrixModel | VectorModel | ArrayModel) -> MatrixUnit
                 mac_pj=unit.mac_pj,
                 register_pj_per_byte=unit.register_pj_per_byte,
                 network_pj_per_byte=unit.network_pj_per_byte,
+                networks=unit.networks,
+                multicast=unit.multicast,
+                reduction=unit.reduction,
+                dma_setup_cycles=unit.dma_setup_cycles,
+                dma_channels=unit.dma_channels,
+                operand_bits=_operand_bits(unit),
             )
+
+
+def _operand_bits(unit: ArrayModel) -> tuple[int, int, int] | None:
+    """Widths of the operands where the file gives one of them; 16 is the default of the others."""
+    if not unit.model_fields_set & {"first_bits", "second_bits", "result_bits"}:
+        return None
+    return unit.first_bits, unit.second_bits, unit.result_bits
 
 
 def _by_type(numbers: Mapping[DType, _Number]) -> tuple[tuple[DType, _Number], ...]:

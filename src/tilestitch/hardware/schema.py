@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator
 from pydantic_core import ErrorDetails
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import CORE_LEVELS, Dataflow, Level, Sharing
+from tilestitch.hardware.accelerator import CORE_LEVELS, Dataflow, Level, Reduction, Sharing
 from tilestitch.hardware.fields import (
     ChoiceField,
     EnergyField,
@@ -45,8 +45,11 @@ _SIZE_BYTES = WholeField("bytes", 1, 2**50)
 _CHUNK_BYTES = WholeField("bytes", 1, 2**30)
 _CHANNELS = WholeField("channels", 1, 1024)
 _BANKS = WholeField("banks", 1, 2**20)
+_NETWORKS = WholeField("networks", 1, 3)
+_BITS = WholeField("bits", 1, 64)
 _SETUP_CYCLES = WholeField("cycles", 0, 10**9)
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
+_SETUP_RATIO = RatioField("cycles", 10**9, '46, 45.5 or "1455/32"')
 _RATE = RatioField("", 1024, '1, 0.5 or "1/3"')
 _DTYPE = ChoiceField(tuple(DType))
 KIND = ChoiceField(tuple(UnitKind))
@@ -103,6 +106,14 @@ class ArrayModel(_Model):
     mac_pj: _Energy
     register_pj_per_byte: _Energy
     network_pj_per_byte: _Energy
+    networks: Annotated[int, PlainValidator(_NETWORKS)] = 3
+    multicast: _Switch = True
+    reduction: Annotated[Reduction, PlainValidator(ChoiceField(tuple(Reduction)))] = Reduction.SERIAL
+    dma_setup_cycles: Annotated[Fraction, PlainValidator(_SETUP_RATIO)] | None = None
+    dma_channels: Annotated[int, PlainValidator(_CHANNELS)] = 1
+    first_bits: Annotated[int, PlainValidator(_BITS)] = 16
+    second_bits: Annotated[int, PlainValidator(_BITS)] = 16
+    result_bits: Annotated[int, PlainValidator(_BITS)] = 16
 
 
 class MemoryModel(_Model):

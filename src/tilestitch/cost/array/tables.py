@@ -1,0 +1,92 @@
+"""A nest and an array machine as plain arrays and numbers, for compiled code."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.hardware.accelerator import Reduction
+from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.loop_nest import LoopNest
+
+# Columns of NestTable.operands.
+FIRST_AXIS, END_AXIS, BITS, NETWORK, WRITTEN = range(5)
+# Columns of NestTable.axes.
+FIRST_TERM, END_TERM, DECLARED = range(3)
+SERIAL, CHAIN, TREE = range(3)
+_REDUCTIONS = {Reduction.SERIAL: SERIAL, Reduction.CHAIN: CHAIN, Reduction.TREE: TREE}
+
+
+class NestTable(NamedTuple):
+    """Arrays of int64. Operands are those that are read, then the one that is written."""
+
+    extents: np.ndarray  # loop
+    operands: np.ndarray  # operand: its axes, bits of an element, network, 1 where it is written
+    axes: np.ndarray  # axis: its terms, extent in memory
+    terms: np.ndarray  # loop, step
+    indexed: np.ndarray  # operand, loop: 1 where the loop moves it and has more than one iteration
+
+
+class MachineTable(NamedTuple):
+    """What an `ArrayMachine` says, in the order of compiled code."""
+
+    elements: int
+    register_bytes: int
+    banks: int
+    bank_bytes: int
+    rates: np.ndarray  # network (three, then that of partial sums): numerator and denominator of bytes a cycle
+    multicast: bool
+    reduction: int
+    setup: float  # cycles of a contiguous run
+    per_byte: float  # cycles of a byte of DMA
+    channels: int
+    mac_pj: float
+    register_pj: float  # per byte, as are the next three
+    network_pj: float
+    scratchpad_pj: float
+    dram_pj: float
+
+
+def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
+    """The arrays of one nest on one machine."""
+    operands, axes, terms = [], [], []
+    indexed = np.zeros((len(nest.operands), len(nest.loops)), np.int64)
+    for number, operand in enumerate(nest.operands):
+        first = len(axes)
+        for pairs, declared in zip(operand.axes, operand.shape, strict=True):
+            axes.append((len(terms), len(terms) + len(pairs), declared))
+            terms += [(loop, abs(step)) for loop, step in pairs]
+        role = 2 if operand is nest.write else min(number, 1)
+        network = {3: role, 2: 2 if role == 2 else 1, 1: 0}[machine.networks]
+        bits = operand.element_bits if machine.operand_bits is None else machine.operand_bits[role]
+        operands.append((first, len(axes), bits, network, operand is nest.write))
+        for loop in operand.indexed_by:
+            indexed[number, loop] = nest.loops[loop].extent > 1
+    return NestTable(
+        np.array(nest.extents, np.int64),
+        np.array(operands, np.int64),
+        np.array(axes, np.int64).reshape(-1, 3),
+        np.array(terms, np.int64).reshape(-1, 2),
+        indexed,
+    )
+
+
+def machine_table(machine: ArrayMachine) -> MachineTable:
+    """The numbers of one machine."""
+    rates = (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)
+    return MachineTable(
+        machine.elements,
+        machine.register_bytes,
+        machine.banks,
+        machine.bank_bytes,
+        np.array([(rate.numerator, rate.denominator) for rate in rates], np.int64),
+        machine.multicast,
+        _REDUCTIONS[machine.reduction],
+        float(machine.dma_setup_cycles),
+        float(machine.dma_cycles_per_byte),
+        machine.dma_channels,
+        machine.mac_pj,
+        machine.register_pj_per_byte,
+        machine.network_pj_per_byte,
+        machine.scratchpad_pj_per_byte,
+        machine.dram_pj_per_byte,
+    )

@@ -1,0 +1,92 @@
+"""One array of processing elements with the memories around it, as the mapping of a loop nest sees it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tilestitch.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator, Core, PEArray, Reduction
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMachine:
+    """A processing-element array, half of a double-buffered scratchpad, and DMA to DRAM behind it.
+
+    Rates are bytes per cycle of the array's clock. Operands go by their place in a nest: the first that is read, the
+    others that are read, and the result.
+    """
+
+    name: str
+    elements: int
+    register_bytes: int  # of one element, one pool for all operands
+    banks: int  # that hold the tile in use; each has data of one operand
+    bank_bytes: int
+    network_bytes_per_cycle: tuple[Fraction, Fraction, Fraction]  # first, other reads, result
+    reduction_bytes_per_cycle: Fraction
+    networks: int  # 3: one for each; 2: what is read shares one; 1: one for all
+    multicast: bool
+    reduction: Reduction
+    dma_setup_cycles: Fraction  # of each contiguous run
+    dma_cycles_per_byte: Fraction
+    dma_channels: int
+    operand_bits: tuple[int, int, int] | None  # None: as the nest says
+    mac_pj: float
+    register_pj_per_byte: float
+    network_pj_per_byte: float
+    scratchpad_pj_per_byte: float
+    dram_pj_per_byte: float
+    clock_hz: int
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Room for the tile in use."""
+        return self.banks * self.bank_bytes
+
+
+def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachine:
+    """The array of a core, by default of the first that has one; refuses a machine without."""
+    found = core if core is not None else next((one for one in machine.cores if one.array is not None), None)
+    if found is None or found.array is None:
+        raise InputError(
+            f"machine {machine.name!r}: no core has an array of processing elements, found "
+            f"{', '.join(sorted({_unit_names(one) for one in machine.cores}))}; write a unit of kind array and name it "
+            "in cores, as the presets dmazerunner-256 and eyeriss do"
+        )
+    unit: PEArray = found.array
+    scratchpad = machine.memory(machine.home(found))
+    if scratchpad is None:
+        raise InputError(f"machine {machine.name!r}: an array works from memories.lb or memories.gb; found neither")
+    into = machine.link.bandwidth_bytes_per_cycle
+    setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
+    half = scratchpad.size_bytes // 2
+    banks = scratchpad.banks // 2 if scratchpad.banks > 1 else half  # without banks operands share every byte
+    return ArrayMachine(
+        name=machine.name,
+        elements=unit.rows * unit.columns,
+        register_bytes=unit.register_bytes,
+        banks=banks,
+        bank_bytes=half // banks,
+        network_bytes_per_cycle=(
+            unit.first_bytes_per_cycle,
+            unit.second_bytes_per_cycle,
+            unit.result_bytes_per_cycle,
+        ),
+        reduction_bytes_per_cycle=unit.reduction_bytes_per_cycle,
+        networks=unit.networks,
+        multicast=unit.multicast,
+        reduction=unit.reduction,
+        dma_setup_cycles=setup,
+        dma_cycles_per_byte=1 / min(machine.channel_bytes_per_cycle, into),
+        dma_channels=unit.dma_channels,
+        operand_bits=unit.operand_bits,
+        mac_pj=unit.mac_pj,
+        register_pj_per_byte=unit.register_pj_per_byte,
+        network_pj_per_byte=unit.network_pj_per_byte,
+        scratchpad_pj_per_byte=scratchpad.read_pj_per_byte,
+        dram_pj_per_byte=machine.ddr.read_pj_per_byte + machine.link.pj_per_byte,
+        clock_hz=machine.clock_hz,
+    )
+
+
+def _unit_names(core: Core) -> str:
+    kinds = (("matrix unit", core.matrix), ("vector unit", core.vector), ("array", core.array))
+    return " and ".join(name for name, unit in kinds if unit is not None)
