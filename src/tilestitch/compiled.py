@@ -22,6 +22,10 @@ PACKAGE = Path(__file__).parent
 SOURCES = (
     "contest/price.py",
     "cost/arithmetic.py",
+    "cost/array/mapping.py",
+    "cost/array/parts.py",
+    "cost/array/price.py",
+    "cost/array/tables.py",
     "cost/boxes.py",
     "cost/division.py",
     "cost/fused.py",
@@ -33,6 +37,7 @@ SOURCES = (
     "ir/transfers.py",
     "lower/hazards.py",
     "lower/reorder.py",
+    "mapping/walk.py",
     "schedule/search.py",
     "sim/chip/timing.py",
 )

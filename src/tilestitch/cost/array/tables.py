@@ -1,5 +1,6 @@
 """A nest and an array machine as plain arrays and numbers, for compiled code."""
 
+from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +37,9 @@ class MachineTable(NamedTuple):
     rates: np.ndarray  # network (three, then that of partial sums): numerator and denominator of bytes a cycle
     multicast: bool
     reduction: int
-    setup: float  # cycles of a contiguous run
-    per_byte: float  # cycles of a byte of DMA
+    setup: int  # of a contiguous run, in parts of a cycle
+    per_byte: int  # of DMA, in parts of a cycle
+    parts: int  # of a cycle
     channels: int
     mac_pj: float
     register_pj: float  # per byte, as are the next three
@@ -72,6 +74,7 @@ def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
 
 def machine_table(machine: ArrayMachine) -> MachineTable:
     """The numbers of one machine."""
+    parts = lcm(machine.dma_setup_cycles.denominator, machine.dma_cycles_per_byte.denominator)
     rates = (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)
     return MachineTable(
         machine.elements,
@@ -81,8 +84,9 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
         np.array([(rate.numerator, rate.denominator) for rate in rates], np.int64),
         machine.multicast,
         _REDUCTIONS[machine.reduction],
-        float(machine.dma_setup_cycles),
-        float(machine.dma_cycles_per_byte),
+        int(machine.dma_setup_cycles * parts),
+        int(machine.dma_cycles_per_byte * parts),
+        parts,
         machine.dma_channels,
         machine.mac_pj,
         machine.register_pj_per_byte,

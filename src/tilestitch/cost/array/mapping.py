@@ -1,0 +1,76 @@
+"""The price of one mapping of a nest on an array, with what it is made of."""
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.cost.array.parts import exchange, fits, mean_exchange, transfer
+from tilestitch.cost.array.price import (
+    combine,
+    exchanges_of,
+    reuse_of,
+)
+from tilestitch.cost.array.tables import MachineTable, NestTable
+
+
+@compiled
+def price_mapping(
+    nest: NestTable,
+    machine: MachineTable,
+    published: bool,
+    factors: np.ndarray,
+    orders: np.ndarray,
+    price: np.ndarray,
+    counts: np.ndarray,
+    exchanged: np.ndarray,
+    moved: np.ndarray,
+) -> tuple[int, float]:
+    """Price a mapping, whether it fits or not; which limit it breaks and its need, as `fits` says.
+
+    `factors` are rows of DRAM, scratchpad, register file and space by loop, `orders` rows of DRAM and scratchpad, the
+    outermost loop first. Fills the columns of `price`, `counts`, and of what is exchanged and moved, by operand.
+    """
+    dram, spm, rf, spatial = factors[0], factors[1], factors[2], factors[3]
+    loops, operands = len(nest.extents), len(nest.operands)
+    pass_tile, tile = np.empty(loops, np.int64), np.empty(loops, np.int64)
+    compute = passes = tiles = 1
+    first_passes = first_tiles = 1.0
+    exact = True
+    for i in range(loops):
+        pass_tile[i] = rf[i] * spatial[i]
+        tile[i] = min(spm[i] * pass_tile[i], nest.extents[i])
+        exact = exact and dram[i] * spm[i] * pass_tile[i] == nest.extents[i]
+        compute *= rf[i]
+        passes *= spm[i]
+        tiles *= dram[i]
+        if nest.indexed[operands - 1, i]:
+            first_passes *= -(-nest.extents[i] // pass_tile[i])
+            first_tiles *= dram[i]
+    sums, hops = exchange(nest, machine, rf, spatial, exchanged)
+    if not exact:
+        hops = mean_exchange(nest, rf, spatial, machine.multicast, exchanged)
+    transfer(nest, machine, published, tile, dram, moved)
+    spm_reuse, dram_reuse = np.empty(operands, np.int64), np.empty(operands, np.int64)
+    run, exchanges = np.empty((operands, loops), np.int64), np.empty(operands)
+    reuse_of(nest, dram, orders[0], dram_reuse, run)
+    reuse_of(nest, spm, orders[1], spm_reuse, run)
+    exchanges_of(nest, pass_tile, dram, run, exchanges)
+    combine(
+        nest,
+        machine,
+        published,
+        compute,
+        passes,
+        tiles,
+        exchanged,
+        sums,
+        hops,
+        moved,
+        spm_reuse,
+        dram_reuse,
+        exchanges,
+        first_passes,
+        first_tiles,
+        price,
+        counts,
+    )
+    return fits(nest, machine, rf, spatial, tile)
