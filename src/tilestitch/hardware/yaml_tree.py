@@ -4,6 +4,7 @@ Each field reads the text that stands there, so `34.1` is exactly 341/10, and `1
 else. What can make a short file mean a huge or surprising one is refused.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -11,6 +12,7 @@ import yaml
 
 from tilestitch.errors import InputError
 
+TAG = "!"
 MAX_DEPTH = 16  # of nested mappings and lists; a machine needs four
 
 
@@ -45,6 +47,7 @@ class _Loader(yaml.SafeLoader):
     """Refuses what can make a short file mean a huge or surprising one: anchors, aliases, tags, deep nesting."""
 
     depth = 0
+    known_tags: tuple[str, ...] = ()
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()
@@ -52,7 +55,7 @@ class _Loader(yaml.SafeLoader):
             self._refuse(f"an alias '*{event.anchor}'", "write the values themselves", event)
         if event.anchor is not None:
             self._refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
-        if event.tag is not None:
+        if event.tag is not None and event.tag not in self.known_tags:
             self._refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
         if self.depth > MAX_DEPTH:
             self._refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
@@ -65,10 +68,18 @@ class _Loader(yaml.SafeLoader):
         raise _Refusal(None, None, f"expected plain values, found {shortened(found)}; {instead}", event.start_mark)
 
 
-def read_tree(text: str, where: str, mistakes: list[Mistake]) -> Tree:
-    """The values of the file; adds to `mistakes` what one document can still be read around."""
+def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[str] = ()) -> Tree:
+    """The values of the file; adds to `mistakes` what one document can still be read around.
+
+    A mapping with one of `tags` ("!Component") has the tag as the value of its key "!"; on other values a tag says
+    nothing.
+    """
+
+    class Loader(_Loader):
+        known_tags = tuple(tags)
+
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=Loader)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         code = f"U+{ord(text[error.position]):04X}"
@@ -93,6 +104,8 @@ def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]
         return [_plain(child, (*path, index), mistakes) for index, child in enumerate(node.value)]
     tree: dict[str, Tree] = {}
     lines: dict[str, int] = {}
+    if node.tag.startswith("!"):
+        tree[TAG], lines[TAG] = Scalar(node.tag, quoted=False), node.start_mark.line + 1
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         key = key_node.value
