@@ -19,8 +19,8 @@ MOST_LOOPS = 10  # with more than one iteration; orders are kept for every subse
 class Factors:
     """The numbers into which what is left of a loop may be split, by what is left.
 
-    Exact factors divide. Ragged ones are the smallest that leave so many tiles: a larger one leaves as many, each at
-    least as large, so it is never better.
+    Exact factors divide. Ragged ones are the smallest that leave so many parts: a larger one leaves as many, and the
+    largest of them is larger.
     """
 
     values: np.ndarray  # everything that can be left, ascending

@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.cost.array.parts import words_of
 from tilestitch.cost.array.tables import MachineTable, NestTable, machine_table, nest_table
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -140,7 +139,7 @@ def search_space(
         order_first=orders.first,
         order_rows=orders.rows,
         order_runs=orders.runs,
-        compulsory=np.array([_compulsory(nest, table, k, mode) for k in range(len(nest.operands))]),
+        compulsory=np.array([_compulsory(nest, k, mode) for k in range(len(nest.operands))]),
         dram_most=np.array([1 if at in limits.whole_in_scratchpad else most for at in range(loops)]),
         stays=-1 if limits.stays is None else limits.stays,
         least_elements=0,
@@ -156,15 +155,23 @@ def search_space(
     return SearchSpace(nest, machine, table, numbers, space, orders, spatials)
 
 
-def _compulsory(nest: LoopNest, table: NestTable, operand: int, mode: Mode) -> float:
-    """Words that DRAM moves at least: all that is read or written, once.
+def _compulsory(nest: LoopNest, operand: int, mode: Mode) -> float:
+    """Words that DRAM moves at least: every one that some iteration touches, once.
 
-    dMazeRunner's count of an input that is larger in memory than what is read may be less than that, so nothing is.
+    That is less than the box around them where a stride is longer than the window. dMazeRunner's count of an input that
+    is larger in memory than what is read may be less still, so nothing is sure then.
     """
     one = nest.operands[operand]
     if mode is Mode.PUBLISHED and one.extents(nest.extents) != one.shape:
         return 0.0
-    return words_of(table, operand, np.array(nest.extents, np.int64))
+    sizes = []
+    for terms in one.axes:
+        touched = np.zeros(1, np.int64)
+        for loop, step in terms:
+            touched = np.unique(touched[:, None] + abs(step) * np.arange(nest.extents[loop]))
+        sizes.append(len(touched))
+    loops = [loop for terms in one.axes for loop, _ in terms]
+    return float(prod(sizes) if len(loops) == len(set(loops)) else max(sizes, default=1))
 
 
 def search(

@@ -241,7 +241,7 @@ def walk(
     # What is left of each loop for the registers, and after them.
     left, rest = np.empty(loops, np.int64), np.empty(loops, np.int64)
     pass_tile, tile = np.empty(loops, np.int64), np.empty(loops, np.int64)
-    at, end = np.zeros(loops, np.int64), np.zeros(loops, np.int64)
+    at, begin, end = np.zeros(loops, np.int64), np.zeros(loops, np.int64), np.zeros(loops, np.int64)
     tile_at, tile_end = np.zeros(loops, np.int64), np.zeros(loops, np.int64)
     exchanged, moved = np.empty((operands, 3)), np.empty((operands, 2))
     own, exchanges = np.empty(operands), np.empty(operands)
@@ -259,8 +259,8 @@ def walk(
         for i in range(loops):
             left[i] = -(-nest.extents[i] // spatial[i])
             rf[i] = 1
-            row = space.row[left[i]]
-            at[i], end[i] = space.first[row], space.first[row + 1]
+            begin[i], end[i] = register_factors(space, nest.extents[i], left[i])
+            at[i] = begin[i]
         # An odometer over the register file's factors: the last loop turns fastest; a loop that no longer fits is
         # turned back, and the one before it goes on.
         depth = loops - 1
@@ -273,7 +273,7 @@ def walk(
                         rf[depth] = space.items[at[depth]]
                         if _registers(nest, rf) <= machine.register_bytes:
                             break
-                    at[depth] = space.first[space.row[left[depth]]]
+                    at[depth] = begin[depth]
                     rf[depth] = 1
                     depth -= 1
                 if depth < 0:
@@ -430,6 +430,20 @@ def walk(
                 if improved:
                     known = keep(objective, top_price[0], top_price[1], best, kept, top, known, room)
     return known
+
+
+@compiled
+def register_factors(space: Space, extent: int, left: int) -> tuple[int, int]:
+    """Where a loop's factors for the register file begin and end.
+
+    Exact ones divide what space leaves. A ragged one matters by the passes and by the slices that it leaves, so all
+    are there that leave another number of slices of the whole loop; docs/mapping.md proves that no other is better.
+    """
+    row = space.row[extent if space.ragged else left]
+    end = space.first[row + 1]
+    while space.items[end - 1] > left:
+        end -= 1
+    return space.first[row], end
 
 
 @compiled
