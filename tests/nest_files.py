@@ -34,6 +34,86 @@ Ordering (DRAM, SPM): (['N', 'M', 'Ox', 'Oy', 'Fx', 'Fy', 'C'], ['Ox', 'Oy', 'N'
 """
 
 
+TIMELOOP_PROBLEM = """problem:
+  instance: {C: 3, H: 224, Hdilation: 1, Hpad: 1, Hstride: 2, M: 32, N: 1, P: 112, Q: 112, R: 3, S: 3,
+    Wdilation: 1, Wstride: 2}
+  shape:
+    coefficients:
+    - default: 1
+      name: Wstride
+    - {default: 1, name: Hstride}
+    - {default: 1, name: Wdilation}
+    - {default: 1, name: Hdilation}
+    data_spaces:
+    - name: Weights
+      projection:
+      - - - C
+      - - - M
+      - - - R
+      - - - S
+    - name: Inputs
+      projection:
+      - - - N
+      - - - C
+      - - - R
+          - Wdilation
+        - - P
+          - Wstride
+      - - - S
+          - Hdilation
+        - - Q
+          - Hstride
+    - name: Outputs
+      projection: [[[N]], [[M]], [[Q]], [[P]]]
+      read_write: True
+    dimensions: [C, M, R, S, N, P, Q]
+    name: conv2D
+"""
+
+# A layer as CoSA writes it.
+TIMELOOP_LAYER = """problem:
+  C: 3
+  Hdilation: 1
+  Hstride: 2
+  K: 64
+  N: 1
+  P: 112
+  Q: 112
+  R: 7
+  S: 7
+  Wdilation: 1
+  Wstride: 2
+  shape: cnn-layer
+"""
+
+ZIGZAG_LAYERS = """- id: 0 # conv1 stride 2
+  name: conv1
+  operator_type: Conv
+  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
+  dimension_relations: [ix=2*ox+1*fx, iy=2*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 64, 3, 112, 112, 7, 7]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {I: 0, W: 0}
+  pr_loop_dims: [IY, IX]
+  pr_loop_sizes: [224, 224]
+  padding: [[3, 3], [3, 2]]
+- id: 1
+  operator_type: Pooling
+  equation: O[b][g][oy][ox]+=W[fx][fy]*I[b][g][iy][ix]
+  dimension_relations: [ix=2*ox+1*fx, iy=2*oy+1*fy]
+  loop_dims: [B, G, OY, OX, FX, FY]
+  loop_sizes: [1, 64, 56, 56, 3, 3]
+  operand_precision: {I: 8, W: 0, O: 16, O_final: 8}
+- id: 4
+  operator_type: Add
+  equation: O[b][g][oy][ox]=W[b][g][oy][ox]+I[b][g][oy][ox]
+  loop_dims: [B, G, OY, OX]
+  loop_sizes: [1, 64, 56, 56]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+"""
+
+
 def spoilt(text: str, seed: int) -> str:
     """The text with a few characters left out, doubled, swapped or replaced."""
     draw = random.Random(seed)

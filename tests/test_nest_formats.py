@@ -5,10 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from tests.nest_files import DMAZERUNNER_LAYERS, DMAZERUNNER_MACHINE, DMAZERUNNER_MAPPING, EINSUM, spoilt
+from tests.nest_files import (
+    DMAZERUNNER_LAYERS,
+    DMAZERUNNER_MACHINE,
+    DMAZERUNNER_MAPPING,
+    EINSUM,
+    TIMELOOP_LAYER,
+    TIMELOOP_PROBLEM,
+    ZIGZAG_LAYERS,
+    spoilt,
+)
 from tilestitch.errors import InputError
 from tilestitch.frontend.nests.dmazerunner import dmazerunner_layers, dmazerunner_mapping
 from tilestitch.frontend.nests.einsum import einsum_nest
+from tilestitch.frontend.nests.timeloop import timeloop_problem
+from tilestitch.frontend.nests.zigzag import zigzag_layers
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.dmazerunner_json import dmazerunner_machine
 from tilestitch.hardware.load import load_machine
@@ -133,6 +144,68 @@ def test_options_of_a_search_are_named():
     assert dmazerunner_machine(text, "arch.json")[1] == (("PE_UTILIZATION", "0.8"), ("PRUNE_NO_REDUCTION", "true"))
 
 
+def reordered(nest: LoopNest, names: str, arrays: dict[str, str]) -> LoopNest:
+    """The nest with its loops in another order and under other names, and its arrays under other names."""
+    old = [pair.split("=")[0] for pair in names.split()]
+    numbers = {next(n for n, loop in enumerate(nest.loops) if loop.name == name): at for at, name in enumerate(old)}
+    loops = tuple(
+        replace(nest.loops[number], name=pair.split("=")[1])
+        for number, pair in zip(numbers, names.split(), strict=True)
+    )
+    reads = [
+        replace(
+            array,
+            name=arrays[array.name],
+            axes=tuple(tuple(sorted((numbers[loop], step) for loop, step in terms)) for terms in array.axes),
+        )
+        for array in nest.operands
+    ]
+    return replace(nest, loops=loops, reads=tuple(reads[:-1]), write=reads[-1])
+
+
+def sorted_terms(nest: LoopNest) -> LoopNest:
+    """The nest with the terms of each index in the order of the loops."""
+    arrays = [replace(array, axes=tuple(tuple(sorted(terms)) for terms in array.axes)) for array in nest.operands]
+    return replace(nest, reads=tuple(arrays[:-1]), write=arrays[-1])
+
+
+def test_a_problem_of_timeloop_is_the_nest_of_its_projections():
+    """A convolution written as sums of products is the convolution of our constructor, under Timeloop's names."""
+    conv = convolution("conv2D", n=1, m=32, c=3, ox=112, oy=112, fx=3, fy=3, stride=(2, 2))
+    expected = reordered(conv, "C=C M=M Fx=R Fy=S N=N Ox=P Oy=Q", {"I": "Inputs", "W": "Weights", "O": "Outputs"})
+    weights = replace(expected.reads[1], axes=(((0, 1),), ((1, 1),), ((2, 1),), ((3, 1),)), shape=(3, 32, 3, 3))
+    outputs = replace(expected.write, axes=(((4, 1),), ((1, 1),), ((6, 1),), ((5, 1),)))
+    expected = replace(expected, reads=(expected.reads[0], weights), write=outputs)
+    assert same_loops(sorted_terms(timeloop_problem(TIMELOOP_PROBLEM, "p.yaml")), expected)
+    older = TIMELOOP_PROBLEM.replace("data_spaces", "data-spaces").replace("read_write", "read-write")
+    assert timeloop_problem(older, "p.yaml") == timeloop_problem(TIMELOOP_PROBLEM, "p.yaml")
+
+
+def test_a_layer_of_cosa_has_the_shape_of_timeloops_cnn_layer():
+    """Sizes alone mean the seven loops of a convolution with stride and dilation."""
+    nest = timeloop_problem(TIMELOOP_LAYER, "conv1.yaml", "conv1")
+    assert [(loop.name, loop.extent) for loop in nest.loops] == [
+        *(("R", 7), ("S", 7), ("P", 112), ("Q", 112), ("C", 3), ("K", 64), ("N", 1))
+    ]
+    assert nest.reads[0].axes == (((6, 1),), ((4, 1),), ((0, 1), (2, 2)), ((1, 1), (3, 2)))
+    assert [array.shape for array in nest.operands] == [(1, 3, 229, 229), (3, 64, 7, 7), (1, 64, 112, 112)]
+    assert timeloop_problem(TIMELOOP_LAYER.replace("  Wstride: 2\n", ""), "x").reads[0].shape == (1, 3, 118, 229)
+
+
+def test_layers_of_zigzag_are_the_nests_of_their_equations():
+    """Windows come from the relations, padding from the sizes before it, and an array without bits is none."""
+    conv, pool, add = zigzag_layers(ZIGZAG_LAYERS, "layers.yaml")
+    expected = convolution("", n=1, m=64, c=3, ox=112, oy=112, fx=7, fy=7, stride=(2, 2), padded=(230, 229))
+    names = "N=B M=K C=C Ox=OY Oy=OX Fx=FY Fy=FX"
+    expected = sorted_terms(reordered(expected, names, {"I": "I", "W": "W", "O": "O"}))
+    reads = tuple(replace(array, element_bits=8) for array in expected.reads)
+    assert same_loops(sorted_terms(conv), replace(expected, reads=reads))
+    assert [array.name for array in pool.operands] == ["I", "O"]
+    assert (pool.name, pool.macs, pool.reads[0].shape) == ("layer1", 64 * 56 * 56 * 9, (1, 64, 113, 113))
+    assert [array.name for array in add.operands] == ["I", "W", "O"]
+    assert add.macs == 64 * 56 * 56
+
+
 WRONG_LINES = (
     "",
     "O",
@@ -203,6 +276,53 @@ WRONG_MACHINES = (
     '{"arch_details": {}, "arch_basic": {"RF_SIZE": 1e999999999}}',
 )
 
+WRONG_PROBLEMS = (
+    "",
+    "problem: [",
+    "problem: 3",
+    "problem: {{ layer }}",
+    "problem: &layer {C: 3}",
+    "problem: !Component {C: 3}",
+    "layer: {C: 3}",
+    "problem: {C: 3, shape: cnn-layer}",
+    "problem: {C: 3, shape: gemm-layer}",
+    TIMELOOP_LAYER.replace("C: 3", "C: 3.5"),
+    TIMELOOP_LAYER.replace("Wstride: 2", "Padding: 2"),
+    TIMELOOP_PROBLEM.replace("M: 32, ", ""),
+    TIMELOOP_PROBLEM.replace("M: 32", "M: 0"),
+    TIMELOOP_PROBLEM.replace("H: 224", "height: 224"),
+    TIMELOOP_PROBLEM.replace("H: 224", "densities: {Inputs: 0.5}"),
+    TIMELOOP_PROBLEM.replace("- Wstride\n", "- stride\n"),
+    TIMELOOP_PROBLEM.replace("- Wstride\n", "- R\n"),
+    TIMELOOP_PROBLEM.replace("name: Wdilation", "name: Dilation"),
+    TIMELOOP_PROBLEM.replace("[[M]]", "[[K]]"),
+    TIMELOOP_PROBLEM.replace("[[M]]", "[M]"),
+    TIMELOOP_PROBLEM.replace("read_write: True", "read_write: False"),
+    TIMELOOP_PROBLEM.replace("name: Weights", "name: Inputs"),
+    TIMELOOP_PROBLEM.replace("[C, M, R", "[C, M, M, R"),
+    TIMELOOP_PROBLEM.replace("[C, M, R", "[C, M, K, R").replace("M: 32", "M: 32, K: 5"),
+)
+
+WRONG_WORKLOADS = (
+    "",
+    "[]",
+    "- 3",
+    ZIGZAG_LAYERS.replace("equation:", "equations:", 1),
+    ZIGZAG_LAYERS.replace("+=W[k]", "=W[k]-", 1),
+    ZIGZAG_LAYERS.replace("W[k][c]", "I[k][c]", 1),
+    ZIGZAG_LAYERS.replace("iy=2*oy+1*fy]", "iz=2*oy+1*fy]", 1),
+    ZIGZAG_LAYERS.replace("iy=2*oy+1*fy]", "iy=2*oy]", 1),
+    ZIGZAG_LAYERS.replace("iy=2*oy+1*fy]", "iy=2*oy+1*fz]", 1),
+    ZIGZAG_LAYERS.replace("[1, 64, 3, 112", "[1, 64, 112", 1),
+    ZIGZAG_LAYERS.replace("[1, 64, 3, 112", "[1, 64, -3, 112", 1),
+    ZIGZAG_LAYERS.replace("[B, K, C, OY", "[B, K, B, OY", 1),
+    ZIGZAG_LAYERS.replace("{W: 8, I: 8,", "{W: 8,", 1),
+    ZIGZAG_LAYERS.replace("{W: 8, I: 8,", "{W: 0, I: 0,", 1),
+    ZIGZAG_LAYERS.replace("[[3, 3], [3, 2]]", "[[3, 3], [0, 0]]"),
+    ZIGZAG_LAYERS.replace("[[3, 3], [3, 2]]", "[[3, 3]]"),
+    ZIGZAG_LAYERS.replace("  pr_loop_dims: [IY, IX]\n", ""),
+)
+
 ORDERS = "(['N','M','C','Ox','Oy','Fx','Fy'],['N','M','C','Ox','Oy','Fx','Fy'])"
 WRONG_MAPPINGS = (
     "",
@@ -218,11 +338,13 @@ WRONG_MAPPINGS = (
 
 
 def test_text_that_is_not_understood_is_refused_with_its_place(golden):
-    """Every way to get a line of einsum or a file of dMazeRunner wrong has one clear message."""
+    """Every way to get a line of einsum or another program's file wrong has one clear message."""
     lines = [refusal(lambda text=text: einsum_nest(text)) for text in WRONG_LINES]
     lines += [refusal(lambda text=text: dmazerunner_layers(text, "model.json")) for text in WRONG_LAYERS]
     lines += [refusal(lambda text=text: dmazerunner_machine(text, "arch.json")) for text in WRONG_MACHINES]
     lines += [refusal(lambda text=text: dmazerunner_mapping(text, CONV5_2, "mapping.txt")) for text in WRONG_MAPPINGS]
+    lines += [refusal(lambda text=text: timeloop_problem(text, "problem.yaml")) for text in WRONG_PROBLEMS]
+    lines += [refusal(lambda text=text: zigzag_layers(text, "layers.yaml")) for text in WRONG_WORKLOADS]
     golden("nest-messages.txt", "".join(f"{line}\n" for line in lines))
 
 
@@ -231,6 +353,9 @@ READERS: tuple[tuple[str, str, Callable[[str], object]], ...] = (
     ("dmazerunner layers", DMAZERUNNER_LAYERS, lambda text: dmazerunner_layers(text, "x.json")),
     ("dmazerunner machine", DMAZERUNNER_MACHINE, lambda text: dmazerunner_machine(text, "x.json")),
     ("dmazerunner mapping", DMAZERUNNER_MAPPING, lambda text: dmazerunner_mapping(text, CONV5_2, "x.txt")),
+    ("timeloop problem", TIMELOOP_PROBLEM, lambda text: timeloop_problem(text, "x.yaml")),
+    ("timeloop layer", TIMELOOP_LAYER, lambda text: timeloop_problem(text, "x.yaml")),
+    ("zigzag layers", ZIGZAG_LAYERS, lambda text: zigzag_layers(text, "x.yaml")),
 )
 
 

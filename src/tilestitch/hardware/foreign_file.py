@@ -86,6 +86,9 @@ class Part:
         return self._read(EnergyField())
 
     def switch(self) -> bool:
+        """true or false, in any of YAML's three cases."""
+        if isinstance(self.value, Scalar) and self.value.text in ("True", "False", "TRUE", "FALSE"):
+            return self.value.text.lower() == "true"
         return self._read(SwitchField())
 
     def _read(self, reader: Any) -> Any:

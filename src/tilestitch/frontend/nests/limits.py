@@ -1,6 +1,6 @@
 """What a loop nest from a file may be, whatever the format."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from tilestitch.errors import InputError
@@ -19,6 +19,15 @@ def span(terms: Iterable[tuple[int, int]], extents: tuple[int, ...]) -> tuple[in
     """The least and the greatest value of a sum of (loop, coefficient) terms over all iterations."""
     ends = [step * (extents[loop] - 1) for loop, step in terms]
     return sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
+
+
+def operand(
+    name: str, axes: Sequence[Sequence[tuple[int, int]]], extents: tuple[int, ...], bits: int = 16
+) -> LoopOperand:
+    """An array that reaches from its least index, or from 0, to its greatest."""
+    frozen = tuple(tuple(terms) for terms in axes)
+    ends = [span(terms, extents) for terms in frozen]
+    return LoopOperand(name, frozen, tuple(most - min(0, least) + 1 for least, most in ends), bits)
 
 
 def checked(nest: LoopNest, where: str) -> LoopNest:
