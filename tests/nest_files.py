@@ -2,6 +2,8 @@
 
 import random
 
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
+
 EINSUM = "O[N,M,Ox,Oy] += I[N,C,2*Ox+Fx,2*Oy+Fy] * W[M,C,Fx,Fy]; N=1 M=64 C=3 Ox=112 Oy=112 Fx=7 Fy=7 I[1,3,230,230]"
 
 DMAZERUNNER_LAYERS = """{
@@ -139,3 +141,28 @@ def spoilt(text: str, seed: int) -> str:
                 letters[at:at] = letters[start : start + draw.randint(1, 30)]
         letters = list("".join(letters)) or [" "]
     return "".join(letters)
+
+
+def random_mapping(nest: LoopNest, seed: int) -> LoopMapping:
+    """Factors that divide, and orders, without regard to any machine."""
+    draw = random.Random(seed)
+    levels: list[list[int]] = [[], [], [], []]
+    for loop in nest.loops:
+        left = loop.extent
+        for level in levels[1:]:
+            level.append(draw.choice([factor for factor in range(1, left + 1) if left % factor == 0]))
+            left //= level[-1]
+        levels[0].append(left)
+    orders = [tuple(draw.sample(range(len(nest.loops)), len(nest.loops))) for _ in range(2)]
+    dram, spm, rf, spatial = map(tuple, levels)
+    return LoopMapping(dram, spm, rf, spatial, orders[0], orders[1])
+
+
+SMALL_NESTS = (
+    convolution("conv", n=2, m=6, c=4, ox=5, oy=6, fx=3, fy=2, stride=(2, 1), dilation=(1, 3)),
+    convolution("grouped", n=1, m=4, c=3, ox=4, oy=4, fx=3, fy=3, groups=2),
+    convolution("one_by_one", n=1, m=8, c=8, ox=6, oy=6, fx=1, fy=1, stride=(2, 2)),
+    product("product", m=6, n=8, k=12),
+    product("products", m=4, n=6, k=8, batch=3),
+    depthwise("depthwise", n=1, c=6, ox=4, oy=4, fx=3, fy=3, stride=(2, 2)),
+)

@@ -29,6 +29,11 @@ class Part:
         """Whether nothing is written: null, or no text."""
         return isinstance(self.value, Scalar) and not self.value.quoted and self.value.text in _NULL
 
+    @property
+    def place(self) -> str:
+        """The file and the keys, as messages begin."""
+        return f"{self.file}: {Mistake(self.path, '')}".removesuffix(": ")
+
     def refuse(self, problem: str) -> NoReturn:
         raise InputError(f"{self.file}: {Mistake(self.path, problem)}")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from tilestitch.frontend.nests.limits import MAX_EXTENT, MAX_LOOPS, MAX_STEP, checked, operand
 from tilestitch.hardware.foreign_file import Part, yaml_file
+from tilestitch.hardware.timeloop_yaml import TAGS
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 
 _UNUSED = ("H", "W", "Hpad", "Wpad", "version")
@@ -34,7 +35,7 @@ def timeloop_problem(text: str, where: str, name: str = "problem") -> LoopNest:
 
     Raises `InputError` with the keys that lead to what is not understood.
     """
-    file = yaml_file(text, where)
+    file = yaml_file(text, where, tags=TAGS)
     problem = file.fields(("problem",), _beside_a_problem(file))["problem"]
     entries = problem.entries()
     if "shape" not in entries or not isinstance(entries["shape"].value, dict):
