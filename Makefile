@@ -71,8 +71,8 @@ endef
 $(STAMP): pyproject.toml $(if $(READY),,FORCE)
 	@$(if $(READY),rm -f $@,$(CREATE))
 	@if command -v uv >/dev/null; then \
-	    uv pip install -q --python $(BIN)/python -e '.[dev,html]'; \
+	    uv pip install -q --python $(BIN)/python -e '.[dev,html,dse,dask]'; \
 	else \
-	    $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[dev,html]'; \
+	    $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[dev,html,dse,dask]'; \
 	fi
 	@printf '%s\n' '$(CURDIR)' > $@

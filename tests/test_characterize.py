@@ -12,14 +12,14 @@ import pytest
 
 from tests.test_cli import names_in, run
 from tests.test_ideals import MODEL
-from tilestitch.characterize.curves import Axis, Curve, Series
 from tilestitch.characterize.study import Study, characterize, repeated
-from tilestitch.characterize.svg import curve_svg
-from tilestitch.characterize.text import layers_csv, study_json, study_text
+from tilestitch.characterize.text import ORIGIN, curve_csv, layers_csv, study_json, study_text
 from tilestitch.errors import InputError
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.dlfusion import repeated_arithmetic
 from tilestitch.partition.synthetic import GRID, Convolution, Score, fit, layer_times, stack, stack_times
+from tilestitch.report.curves import Axis, Curve, Series
+from tilestitch.report.svg import curve_svg
 
 
 @cache
@@ -170,7 +170,9 @@ def test_tables_hold_what_was_priced():
         assert found == times.tolist()
         assert int(row["best cores: estimated"]) == MODEL.core_counts[found.index(min(found))]
     for one in study("mlu100").curves:
-        assert len(list(csv.DictReader(io.StringIO(one.csv)))) == sum(len(series.points) for series in one.series)
+        assert len(list(csv.DictReader(io.StringIO(curve_csv(one))))) == sum(
+            len(series.points) for series in one.series
+        )
 
 
 def test_a_picture_has_a_point_for_each_value_inside_its_frame():
@@ -182,7 +184,7 @@ def test_a_picture_has_a_point_for_each_value_inside_its_frame():
         Axis("rate", "GFLOP/s", logarithmic=False),
         (Series("<one>", ((10, 0), (1000, 7))), Series("two", ((100, 3.5),))),
     )
-    tree = ET.fromstring(curve_svg(shown, "toy"))
+    tree = ET.fromstring(curve_svg(shown, "toy", origin=ORIGIN))
     space = "{http://www.w3.org/2000/svg}"
     dots = [place(dot) for dot in tree.iter(f"{space}circle") if dot.get("r") == "2.5"]
     assert dots[0][0] < dots[2][0] < dots[1][0]
@@ -192,7 +194,7 @@ def test_a_picture_has_a_point_for_each_value_inside_its_frame():
     texts = {text.text for text in tree.iter(f"{space}text")}
     assert {"toy: rate & more", "<one>", "two", "operations", "rate (GFLOP/s)", "estimated by the block model"} <= texts
     for one in study("mlu100").curves:
-        tree = ET.fromstring(curve_svg(one, "mlu100"))
+        tree = ET.fromstring(curve_svg(one, "mlu100", origin=ORIGIN))
         for dot in tree.iter(f"{space}circle"):
             assert 0 <= place(dot)[0] <= 860
             assert 0 <= place(dot)[1] <= 520

@@ -77,6 +77,7 @@ def test_help_comes_at_once():
         "fuse",
         "reproduce",
         "characterize",
+        "explore",
     ],
 )
 def test_every_command_has_help(command):

@@ -137,7 +137,9 @@ def compile(
     or "exact". `verify` executes the program and compares its outputs with onnxruntime's; look at `.report.verified`.
     Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, stop_after)
+    options = checked_options(
+        batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, stop_after
+    )
     chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
     return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
@@ -164,7 +166,9 @@ def compare(
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
-    options = _options(batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, "simulate")
+    options = checked_options(
+        batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, "simulate"
+    )
     chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
@@ -230,19 +234,19 @@ def _expect_dims(dims: Mapping[str, int]) -> None:
         _expect_count(f"dim '{printable(name)}'", size)
 
 
-def _options(
-    batch: int | None,
-    batch_per_cluster: int | str,
-    batches: int,
-    dims: Mapping[str, int],
-    fold_bn: bool,
-    spill: str,
-    binding: str,
-    grouping: str,
-    verify: bool,
-    stop_after: str,
+def checked_options(
+    batch: int | None = None,
+    batch_per_cluster: int | str = "rule",
+    batches: int = 1,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    spill: str = "newest",
+    binding: str = "nearest",
+    grouping: str = "paper",
+    verify: bool = False,
+    stop_after: str = "simulate",
 ) -> Options:
-    """Options of a pipeline run, refused where no run could make sense of them."""
+    """Options of a pipeline run, those of `compile`, refused where no run could make sense of them."""
     if batch is not None:
         _expect_count("batch", batch, MAX_BATCH)
     _expect_count("batches", batches, MAX_BATCH)

@@ -10,7 +10,6 @@ from statistics import geometric_mean
 
 import numpy as np
 
-from tilestitch.characterize.curves import Axis, Curve, Series
 from tilestitch.cost.fused import PICOSECONDS, BlockModel, block_model
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.partition.synthetic import (
@@ -29,6 +28,7 @@ from tilestitch.partition.synthetic import (
     stack_operations,
     stack_times,
 )
+from tilestitch.report.curves import Axis, Curve, Series
 
 NARROW = (4, 8)  # channels that the grid does not go down to
 SPANS = (1_792, 7_168, 28_672)  # rows times channels: layers of equal operations

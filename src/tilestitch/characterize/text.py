@@ -3,12 +3,13 @@
 import json
 from dataclasses import asdict
 
-from tilestitch.characterize.curves import Curve
 from tilestitch.characterize.study import Fit, Study
 from tilestitch.cost.fused import PICOSECONDS
 from tilestitch.partition.synthetic import GRID, SATURATED, saturation
+from tilestitch.report.curves import Curve
 from tilestitch.report.table import table, title
 
+ORIGIN = "estimated by the block model"
 FORMAT = "tilestitch.characterization"
 VERSION = 1
 SHOWN_LAYERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # of the stacks, in the text
@@ -90,6 +91,14 @@ def layers_csv(study: Study) -> str:
     for layer, row, cores in zip(GRID, study.times, study.best_cores, strict=True):
         cells = (layer.extent, layer.channels, layer.kernel, layer.operations, *row.tolist(), cores)
         rows.append(",".join(map(str, cells)))
+    return "\n".join(rows) + "\n"
+
+
+def curve_csv(curve: Curve) -> str:
+    """A row for each point; the head says what the columns count."""
+    rows = [f"series,{curve.x},{curve.y}: estimated"]
+    for series in curve.series:
+        rows += [f"{series.label.replace(',', '')},{x:.12g},{y:.6g}" for x, y in series.points]
     return "\n".join(rows) + "\n"
 
 

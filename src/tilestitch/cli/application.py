@@ -18,7 +18,7 @@ SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 1
 
 SHOWN_CHARACTERS = 2000  # of one line of an error
 
-_BUG = "this is a bug of Tilestitch; please report it with the command and its input (--debug shows where it happened)"
+BUG = "this is a bug of Tilestitch; please report it with the command and its input (--debug shows where it happened)"
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
             complain(error.format_message())
             return WRONG_INPUT
         case InvalidIR():
-            complain(f"{error}\n{_BUG}")
+            complain(f"{error}\n{BUG}")
             return FAILURE
         case TilestitchError():
             complain(str(error))
@@ -152,7 +152,7 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
             complain("out of memory; try a smaller --batch, or a computer with more")
             return WRONG_INPUT
         case _:
-            complain(f"{type(error).__name__}: {error}\n{_BUG}")
+            complain(f"{type(error).__name__}: {error}\n{BUG}")
             return FAILURE
 
 

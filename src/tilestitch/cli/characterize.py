@@ -30,8 +30,8 @@ def characterize(machine: str, out: Path | None, json_path: Path | None, quiet: 
         with held_back():
             from tilestitch import api
             from tilestitch.characterize.study import characterize as study_of
-            from tilestitch.characterize.svg import curve_svg
-            from tilestitch.characterize.text import layers_csv, study_json, study_text
+            from tilestitch.characterize.text import ORIGIN, curve_csv, layers_csv, study_json, study_text
+            from tilestitch.report.svg import curve_svg
 
         progress("study", 0, 1)
         study = study_of(api.load_machine(machine))
@@ -44,7 +44,7 @@ def characterize(machine: str, out: Path | None, json_path: Path | None, quiet: 
                 (out / "layers.csv", encoded(layers_csv(study))),
             ]
             for curve in study.curves:
-                files.append((out / f"{curve.name}.csv", encoded(curve.csv)))
-                files.append((out / f"{curve.name}.svg", encoded(curve_svg(curve, study.machine))))
+                files.append((out / f"{curve.name}.csv", encoded(curve_csv(curve))))
+                files.append((out / f"{curve.name}.svg", encoded(curve_svg(curve, study.machine, origin=ORIGIN))))
         write_files(files)
     show_output(text, json_text, json_path, quiet=quiet)

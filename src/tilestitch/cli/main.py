@@ -8,6 +8,7 @@ from tilestitch import __version__
 from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.contest import contest
+from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
@@ -148,5 +149,5 @@ def compare_command(
     return verdict(reports)
 
 
-for command in (show, machines, models, reproduce, contest, fuse, characterize):
+for command in (show, machines, models, reproduce, contest, fuse, characterize, explore):
     main.add_command(command)

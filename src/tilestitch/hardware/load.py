@@ -38,7 +38,7 @@ from tilestitch.hardware.schema import (
     VectorModel,
     mistake_of,
 )
-from tilestitch.hardware.yaml_tree import Mistake, quoted, read_tree
+from tilestitch.hardware.yaml_tree import Mistake, Tree, quoted, read_tree
 from tilestitch.text_files import file_text
 
 MAX_FILE_BYTES = 256 * 1024
@@ -51,10 +51,15 @@ def load_machine(name_or_path: str | Path) -> Accelerator:
 
     A `Path` is always a file, so a file called like a preset can be read too.
     """
+    return parse_machine(*machine_text(name_or_path))
+
+
+def machine_text(name_or_path: str | Path) -> tuple[str, str]:
+    """The text of a machine that `load_machine` reads, and what its errors begin with."""
     if isinstance(name_or_path, str) and name_or_path in preset_names():
         preset = files("tilestitch.hardware").joinpath("presets", f"{name_or_path}.yaml")
-        return parse_machine(preset.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
-    return parse_machine(_file_text(name_or_path), printable(str(name_or_path)))
+        return preset.read_text(encoding="utf-8"), f"{name_or_path}.yaml"
+    return _file_text(name_or_path), printable(str(name_or_path))
 
 
 def preset_names() -> tuple[str, ...]:
@@ -69,18 +74,26 @@ def parse_machine(text: str, where: str) -> Accelerator:
         raise InputError(f"{where}: expected at most {MAX_FILE_BYTES:,} bytes, found more{_ONE_PAGE}")
     mistakes: list[Mistake] = []
     tree = read_tree(text, where, mistakes)
-    machine = None
-    try:
-        machine = MachineModel.model_validate(tree)
-    except ValidationError as error:
-        mistakes += [mistake_of(details) for details in error.errors(include_url=False)]
-    mistakes += contradictions(tree)
+    machine, wrong = _model(tree)
+    mistakes += [*wrong, *contradictions(tree)]
     if machine is None or mistakes:
         lines = [f"{where}: {mistake}" for mistake in mistakes[:MAX_LINES]]
         if len(mistakes) > MAX_LINES:
             lines.append(f"{where}: and {len(mistakes) - MAX_LINES} more mistakes")
         raise InputError("\n".join(lines))
     return _accelerator(machine)
+
+
+def field_mistakes(tree: Tree) -> list[Mistake]:
+    """What is wrong with single fields of a machine, whatever the others say."""
+    return _model(tree)[1]
+
+
+def _model(tree: Tree) -> tuple[MachineModel | None, list[Mistake]]:
+    try:
+        return MachineModel.model_validate(tree), []
+    except ValidationError as error:
+        return None, [mistake_of(details) for details in error.errors(include_url=False)]
 
 
 def _file_text(path: str | Path) -> str:

@@ -4,6 +4,8 @@ Each field reads the text that stands there, so `34.1` is exactly 341/10, and `1
 else. What can make a short file mean a huge or surprising one is refused.
 """
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
@@ -13,6 +15,7 @@ import yaml
 from tilestitch.errors import InputError
 
 TAG = "!"
+_PLAIN = re.compile(r"(?:-?[A-Za-z0-9_.+/](?:[A-Za-z0-9_.+/ -]*[A-Za-z0-9_.+/-])?)?")  # text that needs no quotes
 MAX_DEPTH = 16  # of nested mappings and lists; a machine needs four
 
 
@@ -120,6 +123,33 @@ def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]
             lines[key] = line
             tree[key] = _plain(value_node, (*path, key), mistakes)
     return tree
+
+
+def tree_text(tree: Tree) -> str:
+    """A YAML text from which `read_tree` reads the same values; the comments of another text are not in it."""
+    return "\n".join(_lines(tree)) + "\n"
+
+
+def _lines(tree: Tree) -> list[str]:
+    match tree:
+        case Scalar():
+            return [
+                tree.text
+                if _PLAIN.fullmatch(tree.text) and not tree.quoted
+                else json.dumps(tree.text, ensure_ascii=False)
+            ]
+        case dict() if tree:
+            return [line for key, value in tree.items() for line in _under(f"{key}:", value, "  ")]
+        case list() if tree:
+            return [f"{'- ' if number == 0 else '  '}{line}" for one in tree for number, line in enumerate(_lines(one))]
+        case _:
+            return ["[]" if isinstance(tree, list) else "{}"]
+
+
+def _under(key: str, tree: Tree, indent: str) -> list[str]:
+    """A key and its value: on one line where that has one and is no list or mapping, else below it."""
+    lines = _lines(tree)
+    return [f"{key} {lines[0]}"] if isinstance(tree, Scalar) or not tree else [key, *(indent + line for line in lines)]
 
 
 def quoted(text: str) -> str:

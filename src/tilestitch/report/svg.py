@@ -4,15 +4,15 @@ import colorsys
 import math
 from html import escape
 
-from tilestitch.characterize.curves import Axis, Curve
+from tilestitch.report.curves import Axis, Curve
 
 WIDTH, HEIGHT = 860, 520
 LEFT, RIGHT, TOP, BOTTOM = 80, 230, 50, 60  # margins; the names of the series are on the right
 TICKS = 6  # of a linear axis, about
 
 
-def curve_svg(curve: Curve, machine: str) -> str:
-    """The picture: axes with units, a line or points for each series, and their names."""
+def curve_svg(curve: Curve, machine: str, *, origin: str) -> str:
+    """The picture: axes with units, a line or points for each series, and their names; `origin` of the values."""
     points = [point for series in curve.series for point in series.points]
     across = _Scale(curve.x, [x for x, _ in points], LEFT, WIDTH - RIGHT)
     up = _Scale(curve.y, [y for _, y in points], HEIGHT - BOTTOM, TOP)
@@ -21,7 +21,7 @@ def curve_svg(curve: Curve, machine: str) -> str:
         f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         _text(LEFT, 20, f"{machine}: {curve.title}", size=14),
-        _text(LEFT, 38, "estimated by the block model"),
+        _text(LEFT, 38, origin),
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 15, str(curve.x), anchor="middle"),
         _text(20, (TOP + HEIGHT - BOTTOM) / 2, str(curve.y), anchor="middle", turned=True),
     ]

@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One plot. Its values are estimated."""
+    """One plot."""
 
     name: str
     title: str
@@ -33,11 +33,3 @@ class Curve:
     y: Axis
     series: tuple[Series, ...]
     lines: bool = True  # else points alone
-
-    @property
-    def csv(self) -> str:
-        """A row for each point; the head says what the columns count."""
-        rows = [f"series,{self.x},{self.y}: estimated"]
-        for series in self.series:
-            rows += [f"{series.label.replace(',', '')},{x:.12g},{y:.6g}" for x, y in series.points]
-        return "\n".join(rows) + "\n"

@@ -1,0 +1,167 @@
+"""The command that looks at many machines: parameters are varied, networks are priced on each."""
+
+from pathlib import Path
+
+import click
+
+from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
+from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
+from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError, printable
+
+METHODS = ("grid", "random", "optuna")
+OBJECTIVES = ("latency", "energy", "edp", "traffic", "memory", "macs")  # a test holds it against the table of them
+MAX_TRIALS = 100_000
+STORE = "points.sqlite"  # in the folder of -o
+
+
+@click.command()
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@compile_options
+@click.option(
+    "--vary",
+    "varied",
+    metavar="NAME=VALUES",
+    multiple=True,
+    help="What to vary: a place of the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks or "
+    "bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
+)
+@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="Which designs.")
+@click.option(
+    "--trials", type=click.IntRange(1, MAX_TRIALS), default=64, show_default=True, help="Designs of random and optuna."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random and optuna.")
+@click.option(
+    "--population", type=click.IntRange(2, 1000), default=16, show_default=True, help="Designs of a generation."
+)
+@click.option(
+    "--objective",
+    "objectives",
+    type=click.Choice(OBJECTIVES),
+    multiple=True,
+    help="Of which less is better; repeatable.  [default: latency, energy]",
+)
+@click.option("--scale-energy", is_flag=True, help="Energies per access grow with the sizes, as in dMazeRunner.")
+@click.option(
+    "--store",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=f"Database of points, which are not evaluated again.  [default: {STORE} in the folder of -o]",
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Points evaluated at a time.  [default: one per processor]"
+)
+@click.option(
+    "--cluster",
+    metavar="dask://HOST:PORT|ray",
+    default="",
+    help="Evaluate on a Dask or Ray cluster that is running, rather than on this machine.",
+)
+@click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables, plots and machines.")
+@output_options
+def explore(
+    models: tuple[str, ...],
+    strategy: str,
+    choices: Choices,
+    varied: tuple[str, ...],
+    method: str,
+    trials: int,
+    seed: int,
+    population: int,
+    objectives: tuple[str, ...],
+    scale_energy: bool,
+    store: Path | None,
+    workers: int | None,
+    cluster: str,
+    out: Path | None,
+    json_path: Path | None,
+    quiet: bool,
+) -> int:
+    """Run every MODEL on many machines, and print those that no other beats: the Pareto front.
+
+    Points are stored one by one: the same command after an interruption evaluates only what is left. Ends with 1
+    where Tilestitch itself makes a mistake on one of the machines.
+    """
+    expect_json(json_path, *models, choices.machine, strategy)
+    if out is not None:
+        expect_folder(out)
+        store = out / STORE if store is None else store
+    if store is not None:
+        expect_writable(store)
+        for source in (*models, choices.machine, strategy):
+            expect_other(store, source)
+    with shown_progress(quiet=quiet) as progress:
+        with held_back():
+            from tilestitch import api
+            from tilestitch.explore.clusters import expect_cluster
+            from tilestitch.explore.evaluator import Simulated
+            from tilestitch.explore.front import objective_named
+            from tilestitch.explore.methods import Grid, Nsga2, Random
+            from tilestitch.explore.run import explore as explored_by
+            from tilestitch.explore.space import space as space_of
+            from tilestitch.explore.store import Store
+            from tilestitch.explore.text import explored_json, explored_text, front_machines, front_pictures, points_csv
+            from tilestitch.explore.values import values_of
+            from tilestitch.explore.workers import Workers
+            from tilestitch.hardware.load import machine_text
+
+        if cluster:
+            expect_cluster(cluster)
+        progress("load", 0, 1)
+        pairs = [_pair(one) for one in varied]
+        space = space_of(
+            *machine_text(choices.machine),
+            [(name, values_of(text, f"--vary {name}")) for name, text in pairs],
+            scale_energy=scale_energy,
+        )
+        evaluator = Simulated(strategy_given(strategy), api.checked_options(**choices.of_the_schedule()))
+        evaluator.expect_strategy()
+        networks = [api.open_model(model) for model in models]
+        for model in models:
+            api.load_graph(model, batch=choices.batch, dims=choices.dims)  # its mistakes are those of no machine
+        chosen = {
+            "grid": Grid(),
+            "random": Random(trials, seed),
+            "optuna": Nsga2(trials, seed, population),
+        }[method]
+        with Store(store) as points:
+            explored = explored_by(
+                space,
+                networks,
+                evaluator,
+                chosen,
+                [objective_named(name) for name in dict.fromkeys(objectives or OBJECTIVES[:2])],
+                store=points,
+                workers=Workers(workers or 0, cluster),
+                progress=progress,
+            )
+        progress("write", 0, 1)
+        text = explored_text(explored, store="" if store is None else printable(str(store)))
+        json_text = explored_json(explored)
+        files: Files = json_file(json_path, json_text)
+        if out is not None:
+            files += [
+                (out / "explore.txt", encoded(text)),
+                (out / "explore.json", encoded(json_text)),
+                (out / "points.csv", encoded(points_csv(explored))),
+            ]
+            files += [(out / f"{name}.svg", encoded(picture)) for name, picture in front_pictures(explored)]
+            files += [
+                (out / "machines" / f"{design}.yaml", encoded(machine)) for design, machine in front_machines(explored)
+            ]
+        write_files(files)
+    show_output(text, json_text, json_path, quiet=quiet)
+    for design, network, reason in explored.bugs[:1]:
+        complain(f"design {design} with {network}, and {len(explored.bugs)} points in all: {reason}\n{BUG}")
+    return FAILURE if explored.bugs else SUCCESS
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip():
+        shown = printable(text, 100)
+        raise InputError(f"--vary {shown}: expected NAME=VALUES, such as --vary memories.lb.size_bytes=65536,131072")
+    return name.strip(), values

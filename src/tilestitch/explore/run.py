@@ -1,0 +1,171 @@
+"""An exploration: designs are proposed, evaluated and stored, until the method has no more."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.explore.evaluator import Evaluator, Outcome
+from tilestitch.explore.front import Objective, pareto_front, vector
+from tilestitch.explore.identity import digest_of, point_key, program_version
+from tilestitch.explore.methods import Method
+from tilestitch.explore.space import Space
+from tilestitch.explore.store import Record, Store
+from tilestitch.explore.workers import Network, Task, Workers, packed
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What an exploration came to. `evaluated` and `found` say what this run had to do; all else is the same
+    whatever was in the store, and whoever evaluated it."""
+
+    space: Space
+    networks: tuple[str, ...]
+    objectives: tuple[Objective, ...]
+    method: str
+    evaluator: str
+    outcomes: dict[int, tuple[Outcome, ...]]  # of each design that was proposed, by number: one for each network
+    evaluated: int  # points
+    found: int  # points that were in the store
+
+    @property
+    def infeasible(self) -> tuple[tuple[int, str, str], ...]:
+        """Design, network and reason of each point that cannot be."""
+        return tuple(
+            (design, network, outcome.infeasible)
+            for design, outcomes in self.outcomes.items()
+            for network, outcome in zip(self.networks, outcomes, strict=True)
+            if outcome.infeasible
+        )
+
+    @property
+    def bugs(self) -> tuple[tuple[int, str, str], ...]:
+        """Those of them that are mistakes of Tilestitch."""
+        return tuple(
+            (design, network, reason)
+            for design, network, reason in self.infeasible
+            if self.outcomes[design][self.networks.index(network)].bug
+        )
+
+    def vectors(self, network: int | None) -> dict[int, tuple[float, ...]]:
+        """The objectives of every feasible design, of one network or of all together."""
+        found = {}
+        for design, outcomes in self.outcomes.items():
+            values = vector(self.objectives, outcomes if network is None else [outcomes[network]])
+            if values is not None:
+                found[design] = values
+        return found
+
+    def front(self, network: int | None) -> tuple[int, ...]:
+        """The designs that no other beats, for one network or for all together."""
+        return pareto_front(self.vectors(network))
+
+
+def explore(
+    space: Space,
+    networks: Sequence[tuple[onnx.ModelProto, str]],
+    evaluator: Evaluator,
+    method: Method,
+    objectives: Sequence[Objective],
+    *,
+    store: Store,
+    workers: Workers = Workers(count=1),
+    progress: Progress,
+) -> Explored:
+    """Evaluate what the method proposes, as far as the store does not have it.
+
+    Raises `DoesNotFit` where no point at all is feasible.
+    """
+    ready = [packed(model, name) for model, name in networks]
+    _expect_different([network for network, _ in ready])
+    total = method.trials(space) * len(ready)
+    outcomes: dict[tuple[int, int], Outcome] = {}
+    proposed: dict[int, None] = {}  # in order
+    evaluated = found = asked = 0
+    rounds = method(space, len(objectives))
+    with workers.opened(evaluator, ready) as evaluate:
+        designs = next(rounds, ())
+        while designs:
+            proposed |= dict.fromkeys(designs)
+            asked += len(designs) * len(ready)
+            tasks: list[Task] = []
+            records: list[Record] = []
+            points: dict[str, list[tuple[int, int]]] = {}  # by key: two designs may be the same machine
+            for design in dict.fromkeys(designs):
+                text = space.machine_text(design)
+                for at, (network, _) in enumerate(ready):
+                    if (design, at) in outcomes:
+                        continue
+                    record = _record(space, design, text, network, evaluator)
+                    known = store.outcome(record.key)
+                    if known is not None:
+                        outcomes[design, at] = known
+                        found += 1
+                        continue
+                    if record.key not in points:
+                        tasks.append(Task(len(tasks), at, text, space.where))
+                        records.append(record)
+                    points.setdefault(record.key, []).append((design, at))
+            done = asked - len(tasks)
+            progress("evaluate", done, total)
+            for number, outcome in evaluate(tasks):
+                record = records[number]
+                store.keep(record, outcome)
+                outcomes |= dict.fromkeys(points[record.key], outcome)
+                evaluated += 1
+                done += 1
+                progress("evaluate", done, total)
+            told = [vector(objectives, [outcomes[design, at] for at in range(len(ready))]) for design in designs]
+            try:
+                designs = rounds.send(told)
+            except StopIteration:
+                designs = ()
+    each = {design: tuple(outcomes[design, at] for at in range(len(ready))) for design in sorted(proposed)}
+    _expect_feasible(each)
+    return Explored(
+        space=space,
+        networks=tuple(network.name for network, _ in ready),
+        objectives=tuple(objectives),
+        method=method.description,
+        evaluator=evaluator.description,
+        outcomes=each,
+        evaluated=evaluated,
+        found=found,
+    )
+
+
+def _record(space: Space, design: int, text: str, network: Network, evaluator: Evaluator) -> Record:
+    digest, program = digest_of(text.encode()), program_version()
+    return Record(
+        key=point_key(digest, network.digest, evaluator.identity, program),
+        machine=space.machine,
+        parameters=space.values(design),
+        machine_digest=digest,
+        machine_text=text,
+        network=network.name,
+        network_digest=network.digest,
+        evaluator=evaluator.identity,
+        program=program,
+    )
+
+
+def _expect_different(networks: Sequence[Network]) -> None:
+    """Refuse a network twice, and two with one name."""
+    seen: dict[str, Network] = {}
+    for network in networks:
+        if network.name in seen:
+            same = seen[network.name] == network
+            problem = "is given twice; leave it out once" if same else "is the name of two networks; rename one file"
+            raise InputError(f"{network.name}: {problem}")
+        seen[network.name] = network
+
+
+def _expect_feasible(outcomes: dict[int, tuple[Outcome, ...]]) -> None:
+    if any(not outcome.infeasible for each in outcomes.values() for outcome in each):
+        return
+    reasons = list(dict.fromkeys(outcome.infeasible for each in outcomes.values() for outcome in each))
+    more = f"\n(and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+    raise DoesNotFit(f"no design of {len(outcomes):,} can run; the first: {reasons[0]}{more}")
