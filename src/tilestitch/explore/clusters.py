@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from joblib.parallel import ParallelBackendBase
 
 from tilestitch.errors import InputError, printable
-from tilestitch.explore.identity import program_version
+from tilestitch.explore.identity import program_digest
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -45,15 +45,14 @@ def dask_client(cluster: str) -> Iterator["Client"]:
             set_as_default=False,
             heartbeat_interval="5s",
         )
-    except (OSError, ValueError) as error:  # TimeoutError is an OSError
-        reason = printable(str(error).splitlines()[0] if str(error) else type(error).__name__, 200)
+    except (OSError, ValueError):  # TimeoutError is an OSError
         raise InputError(
-            f"--cluster {cluster}: no Dask scheduler answers there ({reason}); start one with: dask scheduler"
+            f"--cluster {cluster}: no Dask scheduler answers there; start one with: dask scheduler"
         ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            versions = client.run(program_version)
+            versions: Any = client.run(program_digest)  # a dict, as this client is not asynchronous
         except TimeoutError:
             raise InputError(
                 f"--cluster {cluster}: the scheduler has no workers; start some with: "
@@ -62,10 +61,9 @@ def dask_client(cluster: str) -> Iterator["Client"]:
         except ImportError:
             raise InputError(f"--cluster {cluster}: its workers have no tilestitch; install it there") from None
         for worker, version in sorted(versions.items()):
-            if version != program_version():
+            if version != program_digest():
                 raise InputError(
-                    f"--cluster {cluster}: worker {worker} has tilestitch {version}, and this is {program_version()}; "
-                    "install the same there"
+                    f"--cluster {cluster}: worker {worker} has another tilestitch than this one; install the same there"
                 )
         yield client
 

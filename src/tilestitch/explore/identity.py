@@ -5,18 +5,16 @@ import json
 from functools import cache
 from pathlib import Path
 
-from tilestitch import __version__
-
 _PACKAGE = Path(__file__).parent.parent
 
 
 @cache
-def program_version() -> str:
-    """The version, and a digest of the package's code: results of another program are never taken for its own."""
+def program_digest() -> str:
+    """Of the package's code, its version included: results of another program are never taken for its own."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(str(path.relative_to(_PACKAGE).as_posix()).encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"{__version__}+{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]
 
 
 def digest_of(content: bytes) -> str:

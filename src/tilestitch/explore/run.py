@@ -8,7 +8,7 @@ import onnx
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Evaluator, Outcome
 from tilestitch.explore.front import Objective, pareto_front, vector
-from tilestitch.explore.identity import digest_of, point_key, program_version
+from tilestitch.explore.identity import digest_of, point_key, program_digest
 from tilestitch.explore.methods import Method
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
@@ -138,7 +138,7 @@ def explore(
 
 
 def _record(space: Space, design: int, text: str, network: Network, evaluator: Evaluator) -> Record:
-    digest, program = digest_of(text.encode()), program_version()
+    digest, program = digest_of(text.encode()), program_digest()
     return Record(
         key=point_key(digest, network.digest, evaluator.identity, program),
         machine=space.machine,

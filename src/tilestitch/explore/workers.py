@@ -3,6 +3,7 @@
 Results come in the order in which they are done; nothing that depends on this order leaves `explore.run`.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from tilestitch.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.explore.clusters import RAY, dask_backend, dask_client, ray_backend
 from tilestitch.explore.evaluator import Evaluator, Outcome, machine_metrics
-from tilestitch.explore.identity import digest_of, program_version
+from tilestitch.explore.identity import digest_of, program_digest
 from tilestitch.hardware.load import parse_machine
 
 _NETWORKS_KEPT = 8  # parsed, in each process
@@ -111,7 +112,10 @@ class Workers:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         try:
-            yield
+            with warnings.catch_warnings():  # that tasks are given up when the work is interrupted, as was wanted
+                warnings.filterwarnings("ignore", ".*tasks which were still being processed")
+                warnings.filterwarnings("ignore", ".*tasks have been successfully executed but not used")
+                yield
         except TerminatedWorkerError:
             raise InputError(
                 "a worker process was ended from outside, perhaps for want of memory; take fewer --workers, and give "
@@ -126,10 +130,10 @@ def evaluated(task: Task, evaluator: Evaluator, network: Network, content: np.nd
             machine = parse_machine(task.machine_text, task.where)
             metrics = evaluator(machine, _parsed(network, content), network.name)
         except (DoesNotFit, InputError) as error:
-            return task.number, program_version(), Outcome((), str(error))
+            return task.number, program_digest(), Outcome((), str(error))
         except InvalidIR as error:  # one machine for which our own values go wrong does not end an exploration
-            return task.number, program_version(), Outcome((), str(error), bug=True)
-    return task.number, program_version(), Outcome((*metrics, *machine_metrics(machine)))
+            return task.number, program_digest(), Outcome((), str(error), bug=True)
+    return task.number, program_digest(), Outcome((*metrics, *machine_metrics(machine)))
 
 
 _models: dict[str, onnx.ModelProto] = {}  # by digest, so that a process parses a network once and not for each point
@@ -145,6 +149,6 @@ def _parsed(network: Network, content: np.ndarray) -> onnx.ModelProto:
 
 def _own(number: int, version: str, outcome: Outcome) -> tuple[int, Outcome]:
     """Refuse what another program evaluated."""
-    if version != program_version():
-        raise InputError(f"a worker runs tilestitch {version}, and this is {program_version()}; install the same there")
+    if version != program_digest():
+        raise InputError("a worker runs another tilestitch than this one; install the same version there")
     return number, outcome
