@@ -49,7 +49,10 @@ def _workload(nest: LoopNest, machine: ArrayMachine, names: Sequence[str], array
         lines += [f"    - name: {name}", f"      projection: {{{', '.join(ranks)}}}"]
         if array is nest.write:
             lines.append("      output: true")
-    bounds = [f"0 <= {name} < {loop.extent}" for name, loop in zip(names, nest.loops, strict=True)]
+    indexed = frozenset().union(
+        *(array.indexed_by for array in nest.operands)
+    )  # others run once, and are unknown there
+    bounds = [f"0 <= {names[at]} < {loop.extent}" for at, loop in enumerate(nest.loops) if at in indexed]
     lines.append(f"    iteration_space_shape: [{', '.join(bounds)}]")
     return "\n".join(lines) + "\n"
 
