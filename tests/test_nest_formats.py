@@ -1,7 +1,9 @@
 """Loop nests, mappings and machines from the files of other programs mean what they mean there."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +21,14 @@ from tilestitch.errors import InputError
 from tilestitch.frontend.nests.dmazerunner import dmazerunner_layers, dmazerunner_mapping
 from tilestitch.frontend.nests.einsum import einsum_nest
 from tilestitch.frontend.nests.timeloop import timeloop_problem
+from tilestitch.frontend.nests.timeloop_mapping import timeloop_mapping
 from tilestitch.frontend.nests.zigzag import zigzag_layers
+from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.dmazerunner_json import dmazerunner_machine
 from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.timeloop_yaml import timeloop_machine
+from tilestitch.hardware.zigzag_yaml import zigzag_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 
 CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
@@ -236,7 +242,7 @@ WRONG_LINES = (
     "O[n] += I[n]; n=4 I:8 I[4]",
     "O[n] += I[n]; n=4 I[3]",
     "O[n] += I[n]; n=4 I[4,4]",
-    "O[i,j,k,l] += A[i]*B[j]*C[k]*D[l]; i=1073741824 j=1073741824 k=1 l=1",
+    "O[i,j,k,l] += A[i]*B[j]*C[k]*D[l]; i=16777216 j=16777216 k=16777216 l=1",
     "O[n] += I[a+b+c+d+e+f+g+h+i+j+k+l+m+o+p+q]; n=1 a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 o=1 p=1 q=1",
     "O[n] += I[n] § 2; n=4",
     "x" * 5000,
@@ -260,7 +266,7 @@ WRONG_LAYERS = (
     '{"CONV": [{"name": "a", "size_tensor_A": [1, 3, 2, 9], "size_tensor_B": [4, 3, 3, 3], "strides": [1, 1]}]}',
     '{"CONV": [{"name": "a", "size_tensor_A": [1, 3, 9, 9], "size_tensor_B": [4, 3, 3, 3], "stride": [1, 1]}]}',
     '{"DW_CONV": [{"name": "a", "size_tensor_A": [1, 3, 9, 9], "size_tensor_B": [4, 3, 3, 3], "strides": [1, 1]}]}',
-    '{"GEMM": [{"name": "a", "size_tensor_A": [1000000000, 1000000000], "size_tensor_B": [1000000000, 1]}]}',
+    '{"GEMM": [{"name": "a", "size_tensor_A": [16777216, 16777216], "size_tensor_B": [16777216, 16777216]}]}',
 )
 
 WRONG_MACHINES = (
@@ -346,6 +352,36 @@ def test_text_that_is_not_understood_is_refused_with_its_place(golden):
     lines += [refusal(lambda text=text: timeloop_problem(text, "problem.yaml")) for text in WRONG_PROBLEMS]
     lines += [refusal(lambda text=text: zigzag_layers(text, "layers.yaml")) for text in WRONG_WORKLOADS]
     golden("nest-messages.txt", "".join(f"{line}\n" for line in lines))
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "mapping-formats.md").read_text(encoding="utf-8")
+EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```\w*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+PRESET = array_of_core(load_machine("dmazerunner-256"))
+
+
+def test_the_examples_of_the_page_are_read():
+    """Each format's example in docs/mapping-formats.md is what its reader takes."""
+    conv = einsum_nest(EXAMPLES["Einsum"].strip())
+    assert conv.reads[0].shape == (1, 3, 230, 230)
+    layers = dmazerunner_layers(EXAMPLES["dMazeRunner models"], "page")
+    assert layers[0] == (CONV5_2, 3)
+    assert dmazerunner_machine(EXAMPLES["dMazeRunner machines"], "page")[0].elements == 256
+    assert dmazerunner_mapping(EXAMPLES["dMazeRunner mappings"], CONV5_2, "page").dram == (1, 8, 64, 1, 1, 1, 1)
+    problem = timeloop_problem(EXAMPLES["Timeloop problems"], "page")
+    machine, targets = timeloop_machine(EXAMPLES["Timeloop architectures"], "page", PRESET)
+    assert (machine.elements, machine.register_bytes, machine.scratchpad_bytes) == (256, 512, 65536)
+    mapping = timeloop_mapping(EXAMPLES["Timeloop mappings"], problem, targets, "page")
+    assert (mapping.dram, mapping.spm, mapping.rf, mapping.spatial) == (
+        (4, 4, 1, 1),
+        (8, 2, 1, 2),
+        (1, 1, 3, 1),
+        (1, 4, 1, 8),
+    )
+    (layer,) = zigzag_layers(EXAMPLES["ZigZag layers"], "page")
+    assert layer.reads[0].shape == (1, 3, 230, 230)
+    accelerator, notes = zigzag_machine(EXAMPLES["ZigZag accelerators"], "page", PRESET)
+    assert (accelerator.elements, accelerator.networks, notes) == (256, 2, ())
+    assert zigzag_mapping(EXAMPLES["ZigZag mappings"], layer, accelerator, "page").spatial == (1, 16, 3, 1, 1, 1, 1)
 
 
 READERS: tuple[tuple[str, str, Callable[[str], object]], ...] = (

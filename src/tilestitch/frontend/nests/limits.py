@@ -8,7 +8,7 @@ from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 
 MAX_LOOPS = 16
 MAX_OPERANDS = 8  # that are read
-MAX_EXTENT = 2**30
+MAX_EXTENT = 2**24
 MAX_STEP = 2**20  # of an index, for one more iteration of a loop
 MAX_ITERATIONS = 2**52  # counts, and their products with a few bytes, are exact in 64 bits
 MAX_ELEMENTS = 2**44  # of one array
