@@ -37,6 +37,8 @@ SOURCES = (
     "ir/transfers.py",
     "lower/hazards.py",
     "lower/reorder.py",
+    "mapping/bounds.py",
+    "mapping/tiles.py",
     "mapping/walk.py",
     "schedule/search.py",
     "sim/chip/timing.py",

@@ -10,30 +10,14 @@ import numpy as np
 from tilestitch.cost.array.tables import MachineTable, NestTable, machine_table, nest_table
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.mapping.bounds import EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
+from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.factors import Factors, Limits, Orders, one_operand_stays, orders_of, spatial_tilings
-from tilestitch.mapping.walk import (
-    BY_REGISTERS,
-    BY_SPACE,
-    EDP,
-    EVALUATED,
-    LEAST_ENERGY,
-    LEAST_LATENCY,
-    OUTCOMES,
-    PARETO,
-    Space,
-    count_tilings,
-    fitting_tiles,
-    walk,
-)
+from tilestitch.mapping.space import Space
+from tilestitch.mapping.tiles import count_tilings, fitting_tiles
+from tilestitch.mapping.walk import BY_REGISTERS, BY_SPACE, BY_TILE, EVALUATED, KNOWN, OUTCOMES, Best, walk
 
 STEP = 64  # spatial tilings between two reports of progress
-
-
-class Mode(StrEnum):
-    """Which cost: our own, or dMazeRunner's to the digit."""
-
-    DEFAULT = "default"
-    PUBLISHED = "published"
 
 
 class Objective(StrEnum):
@@ -71,13 +55,15 @@ class Outcome:
     """The best mappings, best first, and what became of the space.
 
     Of `spatial` ways to spread the loops over elements `spatial_pruned` were left out whole; of the others so many
-    tilings were left out with their register files, and so many were evaluated, under all orders that may be best.
+    tilings were left out with their register files, so many one by one or with others of the scratchpad, and so many
+    were evaluated, in all orders that may be best.
     """
 
     best: tuple[Found, ...]
     spatial: int
     spatial_pruned: int
     register_pruned: int  # tilings; 0 where factors are ragged, as they are not counted then
+    tile_pruned: int  # likewise
     evaluated: int
 
 
@@ -118,7 +104,7 @@ def search_space(
     sizes = np.ones(loops, np.int64)
     most = max(nest.extents)
     place, divisors = np.full((loops, most + 1), -1), np.ones((loops, 1), np.int64)
-    radix, below = np.ones(loops, np.int64), np.zeros(0, np.int64)
+    radix, tiles = np.ones(loops, np.int64), 0
     if not ragged:
         found = [factors.items[slice(*factors.first[factors.row[extent] :][:2])] for extent in nest.extents]
         sizes = np.array([len(one) for one in found])
@@ -127,30 +113,31 @@ def search_space(
             divisors[at, : len(one)] = one
             place[at, one] = np.arange(len(one))
             radix[at] = prod(sizes[at + 1 :])
-        below = np.zeros(prod(sizes), np.int64)
+        tiles = prod(sizes)
     space = Space(
         published=mode is Mode.PUBLISHED,
         ragged=ragged,
         one_stays=stays_once,
-        values=factors.values,
         first=factors.first,
         items=factors.items,
         row=factors.row,
         order_first=orders.first,
-        order_rows=orders.rows,
         order_runs=orders.runs,
         compulsory=np.array([_compulsory(nest, k, mode) for k in range(len(nest.operands))]),
         dram_most=np.array([1 if at in limits.whole_in_scratchpad else most for at in range(loops)]),
         stays=-1 if limits.stays is None else limits.stays,
-        least_elements=0,
         least_registers=limits.least_registers * machine.register_bytes,
         least_scratchpad=limits.least_scratchpad * machine.scratchpad_bytes,
-        below=below,
+        below=np.zeros(tiles, np.int64),
+        least_busy=np.zeros(tiles),
+        least_brought=np.zeros(tiles),
+        busy=np.zeros(tiles),
+        brought=np.zeros(tiles),
         radix=radix,
         place=place,
     )
     if not ragged:
-        fitting_tiles(table, numbers, space, sizes, divisors, below)
+        fitting_tiles(table, numbers, space, sizes, divisors)
     spatials = spatial_tilings(nest, machine.elements, factors, limits)
     return SearchSpace(nest, machine, table, numbers, space, orders, spatials)
 
@@ -184,35 +171,30 @@ def search(
     """The `keep` best tilings, each in its best orders; of a Pareto front all of it, each by one mapping."""
     room = 64 if objective is Objective.PARETO else keep
     loops = len(within.nest.loops)
-    best, kept = np.zeros((room, 2)), np.zeros((room, 4 * loops + 2), np.int64)
-    known, outcomes = 0, np.zeros(OUTCOMES, np.int64)
+    best = _room_for(room, loops, objective)
+    outcomes = np.zeros(OUTCOMES, np.int64)
     first = 0
     while first < len(within.spatials):
         if progress is not None:
             progress(first, len(within.spatials))
-        rows = within.spatials[first : first + (STEP if first else 1)]
-        before = best.copy(), kept.copy(), known, outcomes.copy()
-        known = walk(
-            within.nest_table,
-            within.machine_table,
-            within.space,
-            _NUMBERS[objective],
-            rows,
-            best,
-            kept,
-            known,
-            room,
-            outcomes,
-        )
-        if known < 0:  # the front outgrew its table
-            old_best, old_kept, known, outcomes = before
-            best, kept = np.zeros((2 * room, 2)), np.zeros((2 * room, 4 * loops + 2), np.int64)
-            best[:room], kept[:room] = old_best, old_kept
-            room *= 2
+        rows = within.spatials[first : first + STEP]
+        before = Best(*(part.copy() for part in best)), outcomes.copy()
+        walk(within.nest_table, within.machine_table, within.space, rows, best, outcomes)
+        if best.state[KNOWN] >= 0:
+            first += len(rows)
             continue
-        first += len(rows)
+        old, outcomes = before  # the front outgrew its room
+        room *= 2
+        best = _room_for(room, loops, objective)
+        known = int(old.state[KNOWN])
+        best.figures[:known], best.mappings[:known], best.state[KNOWN] = (
+            old.figures[:known],
+            old.mappings[:known],
+            known,
+        )
     found = []
-    for (cycles, energy), row in zip(best[:known], kept[:known], strict=True):
+    known = int(best.state[KNOWN])
+    for (cycles, energy), row in zip(best.figures[:known], best.mappings[:known], strict=True):
         dram, spm, rf, spatial = (tuple(map(int, row[at * loops : (at + 1) * loops])) for at in range(4))
         outside, inside = (tuple(map(int, within.orders.rows[one])) for one in row[4 * loops :])
         found.append(Found(LoopMapping(dram, spm, rf, spatial, outside, inside), int(cycles), float(energy)))
@@ -221,5 +203,13 @@ def search(
         len(within.spatials),
         int(outcomes[BY_SPACE]),
         int(outcomes[BY_REGISTERS]),
+        int(outcomes[BY_TILE]),
         int(outcomes[EVALUATED]),
+    )
+
+
+def _room_for(room: int, loops: int, objective: Objective) -> Best:
+    """Empty tables for so many mappings."""
+    return Best(
+        np.zeros((room, 2)), np.zeros((room, 4 * loops + 2), np.int64), np.array([0, room, _NUMBERS[objective]])
     )

@@ -1,0 +1,206 @@
+"""What no mapping of a part of the space goes below, and how that compares with the best that is known."""
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.cost.array.parts import CYCLES, DELIVERED, SHARED, WORDS
+from tilestitch.cost.array.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.space import Space
+
+EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO = range(4)
+SLACK = 1e-9  # of energies in bounds, for sums in another order
+
+
+@compiled
+def worse(objective: int, time: float, energy: float, best: np.ndarray, known: int, room: int) -> bool:
+    """Whether something of at least this time and energy is not among the best that are known.
+
+    `best` are rows of time and energy, ascending in what is searched for; of a front, in time.
+    """
+    if objective == PARETO:
+        low, high = 0, known
+        while low < high:
+            middle = (low + high) // 2
+            if best[middle, 0] <= time:
+                low = middle + 1
+            else:
+                high = middle
+        return low > 0 and best[low - 1, 1] <= energy
+    if known < room:
+        return False
+    return not before(objective, time, energy, best[room - 1, 0], best[room - 1, 1])
+
+
+@compiled
+def before(objective: int, time: float, energy: float, other_time: float, other_energy: float) -> bool:
+    """Whether the first is better."""
+    if objective == LEAST_LATENCY:
+        return time < other_time or (time == other_time and energy < other_energy)
+    if objective == LEAST_ENERGY:
+        return energy < other_energy or (energy == other_energy and time < other_time)
+    return time * energy < other_time * other_energy
+
+
+@compiled
+def keep(
+    objective: int,
+    time: float,
+    energy: float,
+    best: np.ndarray,
+    kept: np.ndarray,
+    chosen: np.ndarray,
+    known: int,
+    room: int,
+) -> int:
+    """Put something that is not worse in its place; how many are known now. On a front, it drives out what it beats."""
+    at = known
+    if objective == PARETO:
+        at = 0
+        while at < known and best[at, 0] < time:
+            at += 1
+        end = at
+        while end < known and best[end, 1] >= energy:
+            end += 1
+        if end > at:
+            for row in range(end, known):
+                best[row - (end - at) + 1] = best[row]
+                kept[row - (end - at) + 1] = kept[row]
+            known -= end - at - 1
+        else:
+            if known == room:
+                return -1
+            for row in range(known, at, -1):
+                best[row] = best[row - 1]
+                kept[row] = kept[row - 1]
+            known += 1
+    else:
+        at = min(known, room - 1)
+        while at > 0 and before(objective, time, energy, best[at - 1, 0], best[at - 1, 1]):
+            best[at] = best[at - 1]
+            kept[at] = kept[at - 1]
+            at -= 1
+        known = min(known + 1, room)
+    best[at, 0], best[at, 1] = time, energy
+    kept[at] = chosen
+    return known
+
+
+@compiled
+def fixed_energy(nest: NestTable, machine: MachineTable, space: Space) -> float:
+    """Energy of all arithmetic, and of bringing what DRAM must move."""
+    energy = arithmetic_energy(nest, machine)
+    for k in range(len(nest.operands)):
+        energy += space.compulsory[k] * nest.operands[k, BITS] / 8 * moving_pj(machine, space.published)
+    return energy * (1 - SLACK) - 0.5  # a published energy is rounded
+
+
+@compiled
+def moving_pj(machine: MachineTable, published: bool) -> float:
+    """Energy of a byte between DRAM and the scratchpad."""
+    return machine.dram_pj if published else machine.dram_pj + machine.scratchpad_pj
+
+
+@compiled
+def arithmetic_energy(nest: NestTable, machine: MachineTable) -> float:
+    """Of all iterations and their register files."""
+    macs = 1.0
+    for extent in nest.extents:
+        macs *= extent
+    touched = 0.0
+    for k in range(len(nest.operands)):
+        touched += nest.operands[k, BITS] / 8 * (2 if k == len(nest.operands) - 1 else 1)
+    return macs * (machine.mac_pj + touched * machine.register_pj)
+
+
+@compiled
+def bounds_of_registers(
+    nest: NestTable,
+    machine: MachineTable,
+    published: bool,
+    one_stays: bool,
+    fixed: float,
+    compute: int,
+    passes: float,
+    own: np.ndarray,
+    exchanged: np.ndarray,
+    sums: int,
+    hops: float,
+    bounds: np.ndarray,
+) -> int:
+    """Time and energy below which no tiling of the scratchpad goes for these register files; how many bounds.
+
+    Where at most one operand at a time can stay, all but one are exchanged in every pass: one bound for each that may
+    be the exception, as row of `bounds`. Else one bound for all. `fixed` is the energy of arithmetic and of what DRAM
+    must move.
+    """
+    operands = len(nest.operands)
+    written = operands - 1
+    each, least = np.empty(operands), np.empty(operands)
+    for k in range(operands):
+        size = nest.operands[k, BITS] / 8
+        word = machine.network_pj * exchanged[k, DELIVERED] + machine.scratchpad_pj * exchanged[k, SHARED]
+        if not published:
+            word += machine.register_pj * exchanged[k, DELIVERED]
+        sum_pj = 0.0
+        if k == written:
+            sum_pj = hops * (size * (3 * machine.register_pj + machine.network_pj) + machine.mac_pj)
+        least[k] = own[k] * (word * size + sum_pj)
+        each[k] = passes * (word * size + sum_pj)
+        if k == written:
+            each[k] = passes * sum_pj + word * size * (2 * passes - (0.0 if published else own[k]))
+    if not one_stays:
+        energy = 0.0
+        for k in range(operands):
+            energy += least[k]
+        bounds[0, 0], bounds[0, 1] = passes * compute, fixed + energy * (1 - SLACK)
+        return 1
+    for stays in range(operands):
+        energy, busy = 0.0, 0.0
+        for k in range(operands):
+            if k == stays:
+                energy += least[k]
+            else:
+                energy += each[k]
+                busy = max(busy, exchanged[k, CYCLES])
+        bounds[stays, 1] = fixed + energy * (1 - SLACK)
+        bounds[stays, 0] = passes * (max(compute, busy) if stays == written else busy + compute + sums)
+    return operands
+
+
+@compiled
+def traffic(
+    nest: NestTable,
+    machine: MachineTable,
+    published: bool,
+    runs: np.ndarray,
+    order: int,
+    compulsory: np.ndarray,
+    dram: np.ndarray,
+    moved: np.ndarray,
+    figures: np.ndarray,
+) -> None:
+    """Cycles of DMA of tiles of the scratchpad in this order, and energy beyond what DRAM must move: lower bounds.
+
+    All DMA takes turns, whatever it hides behind; the first load and the last store come on top.
+    """
+    tiles, first_tiles = 1, 1.0
+    written = len(nest.operands) - 1
+    for i in range(len(dram)):
+        tiles *= dram[i]
+        if nest.indexed[written, i]:
+            first_tiles *= dram[i]
+    figures[:] = 0.0
+    for k in range(written + 1):
+        reuse = 1
+        for i in range(len(dram)):
+            if runs[order, k] >> i & 1:
+                reuse *= dram[i]
+        changes = float(tiles // reuse)
+        visits = changes
+        if k == written:
+            changes += changes - first_tiles
+            # A result that goes to DRAM after every tile comes back, but for the first time; published: every time.
+            visits *= 2 if reuse > 1 or published or changes > visits else 1
+        figures[0] += (visits if published else visits + 1) * moved[k, CYCLES]
+        figures[1] += max(0.0, changes * moved[k, WORDS] - compulsory[k]) * nest.operands[k, BITS] / 8
+    figures[1] *= moving_pj(machine, published) * (1 - SLACK)
