@@ -36,8 +36,8 @@ def dataflow_limits(nest: LoopNest, dataflow: str) -> Limits:
     for at in sorted(spread):
         if nest.loops[at].extent == 1:
             raise InputError(
-                f"dataflow {dataflow!r} of nest {nest.name!r}: loop {nest.loops[at].name} has one iteration, which cannot "
-                "be spread over elements; choose loops with more"
+                f"dataflow {dataflow!r} of nest {nest.name!r}: loop {nest.loops[at].name} has one iteration, which "
+                "cannot be spread over elements; choose loops with more"
             )
     return Limits(spread=spread, stays=0 if dataflow == "input" else None)
 

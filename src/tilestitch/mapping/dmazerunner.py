@@ -32,7 +32,7 @@ def adapted_space(
     """The adaptive optimizer (`auto`): the rules are loosened until they leave enough tilings.
 
     Each step lowers the thresholds of elements and registers by a tenth, and of the scratchpad too once those are at
-    0.6; at 0.3 the other rules are dropped, and one tiling is enough. Raises DoesNotFit where a threshold falls below 0.
+    0.6; at 0.3 the other rules are dropped, and one tiling is enough. DoesNotFit where a threshold falls below 0.
     """
     elements, registers, scratchpad = OPT1
     rules, attempts = True, []
