@@ -1,5 +1,6 @@
 """A cheap evaluator, and explorations with it: in a module of its own, so that other processes can import it."""
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tilestitch.explore.methods import Grid, Method
 from tilestitch.explore.run import Explored, explore
 from tilestitch.explore.space import Space, space
 from tilestitch.explore.store import Store
+from tilestitch.explore.text import explored_json, points_csv
 from tilestitch.explore.values import values_of
 from tilestitch.explore.workers import Workers
 from tilestitch.hardware.accelerator import Accelerator, Level
@@ -86,6 +88,13 @@ def explored_by(
             workers=workers,
             progress=lambda step, done, total: None,
         )
+
+
+def told(explored: Explored) -> str:
+    """All of it that does not depend on what was in the store."""
+    value = json.loads(explored_json(explored))
+    del value["run"]
+    return json.dumps(value) + points_csv(explored)
 
 
 def main(log: str, store: str, seconds: str, workers: str) -> None:

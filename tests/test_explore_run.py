@@ -1,6 +1,5 @@
 """An exploration: which designs are evaluated, by whom, what is kept, and which designs nothing beats."""
 
-import json
 import os
 import random
 import signal
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.exploring import Formula, explored_by, networks, toy_space
+from tests.exploring import Formula, explored_by, networks, told, toy_space
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Metric, Origin, Outcome
 from tilestitch.explore.front import OBJECTIVES, objective_named, pareto_front, vector
 from tilestitch.explore.methods import Grid, Nsga2, Random
 from tilestitch.explore.store import Record, Store
-from tilestitch.explore.text import explored_json, explored_text, points_csv
+from tilestitch.explore.text import explored_text
 from tilestitch.explore.workers import Workers
 
 POINTS = 2 * toy_space().size
@@ -28,13 +27,6 @@ POINTS = 2 * toy_space().size
 @pytest.fixture
 def formula(tmp_path) -> Formula:
     return Formula(tmp_path / "calls")
-
-
-def told(explored) -> str:
-    """All of it that does not depend on what was in the store."""
-    value = json.loads(explored_json(explored))
-    del value["run"]
-    return json.dumps(value) + points_csv(explored)
 
 
 # Which designs
@@ -229,13 +221,13 @@ def test_another_evaluator_and_another_program_are_other_points(formula, tmp_pat
     assert explored_by(formula, store=store, names=("net",)).found == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_exploration_goes_on_where_it_was(tmp_path, workers):
-    """SIGKILL twice: what was stored is not evaluated again, and nothing is missing."""
+@pytest.mark.parametrize("workers, moments", [(1, (POINTS // 3, 2 * POINTS // 3)), (2, (POINTS // 2,))])
+def test_a_killed_exploration_goes_on_where_it_was(tmp_path, workers, moments):
+    """SIGKILL after so many points: what was stored is not evaluated again, and nothing is missing."""
     log, store = tmp_path / "calls", tmp_path / "points.sqlite"
     whole = explored_by(Formula(tmp_path / "undisturbed"))
     command = f"from tests.exploring import main; main({str(log)!r}, {str(store)!r}, '0.01', '{workers}')"
-    for kills, enough in enumerate((POINTS // 3, 2 * POINTS // 3), 1):
+    for kills, enough in enumerate(moments, 1):
         process = subprocess.Popen([sys.executable, "-c", command], start_new_session=True)
         while len(Formula(log).calls) < enough:
             assert process.poll() is None, "it ended before it could be killed"
@@ -246,7 +238,9 @@ def test_a_killed_exploration_goes_on_where_it_was(tmp_path, workers):
     assert subprocess.run([sys.executable, "-c", command]).returncode == 0
     explored = explored_by(Formula(log), store=store)
     assert (explored.evaluated, explored.found) == (0, POINTS)
-    assert len(Formula(log).calls) <= POINTS + 2 * 2 * workers  # those in flight, of which joblib begins a few early
+    assert (
+        len(Formula(log).calls) <= POINTS + len(moments) * 2 * workers
+    )  # those in flight, of which joblib begins a few early
     assert told(explored) == told(whole)
 
 

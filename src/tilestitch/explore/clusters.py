@@ -1,11 +1,16 @@
-"""Clusters that are there already: Dask and Ray, through joblib. Their packages are imported where they are used."""
+"""Clusters that are there already, Dask and Ray. Their packages are imported where they are used.
+
+Dask is asked directly: joblib 1.6 has a backend for it too, which waits for ever for a task whose worker died.
+"""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from joblib.parallel import ParallelBackendBase
+import numpy as np
+from joblib import Parallel, delayed
 
 from tilestitch.errors import InputError, printable
 from tilestitch.explore.identity import program_digest
@@ -13,10 +18,15 @@ from tilestitch.explore.identity import program_digest
 if TYPE_CHECKING:
     from distributed import Client
 
+Call: TypeAlias = tuple[Any, ...]  # arguments of one call
+Pool: TypeAlias = Callable[[Callable[..., Any], Sequence[Call]], Iterator[Any]]  # results as they come
+
 DASK = "dask://"
 RAY = "ray"
 CONNECT_SECONDS = 5
 FORMS = "expected dask://HOST:PORT, the address of a Dask scheduler, or ray, for the Ray cluster of this machine"
+_AHEAD = 4  # calls that a cluster is given at a time, for each of its processors
+_AGAIN = "give the same command again: what is in the store is not repeated"
 
 
 def expect_cluster(cluster: str) -> None:
@@ -28,7 +38,65 @@ def expect_cluster(cluster: str) -> None:
 
 
 @contextmanager
-def dask_client(cluster: str) -> Iterator["Client"]:
+def on_cluster(cluster: str) -> Iterator[Pool]:
+    """Calls that run there, while the context lasts."""
+    with _on_ray() if cluster == RAY else _on_dask(cluster) as pool:
+        yield pool
+
+
+@contextmanager
+def _on_dask(cluster: str) -> Iterator[Pool]:
+    with _dask_client(cluster) as client:
+        from distributed import CancelledError, KilledWorker, as_completed
+
+        sent: dict[int, Any] = {}  # arrays by identity: each goes to every worker once
+
+        def submit(function: Callable[..., Any], call: Call) -> Any:
+            for argument in call:
+                if isinstance(argument, np.ndarray) and id(argument) not in sent:
+                    sent[id(argument)] = client.scatter(argument, broadcast=True, hash=False)
+            arguments = [sent.get(id(argument), argument) for argument in call]
+            return client.submit(function, *arguments, pure=False)
+
+        def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
+            left = iter(calls)
+            cores: Any = client.ncores()  # a dict, as this client is not asynchronous
+            width = _AHEAD * max(1, sum(cores.values()))
+            waiting = as_completed([submit(function, call) for call in islice(left, width)], loop=client.loop)
+            for future in waiting:
+                try:
+                    result = future.result()
+                except (KilledWorker, CancelledError, OSError) as error:
+                    reason = (
+                        "a task ended its worker, several times"
+                        if isinstance(error, KilledWorker)
+                        else "a worker or the scheduler is gone"
+                    )
+                    raise InputError(
+                        f"--cluster {cluster}: the work was given up, because {reason}; {_AGAIN}"
+                    ) from None
+                yield result
+                for call in islice(left, 1):
+                    waiting.add(submit(function, call))
+
+        yield run
+
+
+@contextmanager
+def _on_ray() -> Iterator[Pool]:
+    with _ray_backend() as backend, Parallel(n_jobs=-1, backend=backend) as parallel:
+
+        def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
+            """Ray's backend of joblib returns lists alone: a few calls for each processor, and then the next few."""
+            step = _AHEAD * parallel.n_jobs
+            for first in range(0, len(calls), step):
+                yield from parallel(delayed(function)(*call) for call in calls[first : first + step])
+
+        yield run
+
+
+@contextmanager
+def _dask_client(cluster: str) -> Iterator["Client"]:
     """A connection to the scheduler at dask://HOST:PORT, every worker of which runs this very program."""
     try:
         from distributed import Client
@@ -37,7 +105,8 @@ def dask_client(cluster: str) -> Iterator["Client"]:
             f"--cluster {cluster}: needs the package distributed, which is not installed; "
             "install it with: pip install 'tilestitch[dask]'"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said once, by us
+    for logger in ("distributed", "distributed.client"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # what goes wrong is said once, by us
     try:
         client = Client(
             f"tcp://{cluster.removeprefix(DASK)}",
@@ -52,7 +121,7 @@ def dask_client(cluster: str) -> Iterator["Client"]:
     with client:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            versions: Any = client.run(program_digest)  # a dict, as this client is not asynchronous
+            versions: Any = client.run(program_digest)
         except TimeoutError:
             raise InputError(
                 f"--cluster {cluster}: the scheduler has no workers; start some with: "
@@ -68,15 +137,8 @@ def dask_client(cluster: str) -> Iterator["Client"]:
         yield client
 
 
-def dask_backend(client: "Client") -> ParallelBackendBase:
-    """What joblib calls a backend."""
-    from joblib._dask import DaskDistributedBackend
-
-    return DaskDistributedBackend(client=client)
-
-
 @contextmanager
-def ray_backend() -> Iterator[Any]:
+def _ray_backend() -> Iterator[Any]:
     """Joblib's backend for the Ray cluster of this machine, or the one that RAY_ADDRESS names."""
     try:
         import ray  # pyright: ignore[reportMissingImports]

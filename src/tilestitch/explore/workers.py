@@ -5,7 +5,7 @@ Results come in the order in which they are done; nothing that depends on this o
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,13 +15,12 @@ from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_limits
 
 from tilestitch.errors import DoesNotFit, InputError, InvalidIR
-from tilestitch.explore.clusters import RAY, dask_backend, dask_client, ray_backend
+from tilestitch.explore.clusters import Call, Pool, on_cluster
 from tilestitch.explore.evaluator import Evaluator, Outcome, machine_metrics
 from tilestitch.explore.identity import digest_of, program_digest
 from tilestitch.hardware.load import parse_machine
 
 _NETWORKS_KEPT = 8  # parsed, in each process
-_RAY_ROUND = 4  # calls for each processor of a Ray cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ Evaluate: TypeAlias = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]] 
 
 
 def packed(model: onnx.ModelProto, name: str) -> tuple[Network, np.ndarray]:
-    """A network as it travels: joblib and Dask pass an array on once, however many tasks name it."""
+    """A network as it travels: an array is passed on once, however many tasks name it."""
     try:
         content = model.SerializeToString(deterministic=True)
     except ValueError:  # protobuf's limit
@@ -65,62 +64,45 @@ class Workers:
     def opened(self, evaluator: Evaluator, networks: Sequence[tuple[Network, np.ndarray]]) -> Iterator[Evaluate]:
         """A function that evaluates tasks, while the context lasts; connections are closed behind it."""
         with ExitStack() as stack:
-            pool = None
+            pool: Pool | None = None
 
             def evaluate(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
                 nonlocal pool
+                calls = [(task, evaluator, *networks[task.network]) for task in tasks]
                 if not self.cluster and min(self.count or cpu_count(), len(tasks)) <= 1:
-                    for task in tasks:
-                        network, content = networks[task.network]
-                        yield _own(*evaluated(task, evaluator, network, content))
+                    yield from (_own(*evaluated(*call)) for call in calls)
                     return
-                if pool is None:
-                    pool = self._pool(stack)
-                calls = [delayed(evaluated)(task, evaluator, *networks[task.network]) for task in tasks]
-                with self._told():
-                    for done in pool(calls):
-                        yield _own(*done)
+                if pool is None:  # where everything is in the store, nobody is asked
+                    pool = stack.enter_context(self._pool())
+                for done in pool(evaluated, calls):
+                    yield _own(*done)
 
             yield evaluate
 
-    def _pool(self, stack: ExitStack) -> Callable[[Sequence[Any]], Iterator[tuple[int, str, Outcome]]]:
-        """What runs joblib's calls; results are passed on as they come, so that each is stored at once."""
-        options: dict[str, Any] = {"n_jobs": -1, "batch_size": 1}  # which joblib's types do not allow
-        if self.cluster == RAY:
-            options |= {"backend": stack.enter_context(ray_backend())}
-        elif self.cluster:
-            options |= {"backend": dask_backend(stack.enter_context(dask_client(self.cluster)))}
-        else:
-            options |= {"n_jobs": self.count or cpu_count()}
-        if self.cluster != RAY:
-            options |= {"return_as": "generator_unordered"}
-        pool: Any = stack.enter_context(Parallel(**options))
-        if self.cluster != RAY:
-            return pool
+    def _pool(self) -> AbstractContextManager[Pool]:
+        return on_cluster(self.cluster) if self.cluster else _on_processes(self.count or cpu_count())
 
-        def in_rounds(calls: Sequence[Any]) -> Iterator[tuple[int, str, Outcome]]:
-            """Ray's backend returns lists alone: a few calls for each of its processors, and then the next few."""
-            step = _RAY_ROUND * pool.n_jobs
-            for first in range(0, len(calls), step):
-                yield from pool(calls[first : first + step])
 
-        return in_rounds
+@contextmanager
+def _on_processes(count: int) -> Iterator[Pool]:
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What befalls workers, in our words."""
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
+    options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}  # joblib's types know no 1
+    with Parallel(n_jobs=count, **options) as parallel:
 
-        try:
-            with warnings.catch_warnings():  # that tasks are given up when the work is interrupted, as was wanted
-                warnings.filterwarnings("ignore", ".*tasks which were still being processed")
-                warnings.filterwarnings("ignore", ".*tasks have been successfully executed but not used")
-                yield
-        except TerminatedWorkerError:
-            raise InputError(
-                "a worker process was ended from outside, perhaps for want of memory; take fewer --workers, and give "
-                "the same command again: what is in the store is not repeated"
-            ) from None
+        def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
+            try:
+                with warnings.catch_warnings():  # that tasks are given up when the work is interrupted, as was wanted
+                    warnings.filterwarnings("ignore", ".*tasks which were still being processed")
+                    warnings.filterwarnings("ignore", ".*tasks have been successfully executed but not used")
+                    yield from parallel(delayed(function)(*call) for call in calls)
+            except TerminatedWorkerError:
+                raise InputError(
+                    "a worker process was ended from outside, perhaps for want of memory; take fewer --workers, and "
+                    "give the same command again: what is in the store is not repeated"
+                ) from None
+
+        yield run
 
 
 def evaluated(task: Task, evaluator: Evaluator, network: Network, content: np.ndarray) -> tuple[int, str, Outcome]:
