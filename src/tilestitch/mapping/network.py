@@ -1,0 +1,175 @@
+"""The layers of a network that are loop nests of products, each once, and the best mapping of every one."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.graph import Access, Axis, Graph, Operator
+from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.mapping.dataflow import dataflow_limits
+from tilestitch.mapping.dmazerunner import Attempt, adapted_space
+from tilestitch.mapping.evaluate import Mode, Priced, Pricer
+from tilestitch.mapping.factors import Limits
+from tilestitch.mapping.search import Found, Objective, Outcome, SearchSpace, search, search_space
+from tilestitch.ops import is_contraction
+
+Progress = Callable[[str, int, int], None]
+
+# In the order in which dMazeRunner (TECS 2019) has the loops.
+_NAMES = {"n": "N", "g": "G", "m": "M", "c": "C", "oh": "Ox", "ow": "Oy", "kh": "Fx", "kw": "Fy"}
+_PRODUCT_NAMES = {"i": "M", "j": "N", "k": "K"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A loop nest and the operators that it stands for, which differ in nothing that a mapping sees."""
+
+    nest: LoopNest
+    operators: tuple[str, ...]
+
+    @property
+    def times(self) -> int:
+        """How often the network runs it."""
+        return len(self.operators)
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """How the mappings of layers are chosen."""
+
+    objective: Objective = Objective.EDP
+    mode: Mode = Mode.DEFAULT
+    pruned: bool = False  # by dMazeRunner's rules instead of by proof
+    ragged: bool = False
+    dataflow: str = ""
+    top: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MappedLayer:
+    """A layer with its best mappings, best first, what each costs, and what became of the search space."""
+
+    layer: Layer
+    found: tuple[Found, ...]
+    prices: tuple[Priced, ...]
+    outcome: Outcome
+    attempts: tuple[Attempt, ...]  # of dMazeRunner's adaptive search
+
+
+def layers_of(graph: Graph) -> tuple[tuple[Layer, ...], tuple[Operator, ...]]:
+    """Every different contraction of a network in the order of first use, and the operators that are none."""
+    found: dict[LoopNest, tuple[str, list[str]]] = {}
+    others = []
+    for op in graph.operators:
+        if is_contraction(op):
+            nest = nest_of_operator(graph, op)
+            found.setdefault(replace(nest, name=""), (nest.name, []))[1].append(op.name)
+        else:
+            others.append(op)
+    layers = tuple(Layer(replace(nest, name=name), tuple(names)) for nest, (name, names) in found.items())
+    return layers, tuple(others)
+
+
+def nest_of_operator(graph: Graph, op: Operator) -> LoopNest:
+    """A contraction as a loop nest. Its inputs lie in memory with the padding that is read."""
+    names = _PRODUCT_NAMES if op.kind == "matmul" else _NAMES
+    if op.kind == "conv" and not any(dim.name in ("m", "c") for dim in op.dims):
+        names = {**_NAMES, "g": "C"}  # depthwise, in dMazeRunner's words
+    ranks = {name: rank for rank, name in enumerate(names)}
+    order = sorted(range(len(op.dims)), key=lambda at: ranks.get(op.dims[at].name, -1))
+    loops = tuple(Loop(names.get(op.dims[at].name, op.dims[at].name.upper()), op.dims[at].extent) for at in order)
+    place = {at: number for number, at in enumerate(order)}
+    kind = "gemm" if op.kind == "matmul" else "dwconv" if names.get("g") == "C" else "conv"
+    labels = ("A", "B", "C") if kind == "gemm" else ("I", "W", "O")
+    first, second, result = (
+        _operand(graph, op, label, access) for label, access in zip(labels, (*op.reads[:2], op.writes[0]), strict=True)
+    )
+    return LoopNest(op.name, kind, loops, (first, second), result)
+
+
+def _operand(graph: Graph, op: Operator, label: str, access: Access, place: Mapping[int, int]) -> LoopOperand:
+    """An operand of a contraction, its axes in the order in which memory has them; `place` numbers its dims as loops."""
+    tensor = graph.tensors[access.tensor]
+    hull = access.hull(op.whole)
+    axes: list[tuple[tuple[int, int], ...]] = []
+    shape = []
+    for at in tensor.layout:
+        axis: Axis = access.axes[at]
+        axes.append(tuple((place[dim], step) for dim, step in axis.terms))
+        shape.append(max(hull.stop[at], tensor.shape[at]) - min(hull.start[at], 0) if axis.terms else 1)
+    return LoopOperand(label, tuple(axes), tuple(shape), 8 * tensor.dtype.size_bytes)
+
+
+def map_layers(
+    layers: Sequence[Layer], machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
+) -> tuple[MappedLayer, ...]:
+    """The best mappings of every layer; raises DoesNotFit for one that has none."""
+    mapped = []
+    for number, layer in enumerate(layers):
+        if progress is not None:
+            progress(layer.nest.name, number, len(layers))
+        mapped.append(map_layer(layer, machine, options))
+    return tuple(mapped)
+
+
+def map_layer(layer: Layer, machine: ArrayMachine, options: MapOptions) -> MappedLayer:
+    """The best mappings of one layer."""
+    nest, attempts = layer.nest, ()
+    if options.pruned:
+        space, attempts = adapted_space(nest, machine, options.mode)
+        outcome = search(space, options.objective, keep=options.top)
+    else:
+        limits = dataflow_limits(nest, options.dataflow) if options.dataflow else Limits()
+        space = search_space(nest, machine, options.mode, ragged=options.ragged, limits=limits)
+        outcome = search(space, options.objective, keep=options.top)
+    if not outcome.best:
+        raise DoesNotFit(_why_nothing_fits(space))
+    pricer = Pricer(nest, machine, options.mode)
+    prices = tuple(pricer(found.mapping) for found in outcome.best)
+    return MappedLayer(layer, outcome.best, prices, outcome, attempts)
+
+
+def _why_nothing_fits(space: SearchSpace) -> str:
+    nest, machine = space.nest, space.machine
+    least = sum(-(-operand.element_bits // 8) for operand in nest.operands)
+    where = f"nest {nest.name!r} on {machine.name}"
+    if machine.register_bytes < least:
+        return (
+            f"{where}: one word of each operand takes {least} B, a register file holds {machine.register_bytes} B; "
+            f"give register_bytes of at least {least}"
+        )
+    if machine.banks < len(nest.operands):
+        return (
+            f"{where}: {len(nest.operands)} operands need a bank each, half of the scratchpad has {machine.banks}; "
+            f"give at least {2 * len(nest.operands)} banks"
+        )
+    return (
+        f"{where}: no mapping fits within {machine.elements} elements of {machine.register_bytes} B and a scratchpad "
+        f"of {machine.scratchpad_bytes:,} B for the tile in use, with the dataflow asked for; try another dataflow, "
+        "ragged factors, or a larger scratchpad"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All layers one after another, each as often as the network runs it; estimated."""
+
+    cycles: int
+    energy_pj: float
+    macs: int
+
+    @property
+    def edp(self) -> float:
+        return self.cycles * self.energy_pj
+
+
+def totals_of(mapped: Iterable[MappedLayer]) -> Totals:
+    """The network's latency and energy, of the first mapping of every layer."""
+    cycles, energy, macs = 0, 0.0, 0
+    for one in mapped:
+        cycles += one.layer.times * one.prices[0].cycles
+        energy += one.layer.times * one.prices[0].energy_pj
+        macs += one.layer.times * prod(one.layer.nest.extents)
+    return Totals(cycles, energy, macs)
