@@ -11,7 +11,7 @@ ROOT = "tilestitch"
 
 LAYERS = {
     8: ("cli",),
-    7: ("__init__", "api", "characterize", "contest", "explore", "fusion", "onnx_backend", "reproduce"),
+    7: ("__init__", "api", "characterize", "contest", "explore", "fusion", "mapper", "onnx_backend", "reproduce"),
     6: ("batches", "compilation", "pipeline", "stages"),
     5: ("emit", "frontend", "lower", "mapping", "partition", "passes", "report", "schedule", "sim", "zoo"),
     4: ("cost",),

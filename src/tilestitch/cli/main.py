@@ -12,6 +12,7 @@ from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
+from tilestitch.cli.map import map_
 from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
@@ -149,5 +150,5 @@ def compare_command(
     return verdict(reports)
 
 
-for command in (show, machines, models, reproduce, contest, fuse, characterize, explore):
+for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, explore):
     main.add_command(command)

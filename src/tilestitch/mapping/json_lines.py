@@ -62,18 +62,24 @@ def priced_json(priced: Priced, mode: Mode) -> dict[str, Any]:
 
 
 def _priced(line: str, machine: ArrayMachine, pricers: dict[str, Pricer]) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a line of JSON: {printable(str(error))}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"expected an object with the keys {', '.join(_KEYS)}, found {_shown(found)}")
+    found = parsed_line(line)
     mode = _mode(found)
     key = json.dumps([found.get("nest"), mode])
     if key not in pricers:
         pricers[key] = Pricer(nest_of(found), machine, mode)
     pricer = pricers[key]
     return priced_json(pricer(mapping_of(pricer.nest, found, mode)), mode)
+
+
+def parsed_line(line: str) -> dict[str, Any]:
+    """The object that a text holds."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not a line of JSON: {printable(str(error))}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"expected an object with the keys {', '.join(_KEYS)}, found {_shown(found)}")
+    return found
 
 
 def nest_of(found: Mapping[str, Any]) -> LoopNest:

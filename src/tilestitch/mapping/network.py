@@ -84,13 +84,14 @@ def nest_of_operator(graph: Graph, op: Operator) -> LoopNest:
     kind = "gemm" if op.kind == "matmul" else "dwconv" if names.get("g") == "C" else "conv"
     labels = ("A", "B", "C") if kind == "gemm" else ("I", "W", "O")
     first, second, result = (
-        _operand(graph, op, label, access) for label, access in zip(labels, (*op.reads[:2], op.writes[0]), strict=True)
+        _operand(graph, op, label, access, place)
+        for label, access in zip(labels, (*op.reads[:2], op.writes[0]), strict=True)
     )
     return LoopNest(op.name, kind, loops, (first, second), result)
 
 
 def _operand(graph: Graph, op: Operator, label: str, access: Access, place: Mapping[int, int]) -> LoopOperand:
-    """An operand of a contraction, its axes in the order in which memory has them; `place` numbers its dims as loops."""
+    """An operand, its axes in the order in which memory has them; `place` has the loop of every dim."""
     tensor = graph.tensors[access.tensor]
     hull = access.hull(op.whole)
     axes: list[tuple[tuple[int, int], ...]] = []

@@ -1,0 +1,196 @@
+"""The command that maps loop nests on an array of processing elements."""
+
+import sys
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from tilestitch.cli.application import held_back
+from tilestitch.cli.files import expect_folder, write_files
+from tilestitch.cli.options import Choices, network_options, output_options
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError
+from tilestitch.text_files import file_text
+
+BASE = "dmazerunner-256"
+EMITTED = ("zigzag", "timeloop", "accelforge")
+OBJECTIVES = ("edp", "energy", "latency", "pareto")  # a test holds these against the search
+MODES = ("default", "published")
+MAX_LINES_BYTES = 2**30
+
+
+@click.command("map")
+@click.argument("model", required=False)
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    default=BASE,
+    show_default=True,
+    help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default=OBJECTIVES[0],
+    show_default=True,
+    help="What is least; pareto finds every mapping that none beats in both latency and energy.",
+)
+@click.option(
+    "--search",
+    type=click.Choice(("exact", "dmazerunner")),
+    default="exact",
+    show_default=True,
+    help="The proven best of all, or the best that dMazeRunner's rules leave.",
+)
+@click.option(
+    "--dataflow",
+    default="",
+    metavar="NAME|A|B",
+    help="Only mappings of a dataflow: output, weight, row, input, coarse-weight, or two loops spread over elements.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=MODES[0],
+    show_default=True,
+    help="Our cost model, or dMazeRunner's to the digit.",
+)
+@click.option("--ragged", is_flag=True, help="Factors need not divide; takes longer.")
+@click.option("--top", type=click.IntRange(1, 1000), default=1, show_default=True, help="Mappings of each layer.")
+@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
+@click.option(
+    "--mapping",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Price the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
+)
+@click.option(
+    "--evaluate",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Price mappings, one JSON object a line; - reads them from standard input. Needs no MODEL.",
+)
+@click.option("--emit", type=click.Choice(EMITTED), help="Write the best mapping of each layer for this program to -o.")
+@click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Where --emit writes.")
+@network_options
+@output_options
+def map_(
+    model: str | None,
+    machine: str,
+    objective: str,
+    search: str,
+    dataflow: str,
+    mode: str,
+    ragged: bool,
+    top: int,
+    layers: tuple[str, ...],
+    mapping: Path | None,
+    evaluate: Path | None,
+    emit: str | None,
+    out: Path | None,
+    choices: Choices,
+    json_path: Path | None,
+    quiet: bool,
+) -> None:
+    """Map the loop nests of MODEL on an array of processing elements.
+
+    MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers:
+    dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
+    the network runs it. All numbers are estimated.
+    """
+    _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
+    inputs = [str(one) for one in (model, machine, mapping, evaluate) if one is not None]
+    expect_json(json_path, *inputs)
+    if out is not None:
+        expect_folder(out)
+    if evaluate is not None:
+        _evaluate(evaluate, machine, json_path, quiet=quiet)
+        return
+    assert model is not None
+    with shown_progress(quiet=quiet) as progress:
+        with held_back():
+            from tilestitch import api
+            from tilestitch.mapper.files import mapping_files
+            from tilestitch.mapper.json import evaluated_json, mapped_json
+            from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
+            from tilestitch.mapper.text import evaluated_text, mapped_text
+            from tilestitch.mapping.evaluate import Mode, price
+            from tilestitch.mapping.network import MapOptions, map_layers
+            from tilestitch.mapping.search import Objective
+
+        progress("load", 0, 1)
+        source = open_machine(machine, api.load_machine, BASE)
+        nests = chosen_layers(
+            open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims)), layers
+        )
+        files: Files = []
+        if mapping is not None:
+            if len(nests.layers) != 1:
+                raise InputError(
+                    f"--mapping is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer"
+                )
+            nest = nests.layers[0].nest
+            given = open_mapping(str(mapping), nest, source, Mode(mode))
+            shown = (nest, source, given, price(nest, source.machine, given, Mode(mode)), Mode(mode))
+            text, json_text = evaluated_text(*shown), evaluated_json(*shown)
+            found = [(nest, given)]
+        else:
+            options = MapOptions(Objective(objective), Mode(mode), search == "dmazerunner", ragged, dataflow, top)
+            mapped = map_layers(nests.layers, source.machine, options, progress)
+            text = mapped_text(nests, source, options, mapped)
+            json_text = mapped_json(nests, source, options, mapped)
+            found = [(one.layer.nest, one.found[0].mapping) for one in mapped]
+        if emit is not None and out is not None:
+            files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
+        write_files([*json_file(json_path, json_text), *files])
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _expect_sense(
+    model: str | None,
+    objective: str,
+    search: str,
+    dataflow: str,
+    mode: str,
+    ragged: bool,
+    top: int,
+    mapping: Path | None,
+    evaluate: Path | None,
+    emit: str | None,
+    out: Path | None,
+) -> None:
+    """Refuse options that say nothing together."""
+    if evaluate is not None and (model is not None or mapping is not None or emit is not None or _given("mode")):
+        raise InputError("--evaluate prices what its lines say; leave out MODEL, --mapping, --emit and --mode")
+    if evaluate is None and model is None:
+        raise InputError("MODEL is missing: a network, a line of einsum, or a file of layers; or give --evaluate FILE")
+    if search == "dmazerunner" and (dataflow or ragged or objective == "pareto"):
+        raise InputError("--search dmazerunner has rules of its own; leave out --dataflow, --ragged and pareto")
+    if mode == "published" and ragged:
+        raise InputError("--mode published is dMazeRunner's model, whose factors divide; leave out --ragged")
+    if objective == "pareto" and top > 1:
+        raise InputError("--objective pareto gives the whole front; leave out --top")
+    if (emit is None) != (out is None):
+        raise InputError(f"--emit and -o go together: --emit {'|'.join(EMITTED)} -o DIR")
+
+
+def _given(option: str) -> bool:
+    """Whether an option is on the command line."""
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+
+
+def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) -> None:
+    """Print, or write to the file of --json, the price of every line."""
+    with held_back():
+        from tilestitch import api
+        from tilestitch.mapper.sources import open_machine
+        from tilestitch.mapping.json_lines import price_lines
+
+    source = open_machine(machine, api.load_machine, BASE)
+    text = sys.stdin.read() if path == Path("-") else file_text(path, "JSON", MAX_LINES_BYTES)
+    found = "".join(f"{line}\n" for line in price_lines(text.splitlines(), source.machine))
+    write_files(json_file(json_path, found))
+    if not quiet and (json_path is None or json_path == Path("-")):
+        click.echo(found, nl=False)
