@@ -106,8 +106,9 @@ def test_a_design_is_the_machine_with_its_values():
         ("pes", "128", "columns", 16),
         ("pes", "7", "columns", 7),
         ("pes", "12x14", "rows", 12),
-        ("networks", "4", "second_bytes_per_cycle", 4),
-        ("networks", "4", "reduction_bytes_per_cycle", 4),
+        ("networks", "2", "networks", 2),
+        ("width", "4", "second_bytes_per_cycle", 4),
+        ("width", "4", "reduction_bytes_per_cycle", 4),
     ],
 )
 def test_short_names_stand_for_places_of_an_array(name, value, attribute, expected):
@@ -128,7 +129,15 @@ def test_short_names_stand_for_places_of_memories_and_matrix_units():
     matrix = parse_machine(found.machine_text(0), "x").cores[0].matrix
     assert matrix is not None
     assert (matrix.k, matrix.n) == (8, 8)
-    assert {"pes", "rf", "spm", "networks", "bandwidth"} == set(SHORT_NAMES)
+    assert {"pes", "rf", "spm", "networks", "width", "bandwidth"} == set(SHORT_NAMES)
+
+
+def test_the_bandwidth_is_that_of_the_link_too_where_both_are_one():
+    """Eyeriss has one number for both, the toy has two."""
+    machine = parse_machine(toy_space("bandwidth=16", machine="eyeriss").machine_text(0), "x")
+    assert machine.ddr.bandwidth_bytes_per_cycle == machine.link.bandwidth_bytes_per_cycle == 16
+    machine = parse_machine(toy_space("bandwidth=16").machine_text(0), "x")
+    assert (machine.ddr.bandwidth_bytes_per_cycle, machine.link.bandwidth_bytes_per_cycle) == (16, 64)
 
 
 def test_energies_grow_with_sizes_where_that_is_asked_for():

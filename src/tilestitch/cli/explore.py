@@ -26,8 +26,8 @@ STORE = "points.sqlite"  # in the folder of -o
     "varied",
     metavar="NAME=VALUES",
     multiple=True,
-    help="What to vary: a place of the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks or "
-    "bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
+    help="What to vary: a place of the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks, "
+    "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="Which designs.")
 @click.option(

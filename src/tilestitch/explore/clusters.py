@@ -83,19 +83,6 @@ def _on_dask(cluster: str) -> Iterator[Pool]:
 
 
 @contextmanager
-def _on_ray() -> Iterator[Pool]:
-    with _ray_backend() as backend, Parallel(n_jobs=-1, backend=backend) as parallel:
-
-        def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
-            """Ray's backend of joblib returns lists alone: a few calls for each processor, and then the next few."""
-            step = _AHEAD * parallel.n_jobs
-            for first in range(0, len(calls), step):
-                yield from parallel(delayed(function)(*call) for call in calls[first : first + step])
-
-        yield run
-
-
-@contextmanager
 def _dask_client(cluster: str) -> Iterator["Client"]:
     """A connection to the scheduler at dask://HOST:PORT, every worker of which runs this very program."""
     try:
@@ -138,8 +125,8 @@ def _dask_client(cluster: str) -> Iterator["Client"]:
 
 
 @contextmanager
-def _ray_backend() -> Iterator[Any]:
-    """Joblib's backend for the Ray cluster of this machine, or the one that RAY_ADDRESS names."""
+def _on_ray() -> Iterator[Pool]:
+    """Through joblib, on the Ray cluster of this machine or the one that RAY_ADDRESS names."""
     try:
         import ray  # pyright: ignore[reportMissingImports]
         from ray.util.joblib.ray_backend import RayBackend  # pyright: ignore[reportMissingImports]
@@ -152,6 +139,19 @@ def _ray_backend() -> Iterator[Any]:
     except ConnectionError:
         raise InputError("--cluster ray: no Ray cluster answers; start one with: ray start --head") from None
     try:
-        yield RayBackend()
+        step = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        with Parallel(n_jobs=-1, backend=RayBackend()) as parallel:
+
+            def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
+                """Ray's backend returns lists alone: a few calls for each processor, and then the next few."""
+                for first in range(0, len(calls), step):
+                    try:
+                        done = parallel(delayed(function)(*call) for call in calls[first : first + step])
+                    except ray.exceptions.RayError as error:
+                        reason = printable(str(error).strip().splitlines()[-1], 200)
+                        raise InputError(f"--cluster ray: the work was given up ({reason}); {_AGAIN}") from None
+                    yield from done
+
+            yield run
     finally:
         ray.shutdown()

@@ -173,6 +173,10 @@ def _rf(tree: Tree, where: str) -> _Short:
 
 
 def _networks(tree: Tree, where: str) -> _Short:
+    return _everywhere([("units", name, "networks") for name in _arrays(tree, where)])
+
+
+def _width(tree: Tree, where: str) -> _Short:
     arrays = _arrays(tree, where)
     return _everywhere([("units", name, f"{one}_bytes_per_cycle") for name in arrays for one in _NETWORKS])
 
@@ -193,7 +197,11 @@ def _spm(tree: Tree, where: str) -> _Short:
 
 
 def _bandwidth(tree: Tree, where: str) -> _Short:
-    return _everywhere([("memories", "ddr", "bandwidth_bytes_per_cycle")])
+    """Of DRAM, and of the link where the file has the same for it, since it would be the limit otherwise."""
+    places = (("memories", "ddr"), ("link",))
+    paths: list[Path] = [(*place, "bandwidth_bytes_per_cycle") for place in places]
+    same = text_at(tree, paths[0]) == text_at(tree, paths[1])
+    return _everywhere(paths if same else paths[:1])
 
 
 SHORT_NAMES: dict[str, Callable[[Tree, str], _Short]] = {
@@ -201,5 +209,6 @@ SHORT_NAMES: dict[str, Callable[[Tree, str], _Short]] = {
     "rf": _rf,
     "spm": _spm,
     "networks": _networks,
+    "width": _width,
     "bandwidth": _bandwidth,
 }
