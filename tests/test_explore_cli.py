@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +130,47 @@ def test_a_machine_on_which_the_compiler_errs_does_not_end_the_exploration(monke
     assert "this is a bug of Tilestitch" in result.stderr
 
 
+SPACE = """
+models: [alexnet:small, mobilenet-v2:small]  # a comment
+machine: toy
+vary:
+  memories.lb.size_bytes: 4096..65536*4
+  bandwidth: [4, 8]
+objective: [latency, memory]
+fold-bn: false
+scale-energy: true
+workers: 1
+"""
+
+
+def test_a_file_says_what_the_command_line_could(tmp_path, monkeypatch):
+    """What is typed as well is taken from there, or added."""
+    monkeypatch.chdir(tmp_path)
+    Path("space.yaml").write_text(SPACE)
+    typed = ("explore", "alexnet:small", "mobilenet-v2:small", "--machine", "toy", "--workers", 1, "--scale-energy")
+    typed = (*typed, "--vary", "memories.lb.size_bytes=4096,16384,65536", "--vary", "bandwidth=4,8", "--no-fold-bn")
+    both = (*typed, "--objective", "latency", "--objective", "memory")
+    assert run("explore", "--space", "space.yaml").stdout == run(*both).stdout
+    assert run(
+        "explore", "--space=space.yaml", "--objective", "energy", "--method", "random", "--trials", 2
+    ).stdout == (run(*both, "--objective", "energy", "--method", "random", "--trials", 2).stdout)
+
+
+SPACES = {
+    "none.yaml": "",
+    "list.yaml": "[1, 2]",
+    "unknown.yaml": "modles: [alexnet:small]",
+    "twice.yaml": "machine: toy\nmachine: mlu100",
+    "nested.yaml": "models: [[alexnet:small]]",
+    "vary.yaml": "vary: bandwidth=4",
+    "values.yaml": "vary: {bandwidth: {a: 4}}",
+    "flag.yaml": "scale-energy: yes",
+    "two.yaml": "machine: [toy, mlu100]",
+    "method.yaml": "models: [alexnet:small]\nmethod: best",
+    "json.yaml": "json: out.json",
+    "quoted.yaml": 'models: ["alexnet:small',
+}
+
 MISTAKES = (
     "explore alexnet:small --machine toy",
     "explore alexnet:smal --machine toy --vary bandwidth=4",
@@ -148,6 +190,10 @@ MISTAKES = (
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster here",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster dask://127.0.0.1:1",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray",
+    *(f"explore --space {name}" for name in SPACES),
+    "explore --space missing.yaml",
+    "explore --space flag.yaml --space two.yaml",
+    "explore alexnet:small --machine toy --vary bandwidth=4 --space",
 )
 
 
@@ -158,13 +204,15 @@ def test_messages_of_explore(tmp_path, monkeypatch, golden):
     (tmp_path / "folder").mkdir()
     (tmp_path / "text.sqlite").write_text("no database")
     (tmp_path / "toy.yaml").write_text("name: toy")
+    for name, text in SPACES.items():
+        (tmp_path / name).write_text(text)
     lines = []
     for mistake in MISTAKES:
         result = run(*mistake.split())
         assert result.exit_code == 2, mistake
         assert result.stdout == "", mistake
         lines.append(f"$ tilestitch {mistake}\n{result.stderr}".replace(str(tmp_path), "..."))
-    assert names_in(tmp_path) == ["text.sqlite", "toy.yaml"]
+    assert names_in(tmp_path) == sorted(["text.sqlite", "toy.yaml", *SPACES])
     golden("explore-messages.txt", "\n".join(lines))
 
 

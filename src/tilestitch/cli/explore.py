@@ -9,6 +9,7 @@ from tilestitch.cli.files import expect_folder, expect_other, expect_writable, w
 from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
+from tilestitch.cli.space_file import WithSpaceFile
 from tilestitch.errors import InputError, printable
 
 METHODS = ("grid", "random", "optuna")
@@ -17,7 +18,7 @@ MAX_TRIALS = 100_000
 STORE = "points.sqlite"  # in the folder of -o
 
 
-@click.command()
+@click.command(cls=WithSpaceFile)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
@@ -29,6 +30,7 @@ STORE = "points.sqlite"  # in the folder of -o
     help="What to vary: a place of the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks, "
     "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
+@click.option("--space", "space_file", metavar="FILE", default="", help="Options of this command, as YAML.")
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="Which designs.")
 @click.option(
     "--trials", type=click.IntRange(1, MAX_TRIALS), default=64, show_default=True, help="Designs of random and optuna."
@@ -67,6 +69,7 @@ def explore(
     strategy: str,
     choices: Choices,
     varied: tuple[str, ...],
+    space_file: str,
     method: str,
     trials: int,
     seed: int,
@@ -85,13 +88,14 @@ def explore(
     Points are stored one by one: the same command after an interruption evaluates only what is left. Ends with 1
     where Tilestitch itself makes a mistake on one of the machines.
     """
-    expect_json(json_path, *models, choices.machine, strategy)
+    sources = (*models, choices.machine, strategy, space_file)
+    expect_json(json_path, *sources)
     if out is not None:
         expect_folder(out)
         store = out / STORE if store is None else store
     if store is not None:
         expect_writable(store)
-        for source in (*models, choices.machine, strategy):
+        for source in sources:
             expect_other(store, source)
     with shown_progress(quiet=quiet) as progress:
         with held_back():

@@ -37,9 +37,9 @@ def explored_text(explored: Explored, *, store: str) -> str:
     if space.scale_energy:
         lines.append("energies    of registers in proportion to their size; of scratchpads x 1.5 each time it doubles")
     lines.append(f"{'method':<11} {explored.method}")
-    lines.append(f"{'networks':<11} {explored.evaluator}")
+    lines.append(f"{'points are':<11} {explored.evaluator}")
     lines.append(
-        f"{'points':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
+        f"{'of them':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
         f"{len(explored.infeasible):,} infeasible"
     )
     lines.append(f"{'store':<11} {store or 'none; --store FILE keeps points for the next time'}")
