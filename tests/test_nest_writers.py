@@ -10,7 +10,7 @@ import pytest
 from tests.nest_files import DMAZERUNNER_MAPPING, SMALL_NESTS, random_mapping, spoilt
 from tilestitch.emit.accelforge_mapping import accelforge_files
 from tilestitch.emit.timeloop_mapping import timeloop_files
-from tilestitch.emit.zigzag_mapping import zigzag_files
+from tilestitch.emit.zigzag_mapping import zigzag_accelerator, zigzag_files
 from tilestitch.errors import InputError
 from tilestitch.frontend.nests.dmazerunner import dmazerunner_mapping
 from tilestitch.frontend.nests.einsum import einsum_nest
@@ -123,6 +123,15 @@ def test_a_machine_written_for_zigzag_has_its_prices_and_rates():
         "registers: registers_I, registers_W, registers_O are one memory for all arrays here",
         "scratchpad: scratchpad_I, scratchpad_W, scratchpad_O are one memory for all arrays here",
     )
+
+
+def test_an_accelerator_written_for_a_search_by_zigzag_is_the_machine():
+    """Memories of all arrays with their own sizes; the price of the network has no place in it."""
+    machine, notes = zigzag_machine(zigzag_accelerator(MACHINE, (16, 16, 16)), "accelerator.yaml", MACHINE)
+    assert notes == ()
+    assert (machine.register_bytes, machine.scratchpad_bytes, machine.networks) == (512, 65536, 3)
+    assert machine.network_pj_per_byte == MACHINE.register_pj_per_byte
+    assert machine.scratchpad_pj_per_byte == MACHINE.scratchpad_pj_per_byte
 
 
 def test_written_files_are_as_shown(golden):

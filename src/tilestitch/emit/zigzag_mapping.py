@@ -15,6 +15,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand
 
 _ARRAYS = ("I", "W", "O")
+_DRAM_BITS = 2**43
 _OPERANDS = ("I1", "I2", "O")  # as its memories call them
 _USUAL = {"N": "B", "M": "K", "C": "C", "Ox": "OY", "Oy": "OX", "Fx": "FY", "Fy": "FX", "G": "G"}
 
@@ -34,10 +35,13 @@ def zigzag_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) ->
                     f"{nest.name}: an index of {array.name!r}: ZigZag has words for one loop, or for a sum of two with "
                     "positive factors"
                 )
-    names = _names(nest)
+    names, bits = _names(nest), _bits(nest, machine)
     texts = {
         "workload.yaml": ("the workload", _workload(nest, machine, names)),
-        "accelerator.yaml": ("the accelerator, with memories as large as the tiles", _hardware(nest, machine, mapping)),
+        "accelerator.yaml": (
+            "the accelerator, with memories as large as the tiles",
+            _hardware(machine, bits, _tiles(nest, bits, mapping)),
+        ),
         "mapping.yaml": ("the mapping, innermost loop first", _mapping(nest, mapping, names)),
     }
     return {file: file_head(nest, machine, what) + text for file, (what, text) in texts.items()}
@@ -79,48 +83,73 @@ def _workload(nest: LoopNest, machine: ArrayMachine, names: Sequence[str]) -> st
 """
 
 
-def _hardware(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> str:
-    """Memories from the innermost: registers of each array, its part of the scratchpad, DRAM."""
+def zigzag_accelerator(machine: ArrayMachine, bits: tuple[int, int, int]) -> str:
+    """The accelerator with its own memories, for a search by ZigZag; `bits` are those of an element of each array.
+
+    A memory for all arrays has one price for writing, so the network costs nothing here.
+    """
+    registers, scratchpad = machine.register_bytes * 8, machine.scratchpad_bytes * 8
+    return _hardware(machine, bits, {"registers": (registers,), "scratchpad": (scratchpad,)})
+
+
+def _tiles(nest: LoopNest, bits: Sequence[int], mapping: LoopMapping) -> dict[str, tuple[int, ...]]:
+    """Bits that each array has in the registers of an element, and in the scratchpad."""
+    levels = {"registers": mapping.rf, "scratchpad": mapping.scratchpad_tile}
+    arrays = tuple(zip(nest.operands, bits, strict=True))
+    return {level: tuple(_elements(array, tile) * size for array, size in arrays) for level, tile in levels.items()}
+
+
+def _hardware(machine: ArrayMachine, bits: Sequence[int], sizes: dict[str, tuple[int, ...]]) -> str:
+    """Memories from the innermost: registers and scratchpad, each one for all arrays or one for each, and DRAM."""
     lines = [f"name: {plain_name(machine.name)}", "", "memories:"]
-    bits = _bits(nest, machine)
-    for array, letter, operand, width in zip(nest.operands, _ARRAYS, _OPERANDS, bits, strict=True):
-        read = machine.register_pj_per_byte * width / 8
-        written = read if operand == "O" else machine.network_pj_per_byte * width / 8
-        size = _elements(array, mapping.rf) * width
-        lines += _memory(f"registers_{letter}", size, read, written, (operand,), width, ())
-    for array, letter, operand, rate in zip(
-        nest.operands, _ARRAYS, _OPERANDS, machine.network_bytes_per_cycle, strict=True
-    ):
-        width = max(1, int(rate * 8))
-        price = machine.scratchpad_pj_per_byte * width / 8
-        size = _elements(array, mapping.scratchpad_tile) * bits[_ARRAYS.index(letter)]
-        lines += _memory(f"scratchpad_{letter}", size, price, price, (operand,), width, ("D1",))
+    rates = [max(1, int(rate * 8)) for rate in machine.network_bytes_per_cycle]
+    for level, served in (("registers", ()), ("scratchpad", ("D1",))):
+        widths = bits if level == "registers" else rates
+        pooled = len(sizes[level]) == 1
+        for group, size in zip((_OPERANDS,) if pooled else [(one,) for one in _OPERANDS], sizes[level], strict=True):
+            at = _OPERANDS.index(group[0])
+            if level == "registers":
+                read = machine.register_pj_per_byte * widths[at] / 8
+                written = read if "O" in group else machine.network_pj_per_byte * widths[at] / 8
+            else:
+                read = written = machine.scratchpad_pj_per_byte * widths[at] / 8
+            name = level if pooled else f"{level}_{_ARRAYS[at]}"
+            ports = [port for one in group for port in _ports(one, widths[_OPERANDS.index(one)], one if pooled else "")]
+            lines += _memory(name, size, read, written, group, ports, served)
     width = max(1, int(8 / machine.dma_cycles_per_byte))
     price = machine.dram_pj_per_byte * width / 8
-    total = sum(_elements(array, nest.extents) * size for array, size in zip(nest.operands, bits, strict=True))
-    lines += _memory("dram", total, price, price, _OPERANDS, width, ("D1",))
+    ways = [(one, way) for one in _OPERANDS for way in (("fh", "tl", "fl", "th") if one == "O" else ("fh", "tl"))]
+    lines += _memory("dram", _DRAM_BITS, price, price, _OPERANDS, [("rw_port_1", "read_write", width, ways)], ("D1",))
     lines += ["operational_array:", f"  unit_energy: {machine.mac_pj!r}", "  unit_area: 1"]
     lines += ["  dimensions: [D1]", f"  sizes: [{machine.elements}]"]
     return "\n".join(lines) + "\n"
 
 
+_Port = tuple[str, str, int, list[tuple[str, str]]]  # name, kind, bits a cycle, (operand, direction)
+
+
+def _ports(operand: str, width: int, suffix: str) -> list[_Port]:
+    """A port for each way that an array takes."""
+    ways = (("r", "read", "tl"), ("w", "write", "fh"), ("r", "read", "th"), ("w", "write", "fl"))
+    first = 2 * _OPERANDS.index(operand) if suffix else 0
+    return [
+        (f"{sign}_port_{first + 1 + at // 2}", kind, width, [(operand, way)])
+        for at, (sign, kind, way) in enumerate(ways if operand == "O" else ways[:2])
+    ]
+
+
 def _memory(
-    name: str, size: int, read: float, written: float, operands: Sequence[str], width: int, served: Sequence[str]
+    name: str,
+    size: int,
+    read: float,
+    written: float,
+    operands: Sequence[str],
+    ports: Sequence[_Port],
+    served: Sequence[str],
 ) -> list[str]:
-    """One memory. DRAM has one port for everything; the others have one for each direction that is used."""
     lines = [f"  {name}:", f"    size: {size}", f"    r_cost: {read!r}", f"    w_cost: {written!r}", "    area: 0"]
     lines += ["    latency: 1", f"    operands: [{', '.join(operands)}]", "    ports:"]
-    if len(operands) > 1:
-        directions = [
-            (one, way) for one in operands for way in (("fh", "tl", "fl", "th") if one == "O" else ("fh", "tl"))
-        ]
-        ports = [("rw_port_1", "read_write", directions)]
-    else:
-        one = operands[0]
-        ports = [("r_port_1", "read", [(one, "tl")]), ("w_port_1", "write", [(one, "fh")])]
-        if one == "O":
-            ports += [("r_port_2", "read", [(one, "th")]), ("w_port_2", "write", [(one, "fl")])]
-    for port, kind, directions in ports:
+    for port, kind, width, directions in ports:
         lines += [f"      - name: {port}", f"        type: {kind}", f"        bandwidth_min: {width}"]
         lines += [f"        bandwidth_max: {width}", "        allocation:"]
         lines += [f"          - {operand}, {way}" for operand, way in directions]
@@ -144,7 +173,7 @@ def _different(axis: Sequence[tuple[int, int]], tile: Sequence[int]) -> int:
 
 def _mapping(nest: LoopNest, mapping: LoopMapping, names: Sequence[str]) -> str:
     lines = []
-    inner = tuple(range(len(names)))
+    inner = _register_order(nest, mapping.rf)
     for name in (plain_name(nest.name), "default"):
         spatial = [(names[at], factor) for at, factor in enumerate(mapping.spatial) if factor > 1]
         lines += [f"- name: {name}", "  spatial_mapping:", "    D1:"]
@@ -158,3 +187,18 @@ def _mapping(nest: LoopNest, mapping: LoopMapping, names: Sequence[str]) -> str:
             lines += [f"    - [{names[at]}, {factors[at]}]" for at in reversed(order) if factors[at] > 1]
         lines.append("  memory_operand_links: {O: O, W: I2, I: I1}")
     return "\n".join(lines) + "\n"
+
+
+def _register_order(nest: LoopNest, factors: Sequence[int]) -> tuple[int, ...]:
+    """The loops of the registers outermost first; which order is all the same here, but not to ZigZag.
+
+    It reads a register again only when a loop moves the array, and the result is read and written. So the innermost
+    loops are those that leave the array alone for which that saves most.
+    """
+
+    def saved(array: LoopOperand) -> float:
+        stays = prod(factor for at, factor in enumerate(factors) if at not in array.indexed_by)
+        return (2 if array is nest.write else 1) * (1 - 1 / stays)
+
+    best = max(nest.operands, key=saved)
+    return tuple(sorted(range(len(factors)), key=lambda at: at not in best.indexed_by))
