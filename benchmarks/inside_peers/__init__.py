@@ -1,0 +1,1 @@
+"""What runs in the environments of other programs: neither imports anything of this project."""
