@@ -18,7 +18,6 @@ from tests.nest_files import (
     spoilt,
 )
 from tilestitch.errors import InputError
-from tilestitch.frontend.nests.detect import read_mapping, read_nests
 from tilestitch.frontend.nests.dmazerunner import dmazerunner_layers, dmazerunner_mapping
 from tilestitch.frontend.nests.einsum import einsum_nest
 from tilestitch.frontend.nests.timeloop import timeloop_problem
@@ -27,7 +26,6 @@ from tilestitch.frontend.nests.zigzag import zigzag_layers
 from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.dmazerunner_json import dmazerunner_machine
-from tilestitch.hardware.foreign_machine import foreign_machine, is_foreign
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.timeloop_yaml import timeloop_machine
 from tilestitch.hardware.zigzag_yaml import zigzag_machine
@@ -384,36 +382,6 @@ def test_the_examples_of_the_page_are_read():
     accelerator, notes = zigzag_machine(EXAMPLES["ZigZag accelerators"], "page", PRESET)
     assert (accelerator.elements, accelerator.networks, notes) == (256, 2, ())
     assert zigzag_mapping(EXAMPLES["ZigZag mappings"], layer, accelerator, "page").spatial == (1, 16, 3, 1, 1, 1, 1)
-
-
-def test_the_format_of_a_text_is_seen():
-    """Nests, mappings and machines of every format are read without a word about which it is."""
-    fc = product("fc", m=4, n=1000, k=512)
-    assert read_nests(DMAZERUNNER_LAYERS, "x")[2] == (fc, 1)
-    assert [nest.name for nest, _ in read_nests(ZIGZAG_LAYERS, "x")] == ["conv1", "layer1", "layer4"]
-    assert read_nests(f"# a comment\n{TIMELOOP_LAYER}", "x", "conv1")[0][0].name == "conv1"
-    assert read_nests(EINSUM, "x", "conv1") == [(einsum_nest(EINSUM, "conv1"), 1)]
-    lines = f"# two nests\n{EINSUM}\n\nC[m]+=A[m,k]*B[k]; m=4 k=5\n"
-    assert [nest.macs for nest, _ in read_nests(lines, "x")] == [118013952, 20]
-    assert read_mapping(DMAZERUNNER_MAPPING, CONV5_2, PRESET, "x").rf == (4, 16, 1, 1, 1, 3, 3)
-    (layer,) = zigzag_layers(EXAMPLES["ZigZag layers"], "page")
-    assert read_mapping(EXAMPLES["ZigZag mappings"], layer, PRESET, "x").spatial == (1, 16, 3, 1, 1, 1, 1)
-    found = foreign_machine(EXAMPLES["Timeloop architectures"], "x", PRESET)
-    problem = timeloop_problem(EXAMPLES["Timeloop problems"], "x")
-    assert read_mapping(EXAMPLES["Timeloop mappings"], problem, PRESET, "x", found.targets).dram == (4, 4, 1, 1)
-    assert foreign_machine(DMAZERUNNER_MACHINE, "x", PRESET).machine.elements == 256
-    assert foreign_machine(EXAMPLES["ZigZag accelerators"], "x", PRESET).machine.elements == 256
-    texts = (DMAZERUNNER_MACHINE, EXAMPLES["Timeloop architectures"], EXAMPLES["ZigZag accelerators"])
-    assert all(is_foreign(text) for text in texts)
-    own = (Path(__file__).parent.parent / "src/tilestitch/hardware/presets/eyeriss.yaml").read_text(encoding="utf-8")
-    assert not is_foreign(own)
-
-
-@pytest.mark.parametrize("read", [read_nests, lambda text, where: read_mapping(text, CONV5_2, PRESET, where)])
-def test_an_empty_text_is_in_no_format(read):
-    """It is refused with what was expected."""
-    with pytest.raises(InputError, match="found an empty text"):
-        read("# nothing\n\n", "x")
 
 
 READERS: tuple[tuple[str, str, Callable[[str], object]], ...] = (

@@ -20,14 +20,13 @@ from tilestitch.frontend.nests.zigzag import zigzag_layers
 from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.timeloop_yaml import TimeloopTargets, timeloop_machine
+from tilestitch.hardware.timeloop_yaml import OWN_TARGETS, timeloop_machine
 from tilestitch.hardware.zigzag_yaml import zigzag_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
 
 MACHINE = array_of_core(load_machine("dmazerunner-256"))
 CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
 MAPPING = dmazerunner_mapping(DMAZERUNNER_MAPPING, CONV5_2, "mapping.txt")
-TARGETS = TimeloopTargets("DRAM", "scratchpad", "registers", ("PE",))
 WRITERS = (timeloop_files, zigzag_files, accelforge_files)
 
 
@@ -52,7 +51,7 @@ def test_what_is_written_for_timeloop_is_read_again(nest):
         read = timeloop_problem(files["problem.yaml"], "problem.yaml")
         assert nameless(read) == nameless(nest)
         _, targets = timeloop_machine(files["arch.yaml"], "arch.yaml", MACHINE)
-        assert targets == TARGETS
+        assert targets == OWN_TARGETS
         assert same_runs(timeloop_mapping(files["mapping.yaml"], read, targets, "mapping.yaml"), mapping)
 
 
@@ -261,7 +260,7 @@ def test_a_machine_or_a_mapping_that_is_not_understood_is_refused_by_name(golden
     """What an array machine or a mapping of three memories cannot say has one clear message with its place."""
     lines = [refusal(lambda text=text: timeloop_machine(text, "arch.yaml", MACHINE)) for text in WRONG_ARCHITECTURES]
     lines += [
-        refusal(lambda text=text: timeloop_mapping(text, PROBLEM, TARGETS, "map.yaml")) for text in WRONG_DIRECTIVES
+        refusal(lambda text=text: timeloop_mapping(text, PROBLEM, OWN_TARGETS, "map.yaml")) for text in WRONG_DIRECTIVES
     ]
     lines += [refusal(lambda text=text: zigzag_machine(text, "zigzag.yaml", MACHINE)) for text in WRONG_ACCELERATORS]
     lines += [refusal(lambda text=text: zigzag_mapping(text, LAYER, MACHINE, "map.yaml")) for text in WRONG_ORDERINGS]
@@ -271,7 +270,7 @@ def test_a_machine_or_a_mapping_that_is_not_understood_is_refused_by_name(golden
 def test_a_remainder_and_several_meshes_are_understood():
     """0 is what the other factors leave; elements may be spread over two nodes, by their names or Timeloop's own."""
     text = TIMELOOP.replace("C=64", "C=0")
-    assert timeloop_mapping(text, PROBLEM, TARGETS, "map.yaml") == MAPPING
+    assert timeloop_mapping(text, PROBLEM, OWN_TARGETS, "map.yaml") == MAPPING
     arch = ARCH.replace(
         "    spatial: {meshX: 256}", "    spatial: {meshX: 16}\n  - !Container\n    name: row\n    spatial: {meshY: 16}"
     )
@@ -302,7 +301,7 @@ def test_spoilt_files_of_timeloop_are_read_or_refused():
     for seed in range(400):
         try:
             timeloop_machine(spoilt(ARCH, seed), "arch.yaml", MACHINE)
-            timeloop_mapping(spoilt(TIMELOOP, seed), PROBLEM, TARGETS, "mapping.yaml")
+            timeloop_mapping(spoilt(TIMELOOP, seed), PROBLEM, OWN_TARGETS, "mapping.yaml")
         except InputError:
             refused += 1
     assert refused > 100

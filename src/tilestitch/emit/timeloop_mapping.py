@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from tilestitch.emit.foreign import check_exact, file_head, letters, plain_name, word_bits
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.hardware.timeloop_yaml import OWN_TARGETS
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 
 _ARRAYS = {"I": "Inputs", "W": "Weights", "O": "Outputs"}
@@ -71,11 +72,11 @@ def _architecture(machine: ArrayMachine, bits: int) -> str:
     name: system
     attributes: {{technology: "45nm", global_cycle_seconds: {1 / machine.clock_hz!r}}}
   - !Component
-    name: DRAM
+    name: {OWN_TARGETS.dram}
     class: DRAM
     attributes: {{width: {bits}, datawidth: {bits}, read_bandwidth: {_rate(dram)}, write_bandwidth: {_rate(dram)}}}
   - !Component
-    name: scratchpad
+    name: {OWN_TARGETS.scratchpad}
     class: SRAM
     attributes:
       depth: {machine.scratchpad_bytes * 8 // bits}
@@ -84,10 +85,10 @@ def _architecture(machine: ArrayMachine, bits: int) -> str:
       read_bandwidth: {_rate(read / word)}
       write_bandwidth: {_rate(write / word)}
   - !Container
-    name: PE
+    name: {OWN_TARGETS.elements[0]}
     spatial: {{meshX: {machine.elements}}}
   - !Component
-    name: registers
+    name: {OWN_TARGETS.registers}
     class: regfile
     attributes: {{depth: {machine.register_bytes * 8 // bits}, width: {bits}, datawidth: {bits}}}
   - !Component
@@ -100,10 +101,10 @@ def _architecture(machine: ArrayMachine, bits: int) -> str:
 def _mapping(mapping: LoopMapping, names: Sequence[str]) -> str:
     inner = tuple(range(len(names)))
     entries = (
-        ("DRAM", "temporal", mapping.dram, mapping.dram_order),
-        ("scratchpad", "temporal", mapping.spm, mapping.spm_order),
-        ("PE", "spatial", mapping.spatial, inner),
-        ("registers", "temporal", mapping.rf, inner),
+        (OWN_TARGETS.dram, "temporal", mapping.dram, mapping.dram_order),
+        (OWN_TARGETS.scratchpad, "temporal", mapping.spm, mapping.spm_order),
+        (OWN_TARGETS.elements[0], "spatial", mapping.spatial, inner),
+        (OWN_TARGETS.registers, "temporal", mapping.rf, inner),
     )
     lines = ["mapping:"]
     for target, kind, factors, order in entries:

@@ -52,6 +52,9 @@ class TimeloopTargets:
     elements: tuple[str, ...]  # the nodes with a mesh
 
 
+OWN_TARGETS = TimeloopTargets("DRAM", "scratchpad", "registers", ("PE",))  # of the files that are written here
+
+
 def timeloop_machine(text: str, where: str, base: ArrayMachine) -> tuple[ArrayMachine, TimeloopTargets]:
     """The machine of an architecture's file, and the names in it; what the file does not say is that of `base`.
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilestitch.errors import InputError
@@ -15,7 +15,7 @@ from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.dmazerunner_json import dmazerunner_machine
-from tilestitch.hardware.timeloop_yaml import TimeloopTargets, timeloop_machine
+from tilestitch.hardware.timeloop_yaml import OWN_TARGETS, TimeloopTargets, timeloop_machine
 from tilestitch.hardware.zigzag_yaml import zigzag_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -26,7 +26,6 @@ from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 MAX_YAML_BYTES = 4 * 2**20
 _EINSUM = re.compile(r"\[[^]]*\]\s*\+?=")
-_TARGETS = TimeloopTargets("DRAM", "Scratchpad", "Registers", ("PE",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class MachineSource:
     """A machine, how a Timeloop mapping calls its parts, and what its file says that was not taken."""
 
     machine: ArrayMachine
-    targets: TimeloopTargets = _TARGETS
+    targets: TimeloopTargets = OWN_TARGETS
     notes: tuple[str, ...] = ()
 
 
@@ -55,12 +54,12 @@ def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
     path = Path(given)
     if path.suffix == ".json":
         found = dmazerunner_layers(file_text(path, "JSON", MAX_JSON_BYTES), path.name)
-        return Nests(path.stem, tuple(Layer(nest, (nest.name,) * times) for nest, times in found))
+        return Nests(path.stem, _different(found))
     if path.suffix in (".yaml", ".yml"):
         text = file_text(path, "YAML", MAX_YAML_BYTES)
         if re.search(r"^\s*problem\s*:", text, re.MULTILINE) is not None:
             return Nests(path.stem, (_one(timeloop_problem(text, path.name, path.stem)),))
-        return Nests(path.stem, tuple(map(_one, zigzag_layers(text, path.name))))
+        return Nests(path.stem, _different([(nest, 1) for nest in zigzag_layers(text, path.name)]))
     graph = load_graph(given)
     layers, others = layers_of(graph)
     if not layers:
@@ -69,6 +68,14 @@ def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
     for op in others:
         kinds[op.kind] = kinds.get(op.kind, 0) + 1
     return Nests(graph.name, layers, kinds)
+
+
+def _different(nests: Sequence[tuple[LoopNest, int]]) -> tuple[Layer, ...]:
+    """Every different nest once, under its first name, for all that are like it."""
+    names: dict[LoopNest, list[str]] = {}
+    for nest, times in nests:
+        names.setdefault(replace(nest, name=""), []).extend([nest.name] * times)
+    return tuple(Layer(replace(nest, name=found[0]), tuple(found)) for nest, found in names.items())
 
 
 def _one(nest: LoopNest) -> Layer:
