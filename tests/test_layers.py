@@ -13,8 +13,8 @@ LAYERS = {
     8: ("cli",),
     7: ("__init__", "api", "characterize", "contest", "explore", "fusion", "mapper", "onnx_backend", "reproduce"),
     6: ("batches", "compilation", "pipeline", "stages"),
-    5: ("emit", "frontend", "lower", "mapping", "partition", "passes", "report", "schedule", "sim", "zoo"),
-    4: ("cost",),
+    5: ("emit", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
+    4: ("cost", "mapping"),
     3: ("ops",),
     2: ("ir",),
     1: ("hardware",),
@@ -26,11 +26,12 @@ LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 BESIDE = {
     *(("__init__", "api"), ("dtypes", "errors"), ("text_files", "errors"), ("units", "errors")),
     ("compiled", "interruption"),
+    ("cost", "mapping"),  # the time of a tile on an array
     *(("stages", "compilation"), ("batches", "compilation"), ("batches", "stages")),
     *(("pipeline", "compilation"), ("pipeline", "stages"), ("pipeline", "batches")),
 }
 # The judge does not ask the model.
-NEVER = {("sim", "cost")}
+NEVER = {("sim", "cost"), ("sim", "mapping")}
 
 
 def part_of(module: str) -> str:

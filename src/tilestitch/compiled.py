@@ -22,10 +22,6 @@ PACKAGE = Path(__file__).parent
 SOURCES = (
     "contest/price.py",
     "cost/arithmetic.py",
-    "cost/array/mapping.py",
-    "cost/array/parts.py",
-    "cost/array/price.py",
-    "cost/array/tables.py",
     "cost/boxes.py",
     "cost/division.py",
     "cost/fused.py",
@@ -38,8 +34,12 @@ SOURCES = (
     "lower/hazards.py",
     "lower/reorder.py",
     "mapping/bounds.py",
+    "mapping/parts.py",
+    "mapping/price.py",
+    "mapping/tables.py",
     "mapping/tiles.py",
     "mapping/walk.py",
+    "mapping/whole.py",
     "schedule/search.py",
     "sim/chip/timing.py",
 )

@@ -15,6 +15,7 @@ from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.report import Report
+from tilestitch.mapping.tile import tile_energy
 from tilestitch.report.summarise import summarise
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
@@ -156,7 +157,7 @@ def _report(
         trace,
         machine,
         limits=limits,
-        energy_pj=energy(trace, machine).parts,
+        energy_pj=energy(trace, machine, tile_energy(machine)).parts,
         checks=checks,
         batch=options.batch or 1,
         share=share,

@@ -127,9 +127,12 @@ def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:
     """Fewest cycles any tiling of `box` needs on one matrix unit at rate 1: `groups * M/m * ceil(K/k) * ceil(N/n)`.
 
     However the K x N plane is cut into rectangles, each covers at most ceil(K'/k) * ceil(N'/n) points of the grid with
-    pitch k x n, and the plane has ceil(K/k) * ceil(N/n) of them; so no cut needs fewer folds for any row of M.
+    pitch k x n, and the plane has ceil(K/k) * ceil(N/n) of them; so no cut needs fewer folds for any row of M. An array
+    of processing elements has no folds, only its peak.
     """
     shape = product_shape(op, box)
+    if unit.mapped:
+        return Fraction(shape.macs, _peak(unit))
     return Fraction(shape.groups * shape.m, unit.m) * ceil_div(shape.k, unit.k) * ceil_div(shape.n, unit.n)
 
 

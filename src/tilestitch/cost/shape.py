@@ -11,6 +11,7 @@ from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
+from tilestitch.mapping.tile import tile_cost
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
@@ -62,7 +63,10 @@ class KernelShape:
         key = op.name, extents
         if key not in self._cycles:
             dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
-            self._cycles[key] = tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
+            if matrix and self.core.array is not None:
+                self._cycles[key] = tile_cost(self.graph, op, extents, self.core.array).cycles
+            else:
+                self._cycles[key] = tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
         return self._cycles[key]
 
     @cached_property

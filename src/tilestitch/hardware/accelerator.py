@@ -72,6 +72,7 @@ class MatrixUnit:
     overlapped_folds: bool
     rates: tuple[tuple[DType, Fraction], ...]
     mac_pj: float
+    mapped: bool = False  # stands for an array of processing elements, whose mapper says what a tile takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,9 @@ class PEArray:
 class Core:
     """The units of one core, and the memories of its own; cores of a cluster may differ.
 
+    An array of processing elements multiplies as `matrix`, which stands for it, and where the core has no vector unit
+    does everything else as `vector`.
+
     A core without LB works in the GB of its cluster: its units read and write there.
     """
 
@@ -122,6 +126,11 @@ class Core:
     vector: VectorUnit | None
     array: PEArray | None = None
     levels: tuple[Level, ...] = CORE_LEVELS  # of those memories per core that the machine has
+
+    @property
+    def only_array(self) -> bool:
+        """Whether one array does all arithmetic, one thing at a time."""
+        return self.array is not None and self.vector is not None and self.vector.name == self.array.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from fractions import Fraction
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Core, PEArray, Reduction
 
+ROOM_BYTES = 2**40  # more than any tile
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayMachine:
@@ -59,12 +61,45 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
     setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
     half = scratchpad.size_bytes // 2
     banks = scratchpad.banks // 2 if scratchpad.banks > 1 else half  # without banks operands share every byte
+    return _machine(
+        unit,
+        machine.name,
+        banks,
+        half // banks,
+        setup=setup,
+        per_byte=1 / min(machine.channel_bytes_per_cycle, into),
+        scratchpad_pj=scratchpad.read_pj_per_byte,
+        dram_pj=machine.ddr.read_pj_per_byte + machine.link.pj_per_byte,
+        clock_hz=machine.clock_hz,
+    )
+
+
+def array_alone(unit: PEArray) -> ArrayMachine:
+    """An array whose operands are in a buffer that is large enough, and nothing behind that."""
+    free = Fraction(0)
+    return _machine(
+        unit, unit.name, ROOM_BYTES, 1, setup=free, per_byte=free, scratchpad_pj=0.0, dram_pj=0.0, clock_hz=1
+    )
+
+
+def _machine(
+    unit: PEArray,
+    name: str,
+    banks: int,
+    bank_bytes: int,
+    *,
+    setup: Fraction,
+    per_byte: Fraction,
+    scratchpad_pj: float,
+    dram_pj: float,
+    clock_hz: int,
+) -> ArrayMachine:
     return ArrayMachine(
-        name=machine.name,
+        name=name,
         elements=unit.rows * unit.columns,
         register_bytes=unit.register_bytes,
         banks=banks,
-        bank_bytes=half // banks,
+        bank_bytes=bank_bytes,
         network_bytes_per_cycle=(
             unit.first_bytes_per_cycle,
             unit.second_bytes_per_cycle,
@@ -75,15 +110,15 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
         multicast=unit.multicast,
         reduction=unit.reduction,
         dma_setup_cycles=setup,
-        dma_cycles_per_byte=1 / min(machine.channel_bytes_per_cycle, into),
+        dma_cycles_per_byte=per_byte,
         dma_channels=unit.dma_channels,
         operand_bits=unit.operand_bits,
         mac_pj=unit.mac_pj,
         register_pj_per_byte=unit.register_pj_per_byte,
         network_pj_per_byte=unit.network_pj_per_byte,
-        scratchpad_pj_per_byte=scratchpad.read_pj_per_byte,
-        dram_pj_per_byte=machine.ddr.read_pj_per_byte + machine.link.pj_per_byte,
-        clock_hz=machine.clock_hz,
+        scratchpad_pj_per_byte=scratchpad_pj,
+        dram_pj_per_byte=dram_pj,
+        clock_hz=clock_hz,
     )
 
 

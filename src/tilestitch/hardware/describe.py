@@ -25,7 +25,8 @@ def describe(machine: Accelerator) -> str:
 
 def _matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all matrix units together, per element type; a multiply-accumulate counts as two."""
-    return _products(machine, [core.matrix for core in machine.cores if core.matrix is not None])
+    units = [core.matrix for core in machine.cores if core.matrix is not None and not core.matrix.mapped]
+    return _products(machine, units)
 
 
 def _array_flops(machine: Accelerator) -> dict[DType, Fraction]:
@@ -51,7 +52,7 @@ def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
 
     A vector unit without lanes for a type runs it as float16, so it counts with its float16 lanes.
     """
-    units = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None]
+    units = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None and not core.only_array]
     return {
         dtype: Fraction(
             sum(lanes.get(dtype, lanes[DType.FLOAT16]) for lanes in units) * machine.clock_hz * machine.clusters
@@ -71,13 +72,18 @@ def _unit_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for core, group in groupby(machine.cores):
         count = f"{counted(len(list(group)), 'core')} per cluster"
-        lines = [
-            line for unit in (core.array, core.matrix, core.vector) if unit is not None for line in _unit_lines(unit)
-        ]
+        lines = [line for unit in _units(core) for line in _unit_lines(unit)]
         for line in [*lines, *_memory_lines(machine, core)]:
             rows.append((count, line))
             count = ""
     return rows
+
+
+def _units(core: Core) -> list[MatrixUnit | VectorUnit | PEArray]:
+    """What the machine's file gives the core, without what stands for its array."""
+    if core.array is None:
+        return [unit for unit in (core.matrix, core.vector) if unit is not None]
+    return [core.array] if core.only_array or core.vector is None else [core.array, core.vector]
 
 
 def _memory_lines(machine: Accelerator, core: Core) -> list[str]:

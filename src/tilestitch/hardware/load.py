@@ -17,6 +17,7 @@ from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import (
     Accelerator,
     Core,
+    Dataflow,
     Level,
     Link,
     MatrixUnit,
@@ -125,6 +126,8 @@ def _accelerator(machine: MachineModel) -> Accelerator:
         assert matrix is None or isinstance(matrix, MatrixUnit), "checked with the file"
         assert vector is None or isinstance(vector, VectorUnit), "checked with the file"
         assert array is None or isinstance(array, PEArray), "checked with the file"
+        if array is not None:
+            matrix, vector = _products_of(array), vector or _rest_of(array)
         own = tuple(level for level in group.memories if getattr(machine.memories, level) is not None)
         cores += [Core(matrix, vector, array, own)] * group.count
     levels = [(level, getattr(machine.memories, level)) for level in Level]
@@ -183,6 +186,33 @@ def _unit(name: str, unit: MatrixModel | VectorModel | ArrayModel) -> MatrixUnit
                 dma_channels=unit.dma_channels,
                 operand_bits=_operand_bits(unit),
             )
+
+
+def _products_of(array: PEArray) -> MatrixUnit:
+    """What an array is to estimates of products: rows of the result over its columns, columns over its rows."""
+    return MatrixUnit(
+        name=array.name,
+        m=array.columns,
+        k=1,
+        n=array.rows,
+        dataflow=Dataflow.OUTPUT_STATIONARY,
+        systolic=False,
+        overlapped_folds=True,
+        rates=array.rates,
+        mac_pj=array.mac_pj,
+        mapped=True,
+    )
+
+
+def _rest_of(array: PEArray) -> VectorUnit:
+    """What an array is to everything else: an operation of each element a cycle, or what its networks can bring.
+
+    An operation takes two words and makes one, of 16 bits; assumed, as the sources of our arrays do only products.
+    """
+    rates = (array.first_bytes_per_cycle, array.second_bytes_per_cycle, array.result_bytes_per_cycle)
+    lanes = max(1, min(array.rows * array.columns, *(int(rate / 2) for rate in rates)))
+    energy = array.mac_pj + 6 * (array.register_pj_per_byte + array.network_pj_per_byte)
+    return VectorUnit(array.name, ((DType.FLOAT16, lanes),), energy)
 
 
 def _operand_bits(unit: ArrayModel) -> tuple[int, int, int] | None:

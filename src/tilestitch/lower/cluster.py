@@ -52,15 +52,20 @@ class Cluster:
         ]
         for core, parts in enumerate(self.machine.cores):
             if parts.matrix is not None:
-                found.append(Engine(f"matrix{core}", EngineKind.MATRIX, core))
-            if parts.vector is not None:
+                name = "matrix" if parts.array is None else "array"
+                found.append(Engine(f"{name}{core}", EngineKind.MATRIX, core))
+            if parts.vector is not None and not parts.only_array:
                 found.append(Engine(f"vector{core}", EngineKind.VECTOR, core))
             found.append(Engine(f"mover{core}", EngineKind.MOVER, core))
         return tuple(found)
 
     @cached_property
     def _engine_numbers(self) -> dict[tuple[EngineKind, int | None], int]:
-        return {(engine.kind, engine.core): number for number, engine in enumerate(self.engines)}
+        found = {(engine.kind, engine.core): number for number, engine in enumerate(self.engines)}
+        for core, parts in enumerate(self.machine.cores):
+            if parts.only_array:
+                found[EngineKind.VECTOR, core] = found[EngineKind.MATRIX, core]
+        return found
 
     def engine(self, kind: EngineKind, core: int | None = None) -> int:
         return self._engine_numbers[kind, core]

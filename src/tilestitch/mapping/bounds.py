@@ -3,9 +3,9 @@
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.parts import CYCLES, DELIVERED, SHARED, WORDS
-from tilestitch.cost.array.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
+from tilestitch.mapping.tables import BITS, MachineTable, NestTable
 
 EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO = range(4)
 SLACK = 1e-9  # of energies in bounds, for sums in another order

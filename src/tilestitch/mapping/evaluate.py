@@ -5,9 +5,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from tilestitch.cost.array.mapping import price_mapping
-from tilestitch.cost.array.parts import DELIVERED, SHARED, WORDS
-from tilestitch.cost.array.price import (
+from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.mapping.parts import DELIVERED, SHARED, WORDS
+from tilestitch.mapping.price import (
     DRAM,
     ENERGY,
     EXCHANGES,
@@ -20,9 +21,8 @@ from tilestitch.cost.array.price import (
     STORES,
     TIME,
 )
-from tilestitch.cost.array.tables import machine_table, nest_table
-from tilestitch.hardware.array_machine import ArrayMachine
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.mapping.tables import machine_table, nest_table
+from tilestitch.mapping.whole import price_mapping
 
 
 class Mode(StrEnum):

@@ -74,23 +74,36 @@ def layers_of(graph: Graph) -> tuple[tuple[Layer, ...], tuple[Operator, ...]]:
 
 def nest_of_operator(graph: Graph, op: Operator) -> LoopNest:
     """A contraction as a loop nest. Its inputs lie in memory with the padding that is read."""
+    return _nest(graph, op, tuple(dim.extent for dim in op.dims), dense=False)
+
+
+def nest_of_tile(graph: Graph, op: Operator, extents: tuple[int, ...]) -> LoopNest:
+    """So many iterations of each dim of a contraction, on operands that hold what they need and no more."""
+    return replace(_nest(graph, op, extents, dense=True), name="")
+
+
+def _nest(graph: Graph, op: Operator, extents: tuple[int, ...], *, dense: bool) -> LoopNest:
     names = _PRODUCT_NAMES if op.kind == "matmul" else _NAMES
     if op.kind == "conv" and not any(dim.name in ("m", "c") for dim in op.dims):
         names = {**_NAMES, "g": "C"}  # depthwise, in dMazeRunner's words
     ranks = {name: rank for rank, name in enumerate(names)}
     order = sorted(range(len(op.dims)), key=lambda at: ranks.get(op.dims[at].name, -1))
-    loops = tuple(Loop(names.get(op.dims[at].name, op.dims[at].name.upper()), op.dims[at].extent) for at in order)
+    loops = tuple(Loop(names.get(op.dims[at].name, op.dims[at].name.upper()), extents[at]) for at in order)
     place = {at: number for number, at in enumerate(order)}
     kind = "gemm" if op.kind == "matmul" else "dwconv" if names.get("g") == "C" else "conv"
     labels = ("A", "B", "C") if kind == "gemm" else ("I", "W", "O")
-    first, second, result = (
-        _operand(graph, op, label, access, place)
+    operands = [
+        _operand(graph, op, place, label, access)
         for label, access in zip(labels, (*op.reads[:2], op.writes[0]), strict=True)
-    )
+    ]
+    if dense:
+        tile = tuple(loop.extent for loop in loops)
+        operands = [replace(one, shape=one.extents(tile)) for one in operands]
+    first, second, result = operands
     return LoopNest(op.name, kind, loops, (first, second), result)
 
 
-def _operand(graph: Graph, op: Operator, label: str, access: Access, place: Mapping[int, int]) -> LoopOperand:
+def _operand(graph: Graph, op: Operator, place: Mapping[int, int], label: str, access: Access) -> LoopOperand:
     """An operand, its axes in the order in which memory has them; `place` has the loop of every dim."""
     tensor = graph.tensors[access.tensor]
     hull = access.hull(op.whole)

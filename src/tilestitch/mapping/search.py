@@ -7,13 +7,13 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.cost.array.tables import MachineTable, NestTable, machine_table, nest_table
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.bounds import EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
 from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.factors import Factors, Limits, Orders, one_operand_stays, orders_of, spatial_tilings
 from tilestitch.mapping.space import Space
+from tilestitch.mapping.tables import MachineTable, NestTable, machine_table, nest_table
 from tilestitch.mapping.tiles import count_tilings, fitting_tiles
 from tilestitch.mapping.walk import BY_REGISTERS, BY_SPACE, BY_TILE, EVALUATED, KNOWN, OUTCOMES, Best, walk
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.parts import transfer, words_of
-from tilestitch.cost.array.tables import BITS, MachineTable, NestTable
 from tilestitch.mapping.bounds import traffic
+from tilestitch.mapping.parts import transfer, words_of
 from tilestitch.mapping.space import Space
+from tilestitch.mapping.tables import BITS, MachineTable, NestTable
 
 
 @compiled

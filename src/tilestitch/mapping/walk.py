@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.parts import exchange, mean_exchange, transfer
-from tilestitch.cost.array.price import ENERGY, PRICED, TIME, combine
-from tilestitch.cost.array.tables import MachineTable, NestTable
 from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
+from tilestitch.mapping.parts import exchange, mean_exchange, transfer
+from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
 from tilestitch.mapping.space import Space
+from tilestitch.mapping.tables import MachineTable, NestTable
 from tilestitch.mapping.tiles import register_bytes, register_factors, scratchpad_bytes
 
 EVALUATED, BY_SPACE, BY_REGISTERS, BY_TILE, OUTCOMES = range(5)  # what became of tilings

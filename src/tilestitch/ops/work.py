@@ -24,10 +24,13 @@ def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:
 
     Units of one class are compared by the group of alike cores that is fastest, one unit's time over its cores. A
     depthwise convolution is a product of 9 x 1 per channel: it fills a fold of the matrix unit with 9 weights, so on
-    most machines the vector units are faster.
+    most machines the vector units are faster. An array of processing elements takes every product as such.
     """
     if not is_contraction(op):
         return False
+    arrays = [core.matrix for core in machine.cores if core.matrix is not None and core.matrix.mapped]
+    if any(matrix_rate(unit, dtype) is not None for unit in arrays):
+        return True
     shape, operations = product_shape(op, op.whole), vector_operations(op, op.whole)
     matrix, vector = [], []
     for group in machine.groups:

@@ -151,7 +151,7 @@ def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations
             ddr_read_bytes=int(read[number]),
             ddr_written_bytes=int(written[number]),
             matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / max(1, kinds.count(EngineKind.MATRIX)),
-            vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / kinds.count(EngineKind.VECTOR),
+            vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / max(1, kinds.count(EngineKind.VECTOR)),
             cores=int(at_work[number]),
         )
 

@@ -25,12 +25,6 @@ from tilestitch.schedule.tiling import tile_kernel
 
 def expect_compilable(machine: Accelerator) -> None:
     """Refuse a machine that can be described but not yet scheduled for, with every reason at once."""
-    arrays = {group.core.array.name: None for group in machine.groups if group.core.array is not None}
-    if arrays:
-        raise InputError(
-            f"{machine.name}: cannot be compiled for yet, because the mapper for its arrays of processing elements "
-            f"({', '.join(arrays)}) does not exist; name a machine of matrix and vector units, such as stcp920"
-        )
     reasons = []
     if all(group.core.vector is None for group in machine.groups):
         reasons.append("none of its cores has a vector unit")

@@ -1,12 +1,15 @@
 """The energy of a simulated program: of the bytes that moved, bursts included, and of the arithmetic."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ops.contraction import product_shape
@@ -33,13 +36,17 @@ class EnergyBreakdown:
         return sum(energy for _, energy in self.parts)
 
 
-def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
+TileEnergy: TypeAlias = Callable[[Graph, Operator, tuple[int, ...], int], float]
+
+
+def energy(trace: Trace, machine: Accelerator, on_array: TileEnergy | None = None) -> EnergyBreakdown:
     """What the bytes and the arithmetic of a simulated program cost.
 
     A transfer reads its source and writes its targets, runs rounded up to the burst of each memory, and its bytes pass
     the links of the cores at its ends. A unit reads each operand of a tile once and writes each result once;
     accumulators are written in every part of a reduction and read in all but the first. Multiply-accumulates and
-    primitive vector operations cost what the unit of their core says.
+    primitive vector operations cost what the unit of their core says; tiles on arrays of processing elements what
+    `on_array` says of an operator, extents and the number of a core.
     """
     program = trace.program
     moved = _memory_bytes(program)
@@ -53,7 +60,7 @@ def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
     for resource, size_bytes in zip(program.resources, trace.resource_bytes, strict=True):
         links_pj += int(size_bytes) * resource.pj_per_byte
     matrix_pj = vector_pj = 0.0
-    macs, operations = _work(program)
+    macs, operations, tiles_pj = _work(program, machine, on_array)
     for core, count in macs.items():
         unit = machine.cores[core].matrix
         if unit is None:
@@ -64,7 +71,7 @@ def energy(trace: Trace, machine: Accelerator) -> EnergyBreakdown:
         if vector is None:
             raise InvalidIR(f"program: computes on the vector unit of core {core}, and {machine.name} has none there")
         vector_pj += count * vector.operation_pj
-    return EnergyBreakdown(tuple(memories), links_pj, matrix_pj, vector_pj)
+    return EnergyBreakdown(tuple(memories), links_pj, matrix_pj + tiles_pj, vector_pj)
 
 
 def _memory_bytes(program: Program) -> dict[Level, tuple[int, int]]:
@@ -108,22 +115,29 @@ def _homes(program: Program) -> np.ndarray:
     return np.array([places.get((Level.LB, engine.core), shared) for engine in program.engines], np.int64)
 
 
-def _work(program: Program) -> tuple[dict[int, int], dict[int, int]]:
-    """Per core, multiply-accumulates on its matrix unit and primitive operations on its vector unit."""
+def _work(
+    program: Program, machine: Accelerator, on_array: TileEnergy | None
+) -> tuple[dict[int, int], dict[int, int], float]:
+    """Per core, multiply-accumulates on its matrix unit, operations on its vector unit; picojoules of all arrays."""
     computes = program.kind == Kind.COMPUTE
     columns = (program.operator, program.box, program.engine, program.flags & Flag.MATRIX)
     alike = Counter(zip(*(column[computes].tolist() for column in columns), strict=True))
     macs: dict[int, int] = {}
     operations: dict[int, int] = {}
     done: dict[tuple[int, tuple[int, ...], int], int] = {}  # by operator and extents: many boxes are alike
+    tiles_pj = 0.0
     for (operator, box, engine, matrix), count in alike.items():
         core = program.engines[engine].core
         if operator < 0 or box < 0 or core is None:
             raise InvalidIR(f"program: a compute on {program.engines[engine].name} has no operator, box or core")
+        if matrix and on_array is not None and machine.cores[core].array is not None:
+            op = program.graph.by_name[program.operators[operator]]
+            tiles_pj += count * on_array(program.graph, op, program.regions[box].extents, core)
+            continue
         key = operator, program.regions[box].extents, matrix
         if key not in done:
             op, region = program.graph.by_name[program.operators[operator]], program.regions[box]
             done[key] = product_shape(op, region).macs if matrix else vector_operations(op, region)
         work = macs if matrix else operations
         work[core] = work.get(core, 0) + count * done[key]
-    return macs, operations
+    return macs, operations, tiles_pj

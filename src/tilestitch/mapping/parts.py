@@ -6,7 +6,7 @@ Arrays go by operand, those that are read before the one that is written; sizes 
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.tables import (
+from tilestitch.mapping.tables import (
     BITS,
     CHAIN,
     DECLARED,

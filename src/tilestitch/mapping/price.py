@@ -7,8 +7,8 @@ besides what that forgets: docs/mapping.md lists each difference with its effect
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.parts import CYCLES, DELIVERED, SHARED, WORDS
-from tilestitch.cost.array.tables import BITS, NETWORK, MachineTable, NestTable
+from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
+from tilestitch.mapping.tables import BITS, NETWORK, MachineTable, NestTable
 
 # Columns of a price: cycles, picojoules in all, then by component.
 TIME, ENERGY, MAC, RF, NOC, SPM, DRAM, PRICED = range(8)

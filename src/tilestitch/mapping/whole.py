@@ -3,13 +3,13 @@
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.cost.array.parts import exchange, fits, mean_exchange, transfer
-from tilestitch.cost.array.price import (
+from tilestitch.mapping.parts import exchange, fits, mean_exchange, transfer
+from tilestitch.mapping.price import (
     combine,
     exchanges_of,
     reuse_of,
 )
-from tilestitch.cost.array.tables import MachineTable, NestTable
+from tilestitch.mapping.tables import MachineTable, NestTable
 
 
 @compiled

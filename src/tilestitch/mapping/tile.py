@@ -1,0 +1,67 @@
+"""The time and energy of one tile of an operator on an array, whose operands lie in the buffer of its core."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilestitch.errors import DoesNotFit
+from tilestitch.hardware.accelerator import Accelerator, PEArray
+from tilestitch.hardware.array_machine import array_alone
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.mapping.evaluate import Pricer
+from tilestitch.mapping.factors import Limits
+from tilestitch.mapping.network import nest_of_tile
+from tilestitch.mapping.search import Objective, search, search_space
+
+_KEPT = 65536  # tiles of which the best mapping is remembered
+
+
+@dataclass(frozen=True, slots=True)
+class TileCost:
+    """The fastest mapping of a tile, and what it takes; estimated by the default model."""
+
+    mapping: LoopMapping
+    cycles: int
+    energy_pj: float  # of arithmetic, registers and networks
+    again_bytes: float  # that the buffer gives or takes beyond every byte once
+
+
+def tile_cost(graph: Graph, op: Operator, extents: tuple[int, ...], array: PEArray) -> TileCost:
+    """The fastest mapping of a tile of a contraction, of several the one with the least energy.
+
+    The tile fits the buffer, or nobody would ask; so there is no DRAM, and only registers and elements limit it.
+    """
+    return _fastest(nest_of_tile(graph, op, extents), array)
+
+
+def tile_energy(machine: Accelerator) -> Callable[[Graph, Operator, tuple[int, ...], int], float]:
+    """Picojoules of a tile on the array of a core, by its number: beyond that its buffer gives every byte once."""
+
+    def energy_pj(graph: Graph, op: Operator, extents: tuple[int, ...], core: int) -> float:
+        found = machine.cores[core]
+        buffer = machine.memory(machine.home(found))
+        assert found.array is not None, "asked for tiles on arrays only"
+        assert buffer is not None, "the compiler refuses a core without a buffer"
+        cost = tile_cost(graph, op, extents, found.array)
+        return cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte
+
+    return energy_pj
+
+
+@lru_cache(_KEPT)
+def _fastest(nest: LoopNest, array: PEArray) -> TileCost:
+    machine = array_alone(array)
+    within = search_space(nest, machine, limits=Limits(whole_in_scratchpad=frozenset(range(len(nest.loops)))))
+    found = search(within, Objective.LATENCY).best
+    if not found:
+        raise DoesNotFit(
+            f"array {array.name}: one word of each of {len(nest.operands)} operands takes more than the "
+            f"{array.register_bytes} B of a register file; give it more register_bytes"
+        )
+    priced = Pricer(nest, machine)(found[0].mapping)
+    again = 0.0
+    for operand, accesses in zip(nest.operands, priced.accesses, strict=True):
+        once = accesses.dram_load_words + accesses.dram_store_words
+        again += max(0.0, accesses.scratchpad_words - once) * operand.element_bits / 8
+    return TileCost(found[0].mapping, priced.cycles, priced.mac_pj + priced.rf_pj + priced.noc_pj, again)
