@@ -6,11 +6,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
+import numpy as np
 
 from tilestitch.errors import DoesNotFit
-from tilestitch.explore.evaluator import Metric, Origin
+from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
 from tilestitch.explore.front import objective_named
+from tilestitch.explore.identity import digest_of
 from tilestitch.explore.methods import Grid, Method
 from tilestitch.explore.run import Explored, explore
 from tilestitch.explore.space import Space, space
@@ -33,7 +34,10 @@ class Formula:
     identity: str = "formula"
     description: str = "priced by a formula"
 
-    def __call__(self, machine: Accelerator, model: onnx.ModelProto, name: str) -> tuple[Metric, ...]:
+    def prepared(self, content: bytes) -> bytes:
+        return content
+
+    def __call__(self, machine: Accelerator, prepared: bytes, name: str) -> tuple[Metric, ...]:
         local = machine.memory(Level.LB)
         assert local is not None
         size, rate = local.size_bytes, machine.ddr.bandwidth_bytes_per_cycle
@@ -55,9 +59,9 @@ class Formula:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
-def networks(*names: str) -> list[tuple[onnx.ModelProto, str]]:
+def networks(*names: str) -> list[Packed]:
     """Networks of which only the name matters."""
-    return [(onnx.ModelProto(producer_name=name), name) for name in names]
+    return [(Network(name, digest_of(name.encode())), np.frombuffer(name.encode(), np.uint8)) for name in names]
 
 
 def toy_space(*varied: str, machine: str = "toy", scale_energy: bool = False) -> Space:

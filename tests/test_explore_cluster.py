@@ -35,21 +35,21 @@ def formula(tmp_path) -> Formula:
 class WithProcess(Formula):
     """Notes the process too."""
 
-    def __call__(self, machine, model, name):
+    def __call__(self, machine, prepared, name):
         with open(f"{self.log}.processes", "a") as file:
             file.write(f"{os.getpid()}\n")
-        return super().__call__(machine, model, name)
+        return super().__call__(machine, prepared, name)
 
 
 @dataclass(frozen=True)
 class Deadly(Formula):
     """Ends the process on one of the machines, as a lack of memory would."""
 
-    def __call__(self, machine, model, name):
+    def __call__(self, machine, prepared, name):
         local = machine.memory(Level.LB)
         if local is not None and local.size_bytes == 32768:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().__call__(machine, model, name)
+        return super().__call__(machine, prepared, name)
 
 
 @pytest.mark.parametrize("method", [Grid(), Nsga2(32, 0, 8)], ids=["grid", "optuna"])

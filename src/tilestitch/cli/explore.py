@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
@@ -12,16 +13,36 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
 from tilestitch.errors import InputError, printable
 
+EVALUATORS = ("simulate", "map")
 METHODS = ("grid", "random", "optuna")
 OBJECTIVES = ("latency", "energy", "edp", "traffic", "memory", "macs")  # a test holds it against the table of them
+LEAST = ("edp", "energy", "latency")  # and these three against those of the search
+SEARCHES = ("exact", "dmazerunner")
+MODES = ("default", "published")
 MAX_TRIALS = 100_000
 STORE = "points.sqlite"  # in the folder of -o
 
 
 @click.command(cls=WithSpaceFile)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option(
+    "--by",
+    type=click.Choice(EVALUATORS),
+    help="Compile and simulate, or map every layer on one array of elements.  [default: map where there is one]",
+)
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
+@click.option(
+    "--least",
+    type=click.Choice(LEAST),
+    default=LEAST[0],
+    show_default=True,
+    help="What the mapping of each layer is best in, with --by map.",
+)
+@click.option("--search", type=click.Choice(SEARCHES), default=SEARCHES[0], show_default=True, help="As for map.")
+@click.option("--dataflow", default="", metavar="NAME|A|B", help="As for map.")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True, help="As for map.")
+@click.option("--ragged", is_flag=True, help="As for map.")
 @click.option(
     "--vary",
     "varied",
@@ -66,8 +87,14 @@ STORE = "points.sqlite"  # in the folder of -o
 @output_options
 def explore(
     models: tuple[str, ...],
+    by: str | None,
     strategy: str,
     choices: Choices,
+    least: str,
+    search: str,
+    dataflow: str,
+    mode: str,
+    ragged: bool,
     varied: tuple[str, ...],
     space_file: str,
     method: str,
@@ -101,16 +128,22 @@ def explore(
         with held_back():
             from tilestitch import api
             from tilestitch.explore.clusters import expect_cluster
-            from tilestitch.explore.evaluator import Simulated
             from tilestitch.explore.front import objective_named
+            from tilestitch.explore.mapped import Mapped, packed_layers
             from tilestitch.explore.methods import Grid, Nsga2, Random
             from tilestitch.explore.run import explore as explored_by
+            from tilestitch.explore.simulated import Simulated, packed_model
             from tilestitch.explore.space import space as space_of
             from tilestitch.explore.store import Store
             from tilestitch.explore.text import explored_json, explored_text, front_machines, front_pictures, points_csv
             from tilestitch.explore.values import values_of
             from tilestitch.explore.workers import Workers
-            from tilestitch.hardware.load import machine_text
+            from tilestitch.hardware.array_machine import array_of_core
+            from tilestitch.hardware.load import load_machine, machine_text
+            from tilestitch.mapper.sources import open_nests
+            from tilestitch.mapping.evaluate import Mode
+            from tilestitch.mapping.network import MapOptions
+            from tilestitch.mapping.search import Objective
 
         if cluster:
             expect_cluster(cluster)
@@ -121,11 +154,24 @@ def explore(
             [(name, values_of(text, f"--vary {name}")) for name, text in pairs],
             scale_energy=scale_energy,
         )
-        evaluator = Simulated(strategy_given(strategy), api.checked_options(**choices.of_the_schedule()))
-        evaluator.expect_strategy()
-        networks = [api.open_model(model) for model in models]
-        for model in models:
-            api.load_graph(model, batch=choices.batch, dims=choices.dims)  # its mistakes are those of no machine
+        machine = load_machine(choices.machine)
+        by = by or EVALUATORS[any(core.array is not None for core in machine.cores)]
+        _expect_sense(by)
+        if by == "map":
+            array_of_core(machine)
+            options = MapOptions(Objective(least), Mode(mode), search == "dmazerunner", ragged, dataflow)
+            evaluator = Mapped(options)
+            nests = [
+                open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims))
+                for model in models
+            ]
+            networks = [packed_layers(one.layers, one.name) for one in nests]
+        else:
+            evaluator = Simulated(strategy_given(strategy), api.checked_options(**choices.of_the_schedule()))
+            evaluator.expect_strategy()
+            networks = [packed_model(*api.open_model(model)) for model in models]
+            for model in models:
+                api.load_graph(model, batch=choices.batch, dims=choices.dims)  # its mistakes are those of no machine
         chosen = {
             "grid": Grid(),
             "random": Random(trials, seed),
@@ -161,6 +207,22 @@ def explore(
     for design, network, reason in explored.bugs[:1]:
         complain(f"design {design} with {network}, and {len(explored.bugs)} points in all: {reason}\n{BUG}")
     return FAILURE if explored.bugs else SUCCESS
+
+
+_OF_ONE = {
+    "simulate": ("strategy", "fold_bn", "batch_per_cluster", "batches", "spill", "binding", "grouping"),
+    "map": ("least", "search", "dataflow", "mode", "ragged"),
+}
+
+
+def _expect_sense(by: str) -> None:
+    """Refuse options of the other way to evaluate."""
+    context = click.get_current_context()
+    for other in EVALUATORS:
+        for name in _OF_ONE[other] if other != by else ():
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                option = "--no-fold-bn" if name == "fold_bn" else f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} belongs to --by {other}, and this is --by {by}; leave out one of them")
 
 
 def _pair(text: str) -> tuple[str, str]:

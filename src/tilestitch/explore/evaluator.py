@@ -1,17 +1,12 @@
 """What a machine is worth to a network: named numbers, each with its unit and where it comes from."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
-import onnx
+import numpy as np
 
-from tilestitch.compilation import Options, Strategy, strategy_named, strategy_of_plan
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
-from tilestitch.ir.by_hand import FusionPlan
-from tilestitch.pipeline import compile_network
 
 
 class Origin(StrEnum):
@@ -20,6 +15,17 @@ class Origin(StrEnum):
     SIMULATED = "simulated"
     ESTIMATED = "estimated"
     MACHINE = "machine"  # a fact of the machine, whatever runs on it
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network by name, and the digest of what it is."""
+
+    name: str
+    digest: str
+
+
+Packed: TypeAlias = tuple[Network, np.ndarray]  # and the bytes in which it travels: an array is passed on once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,45 +60,13 @@ class Evaluator(Protocol):
         """What it does, in a few words."""
         ...
 
-    def __call__(self, machine: Accelerator, model: onnx.ModelProto, name: str) -> tuple[Metric, ...]:
-        """Raises `DoesNotFit` or `InputError` where the network cannot run on that machine."""
+    def prepared(self, content: bytes) -> Any:
+        """What of a network does not depend on the machine, from the bytes in which it travels."""
         ...
 
-
-@dataclass(frozen=True)
-class Simulated:
-    """Compile by one strategy, and simulate."""
-
-    strategy: str | FusionPlan
-    options: Options
-
-    @property
-    def identity(self) -> str:
-        return json.dumps({"evaluator": "simulated", **asdict(self)}, sort_keys=True, default=str)
-
-    @property
-    def description(self) -> str:
-        name = self.strategy if isinstance(self.strategy, str) else self.strategy.name
-        batch = "" if self.options.batch is None else f", batch {self.options.batch:,}"
-        return f"compiled by strategy {name}{batch}, and simulated"
-
-    def __call__(self, machine: Accelerator, model: onnx.ModelProto, name: str) -> tuple[Metric, ...]:
-        report = compile_network(model, name, machine, self._strategy(), self.options).report
-        assert report is not None, "it was simulated"
-        metric = partial(Metric, origin=Origin.SIMULATED)
-        return (
-            metric("cycles", report.latency_cycles, "cycles"),
-            metric("latency", report.latency_seconds, "s"),
-            metric("energy", report.total_energy_pj * report.clusters, "pJ"),
-            metric("traffic", report.ddr_bytes * report.clusters, "B"),
-        )
-
-    def expect_strategy(self) -> None:
-        """Refuse a strategy that is not known, before the work."""
-        self._strategy()
-
-    def _strategy(self) -> Strategy:
-        return strategy_named(self.strategy) if isinstance(self.strategy, str) else strategy_of_plan(self.strategy)
+    def __call__(self, machine: Accelerator, prepared: Any, name: str) -> tuple[Metric, ...]:
+        """Raises `DoesNotFit` or `InputError` where the network cannot run on that machine."""
+        ...
 
 
 def machine_metrics(machine: Accelerator) -> tuple[Metric, ...]:

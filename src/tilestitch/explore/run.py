@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import onnx
-
 from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.explore.evaluator import Evaluator, Outcome
+from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed
 from tilestitch.explore.front import Objective, pareto_front, vector
 from tilestitch.explore.identity import digest_of, point_key, program_digest
 from tilestitch.explore.methods import Method
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
-from tilestitch.explore.workers import Network, Task, Workers, packed
+from tilestitch.explore.workers import Task, Workers
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -66,7 +64,7 @@ class Explored:
 
 def explore(
     space: Space,
-    networks: Sequence[tuple[onnx.ModelProto, str]],
+    networks: Sequence[Packed],
     evaluator: Evaluator,
     method: Method,
     objectives: Sequence[Objective],
@@ -79,24 +77,23 @@ def explore(
 
     Raises `DoesNotFit` where no point at all is feasible.
     """
-    ready = [packed(model, name) for model, name in networks]
-    _expect_different([network for network, _ in ready])
-    total = method.trials(space) * len(ready)
+    _expect_different([network for network, _ in networks])
+    total = method.trials(space) * len(networks)
     outcomes: dict[tuple[int, int], Outcome] = {}
     proposed: dict[int, None] = {}  # in order
     evaluated = found = asked = 0
     rounds = method(space, len(objectives))
-    with workers.opened(evaluator, ready) as evaluate:
+    with workers.opened(evaluator, networks) as evaluate:
         designs = next(rounds, ())
         while designs:
             proposed |= dict.fromkeys(designs)
-            asked += len(designs) * len(ready)
+            asked += len(designs) * len(networks)
             tasks: list[Task] = []
             records: list[Record] = []
             points: dict[str, list[tuple[int, int]]] = {}  # by key: two designs may be the same machine
             for design in dict.fromkeys(designs):
                 text = space.machine_text(design)
-                for at, (network, _) in enumerate(ready):
+                for at, (network, _) in enumerate(networks):
                     if (design, at) in outcomes:
                         continue
                     record = _record(space, design, text, network, evaluator)
@@ -118,16 +115,16 @@ def explore(
                 evaluated += 1
                 done += 1
                 progress("evaluate", done, total)
-            told = [vector(objectives, [outcomes[design, at] for at in range(len(ready))]) for design in designs]
+            told = [vector(objectives, [outcomes[design, at] for at in range(len(networks))]) for design in designs]
             try:
                 designs = rounds.send(told)
             except StopIteration:
                 designs = ()
-    each = {design: tuple(outcomes[design, at] for at in range(len(ready))) for design in sorted(proposed)}
+    each = {design: tuple(outcomes[design, at] for at in range(len(networks))) for design in sorted(proposed)}
     _expect_feasible(each)
     return Explored(
         space=space,
-        networks=tuple(network.name for network, _ in ready),
+        networks=tuple(network.name for network, _ in networks),
         objectives=tuple(objectives),
         method=method.description,
         evaluator=evaluator.description,

@@ -10,25 +10,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import onnx
 from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_limits
 
 from tilestitch.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.explore.clusters import Call, Pool, on_cluster
-from tilestitch.explore.evaluator import Evaluator, Outcome, machine_metrics
-from tilestitch.explore.identity import digest_of, program_digest
+from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed, machine_metrics
+from tilestitch.explore.identity import program_digest
 from tilestitch.hardware.load import parse_machine
 
-_NETWORKS_KEPT = 8  # parsed, in each process
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """A network by name, and the digest of its bytes."""
-
-    name: str
-    digest: str
+_NETWORKS_KEPT = 8  # prepared, in each process
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +35,6 @@ class Task:
 Evaluate: TypeAlias = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]]  # numbers of tasks, as they are done
 
 
-def packed(model: onnx.ModelProto, name: str) -> tuple[Network, np.ndarray]:
-    """A network as it travels: an array is passed on once, however many tasks name it."""
-    try:
-        content = model.SerializeToString(deterministic=True)
-    except ValueError:  # protobuf's limit
-        raise InputError(f"{name}: has more than 2 GiB, which cannot be passed to other processes") from None
-    return Network(name, digest_of(content)), np.frombuffer(content, np.uint8)
-
-
 @dataclass(frozen=True, slots=True)
 class Workers:
     """Who evaluates. `count` 0: as many as there are processors, or what the cluster has."""
@@ -61,7 +43,7 @@ class Workers:
     cluster: str = ""  # dask://HOST:PORT, or ray
 
     @contextmanager
-    def opened(self, evaluator: Evaluator, networks: Sequence[tuple[Network, np.ndarray]]) -> Iterator[Evaluate]:
+    def opened(self, evaluator: Evaluator, networks: Sequence[Packed]) -> Iterator[Evaluate]:
         """A function that evaluates tasks, while the context lasts; connections are closed behind it."""
         with ExitStack() as stack:
             pool: Pool | None = None
@@ -110,7 +92,7 @@ def evaluated(task: Task, evaluator: Evaluator, network: Network, content: np.nd
     with threadpool_limits(1):
         try:
             machine = parse_machine(task.machine_text, task.where)
-            metrics = evaluator(machine, _parsed(network, content), network.name)
+            metrics = evaluator(machine, _prepared(evaluator, network, content), network.name)
         except (DoesNotFit, InputError) as error:
             return task.number, program_digest(), Outcome((), str(error))
         except InvalidIR as error:  # one machine for which our own values go wrong does not end an exploration
@@ -118,15 +100,15 @@ def evaluated(task: Task, evaluator: Evaluator, network: Network, content: np.nd
     return task.number, program_digest(), Outcome((*metrics, *machine_metrics(machine)))
 
 
-_models: dict[str, onnx.ModelProto] = {}  # by digest, so that a process parses a network once and not for each point
+_networks: dict[str, Any] = {}  # by digest, so that a process prepares a network once and not for each point
 
 
-def _parsed(network: Network, content: np.ndarray) -> onnx.ModelProto:
-    if network.digest not in _models:
-        if len(_models) >= _NETWORKS_KEPT:
-            _models.clear()
-        _models[network.digest] = onnx.ModelProto.FromString(content.tobytes())
-    return _models[network.digest]
+def _prepared(evaluator: Evaluator, network: Network, content: np.ndarray) -> Any:
+    if network.digest not in _networks:
+        if len(_networks) >= _NETWORKS_KEPT:
+            _networks.clear()
+        _networks[network.digest] = evaluator.prepared(content.tobytes())
+    return _networks[network.digest]
 
 
 def _own(number: int, version: str, outcome: Outcome) -> tuple[int, Outcome]:
