@@ -1,6 +1,7 @@
 """Small valid files of every format of loop nests, mappings and machines, and ways to spoil them."""
 
 import random
+import re
 
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 
@@ -116,9 +117,22 @@ ZIGZAG_LAYERS = """- id: 0 # conv1 stride 2
 """
 
 
+WORDS = ("0", "1", "2", "-1", "3.5", "1e9", "true", "null", "16777217", "99999999999999999999", "[]", "{}", "[1, 2]")
+WORDS += ("x", "'*'", "C", '"1/3"', "~", "1e-30", "{a: 1}")
+
+
 def spoilt(text: str, seed: int) -> str:
-    """The text with a few characters left out, doubled, swapped or replaced."""
+    """The text with a few words replaced, or a few characters left out, doubled, swapped or replaced."""
     draw = random.Random(seed)
+    if seed % 2 == 0:
+        for _ in range(draw.randint(1, 2)):
+            words = list(re.finditer(r"[\w.]+", text)) or [re.search("", text)]
+            word, other = draw.choice(words), draw.choice(words)
+            assert word is not None
+            assert other is not None
+            new = draw.choice((*WORDS, other.group()))
+            text = text[: word.start()] + new + text[word.end() :]
+        return text
     letters = list(text)
     for _ in range(draw.randint(1, 4)):
         at = draw.randrange(len(letters))

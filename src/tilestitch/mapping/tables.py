@@ -1,5 +1,6 @@
 """A nest and an array machine as plain arrays and numbers, for compiled code."""
 
+from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
@@ -74,8 +75,9 @@ def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
 
 def machine_table(machine: ArrayMachine) -> MachineTable:
     """The numbers of one machine."""
-    parts = lcm(machine.dma_setup_cycles.denominator, machine.dma_cycles_per_byte.denominator)
-    rates = (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)
+    setup, per_byte = _short(machine.dma_setup_cycles), _short(machine.dma_cycles_per_byte)
+    parts = lcm(setup.denominator, per_byte.denominator)
+    rates = [_short(rate) for rate in (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)]
     return MachineTable(
         machine.elements,
         machine.register_bytes,
@@ -84,8 +86,8 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
         np.array([(rate.numerator, rate.denominator) for rate in rates], np.int64),
         machine.multicast,
         _REDUCTIONS[machine.reduction],
-        int(machine.dma_setup_cycles * parts),
-        int(machine.dma_cycles_per_byte * parts),
+        int(setup * parts),
+        int(per_byte * parts),
         parts,
         machine.dma_channels,
         machine.mac_pj,
@@ -94,3 +96,14 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
         machine.scratchpad_pj_per_byte,
         machine.dram_pj_per_byte,
     )
+
+
+def _short(rate: Fraction) -> Fraction:
+    """The nearest rate with a denominator of at most 1000, or of less than 1 with such an inverse: mostly itself.
+
+    Products with sizes stay within 64 bits so. A file may say 26.666666666666668 bytes a cycle, whose inverse has 16
+    digits above and below.
+    """
+    if 0 < rate < 1:
+        return 1 / (1 / rate).limit_denominator(1000)
+    return rate.limit_denominator(1000)
