@@ -7,12 +7,12 @@ from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.factors import Limits
 
 # Which pair of loops is spread over elements. Output, weight, row and coarse weight stationary: Fig. 9a of dMazeRunner
-# (TECS 2019), in the names of its code. Input stationary is INFERRED: a pair that moves every input, which stays while
-# the scratchpad's loops run.
+# (TECS 2019), in the names of its code, where x counts rows: the paper's Oy|Fy is Ox|Fx here. Input stationary is
+# INFERRED: a pair that moves every input, which stays while the scratchpad's loops run.
 _PAIRS = {
     "output": ("Ox", "Oy"),
     "weight": ("Fx", "Fy"),
-    "row": ("Oy", "Fx"),
+    "row": ("Ox", "Fx"),
     "coarse-weight": ("M", "C"),
     "input": ("C", "Ox"),
 }

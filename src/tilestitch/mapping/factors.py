@@ -147,7 +147,8 @@ class Limits:
     """What a search may choose, beside what fits: all of the space by default.
 
     Loops that may or must be spread over elements, and that must stay whole in the scratchpad, by number; the least
-    parts of elements, register file and scratchpad in use.
+    parts of elements, register file and scratchpad in use. `held` has the same loops and operands as the nest, and its
+    tiles are what a register file must hold, where that is not the nest itself.
     """
 
     spatial: frozenset[int] | None = None
@@ -157,6 +158,7 @@ class Limits:
     least_elements: float = 0.0
     least_registers: float = 0.0
     least_scratchpad: float = 0.0
+    held: LoopNest | None = None
 
 
 def spatial_tilings(nest: LoopNest, elements: int, factors: Factors, limits: Limits) -> np.ndarray:

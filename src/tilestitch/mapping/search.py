@@ -117,6 +117,7 @@ def search_space(
     space = Space(
         published=mode is Mode.PUBLISHED,
         ragged=ragged,
+        held=table if limits.held is None else nest_table(limits.held, machine),
         one_stays=stays_once,
         first=factors.first,
         items=factors.items,

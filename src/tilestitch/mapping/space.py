@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.mapping.tables import NestTable
+
 
 class Space(NamedTuple):
     """What a search may choose.
@@ -15,6 +17,7 @@ class Space(NamedTuple):
 
     published: bool
     ragged: bool
+    held: NestTable  # by whose tiles register files are full
     one_stays: bool  # at most one operand at a time can stay while loops run
     first: np.ndarray
     items: np.ndarray

@@ -107,18 +107,18 @@ def count_tilings(nest: NestTable, machine: MachineTable, space: Space, spatials
                     at[depth] += 1
                     if at[depth] < end[depth]:
                         rf[depth] = space.items[at[depth]]
-                        if register_bytes(nest, rf) <= machine.register_bytes:
+                        if register_bytes(space.held, rf) <= machine.register_bytes:
                             break
                     at[depth] = space.first[space.row[left[depth]]]
                     rf[depth] = 1
                     depth -= 1
                 if depth < 0:
                     break
-            elif register_bytes(nest, rf) > machine.register_bytes:
+            elif register_bytes(space.held, rf) > machine.register_bytes:
                 break
             fresh = False
             depth = loops - 1
-            if register_bytes(nest, rf) < space.least_registers:
+            if register_bytes(space.held, rf) < space.least_registers:
                 continue
             place = 0
             for i in range(loops):

@@ -108,7 +108,7 @@ def walk(
         # back and the one before it goes on.
         depth = 0
         while depth >= 0:
-            if space.least_registers <= register_bytes(nest, rf) <= machine.register_bytes:
+            if space.least_registers <= register_bytes(space.held, rf) <= machine.register_bytes:
                 compute, passes = 1, 1.0
                 for i in range(loops):
                     compute *= rf[i]
@@ -157,7 +157,7 @@ def walk(
                 at[turned] += 1
                 if at[turned] < end[turned]:
                     rf[turned] = items[at[turned]]
-                    if register_bytes(nest, rf) <= machine.register_bytes:
+                    if register_bytes(space.held, rf) <= machine.register_bytes:
                         if ragged:
                             break
                         for i in range(loops):

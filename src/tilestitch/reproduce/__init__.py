@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 from tilestitch.errors import InputError, printable
 from tilestitch.reproduce.dlfusion import dlfusion_rows
+from tilestitch.reproduce.dmazerunner import dmazerunner_rows
 from tilestitch.reproduce.graphturbo import graphturbo_rows
 from tilestitch.reproduce.rows import Row, rows_json, rows_text
 
 __all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
 
 Progress = Callable[[str, int, int], None]  # step, done, total
-NAMES = ("graphturbo", "dlfusion")
+NAMES = ("graphturbo", "dlfusion", "dmazerunner")
 
 
 def reproduce(
@@ -31,4 +32,6 @@ def reproduce(
         raise InputError(f"reproduce '{printable(name)}': expected one of: {', '.join(NAMES)}")
     if name == "dlfusion":
         return dlfusion_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
+    if name == "dmazerunner":
+        return dmazerunner_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
     return graphturbo_rows(networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from tilestitch.report.table import table, title
 
+LARGE = 1e12  # from here on numbers are shown with an exponent
 CLOSE = 0.3  # relative difference up to which a value that need not match is called close
 
 Value = float | int | str | None
@@ -15,8 +16,8 @@ Value = float | int | str | None
 class Row:
     """A published value beside ours.
 
-    `ok` is whether they agree: equal where they must, within 30 % or inside a published range where they need not, None
-    where one is missing.
+    `ok` is whether they agree: equal where they must, or within the tolerance that the source names where a number is
+    read off a figure; within 30 % or inside a published range where they need not; None where one is missing.
     """
 
     what: str
@@ -38,6 +39,11 @@ def close(what: str, source: str, published: Value, ours: Value, why: str = "") 
     """A row that need not match: a measurement beside a simulation, or a number read off a figure."""
     ratio = _ratio(published, ours)
     return Row(what, source, published, ours, ratio, False, None if ratio is None else abs(ratio - 1) <= CLOSE, why)
+
+
+def near(what: str, source: str, published: float, ours: float, tolerance: float, why: str = "") -> Row:
+    """A row that must match up to a relative difference, which `source` says: numbers read off a figure."""
+    return Row(what, source, published, ours, ours / published, True, abs(ours / published - 1) <= tolerance, why)
 
 
 def rows_json(rows: Sequence[Row]) -> str:
@@ -80,6 +86,8 @@ def _verdict(row: Row) -> str:
 def _shown(value: Value) -> str:
     if value is None:
         return "-"
+    if isinstance(value, float) and abs(value) >= LARGE:
+        return f"{value:.6e}"
     return (
         f"{value:,.4g}"
         if isinstance(value, float) and abs(value) < 10_000
