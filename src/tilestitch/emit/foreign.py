@@ -23,7 +23,10 @@ def word_bits(nest: LoopNest, machine: ArrayMachine, program: str) -> int:
     sizes = set(machine.operand_bits or (array.element_bits for array in nest.operands))
     if len(sizes) != 1:
         found = ", ".join(f"{bits}" for bits in sorted(sizes))
-        raise InputError(f"{nest.name}: {program} has one size of word, found arrays of {found} bits")
+        raise InputError(
+            f"{nest.name}: {program} has one size of word, found arrays of {found} bits; ZigZag and AccelForge have "
+            "one for each array"
+        )
     return sizes.pop()
 
 
