@@ -87,6 +87,8 @@ def test_a_mapped_point_is_what_map_says_of_that_machine(tmp_path):
         for one in layer["mappings"][0]["accesses"].values()
     )
     assert found["traffic"] == 2 * words_moved
+    size = int(explored["designs"][number]["values"]["rf"])
+    assert (found["macs"], found["memory"]) == (256, 256 * size + 131_072)
 
 
 def test_layers_of_other_programs_are_explored_too(tmp_path):
@@ -232,6 +234,7 @@ MISTAKES = (
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster dask://127.0.0.1:1",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray",
     "explore alexnet:small --machine toy --vary bandwidth=4 --by map",
+    "explore alexnet:small --machine toy --vary clock_hz=1000,2000 --objective edp",
     "explore alexnet:small --machine toy --vary bandwidth=4 --dataflow output",
     "explore alexnet:small --machine eyeriss --vary bandwidth=4 --strategy tvm",
     "explore alexnet:small --machine eyeriss --vary bandwidth=4 --no-fold-bn",

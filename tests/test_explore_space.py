@@ -132,6 +132,22 @@ def test_short_names_stand_for_places_of_memories_and_matrix_units():
     assert {"pes", "rf", "spm", "networks", "width", "bandwidth"} == set(SHORT_NAMES)
 
 
+def test_as_many_elements_as_there_are_keep_their_shape():
+    """The toy's matrix units are 16 x 8; another number is nearly a square."""
+    shapes = []
+    for design in range(2):
+        matrix = parse_machine(toy_space("pes=128,256").machine_text(design), "x").cores[0].matrix
+        assert matrix is not None
+        shapes.append((matrix.k, matrix.n))
+    assert shapes == [(16, 8), (16, 16)]
+
+
+def test_a_number_is_one_text_however_it_is_written():
+    """Otherwise a machine would be two for the store."""
+    texts = {toy_space(f"memories.lb.size_bytes={value}").machine_text(0) for value in ("65536", "65_536")}
+    assert texts == {toy_space("clusters=2").machine_text(0)}
+
+
 def test_the_bandwidth_is_that_of_the_link_too_where_both_are_one():
     """Eyeriss has one number for both, the toy has two."""
     machine = parse_machine(toy_space("bandwidth=16", machine="eyeriss").machine_text(0), "x")

@@ -73,11 +73,12 @@ def machine_metrics(machine: Accelerator) -> tuple[Metric, ...]:
     """What a machine costs to build, as far as its file says: multipliers, and bytes on chip."""
     macs, memory = 0, 0
     for core in machine.cores:
-        macs += 0 if core.matrix is None else core.matrix.m * core.matrix.k * core.matrix.n
-        if core.array is not None:
+        if core.array is not None:  # whose products the compiler sees as a matrix unit's
             elements = core.array.rows * core.array.columns
             macs += elements
             memory += elements * core.array.register_bytes
+        elif core.matrix is not None:
+            macs += core.matrix.m * core.matrix.k * core.matrix.n
         memory += sum(local.size_bytes for level in core.levels if (local := machine.memory(level)) is not None)
     shared = machine.memory(Level.GB)
     once = 0 if shared is None or shared.sharing is Sharing.CLUSTER else shared.size_bytes

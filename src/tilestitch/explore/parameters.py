@@ -151,13 +151,18 @@ def _pes(tree: Tree, where: str) -> _Short:
 
     def setting(value: str) -> Setting:
         extents = _extents(value, where)
-        return tuple(zip(paths, map(str, extents * len(places)), strict=True))
+        found: list[tuple[Path, str]] = []
+        for first, name, *keys in places:
+            old = [int(text_at(tree, (first, name, key)) or 0) for key in keys]
+            kept = value == str(math.prod(old))  # the shape that the file has, where the number is the same
+            found += [((first, name, key), str(new)) for key, new in zip(keys, old if kept else extents, strict=True)]
+        return tuple(found)
 
     return tuple(paths), setting
 
 
 def _extents(value: str, where: str) -> tuple[int, int]:
-    """Rows and columns of `12x14`; of a plain number the two nearest to a square, rows the fewer."""
+    """Rows and columns of `12x14`; of a plain number those nearest to a square, no more rows than columns."""
     if (match := _EXTENTS.fullmatch(value)) is not None:
         return int(match[1]), int(match[2])
     if _COUNT.fullmatch(value) is None:

@@ -77,6 +77,7 @@ def explore(
 
     Raises `DoesNotFit` where no point at all is feasible.
     """
+    _expect_comparable(space, objectives)
     _expect_different([network for network, _ in networks])
     total = method.trials(space) * len(networks)
     outcomes: dict[tuple[int, int], Outcome] = {}
@@ -147,6 +148,17 @@ def _record(space: Space, design: int, text: str, network: Network, evaluator: E
         evaluator=evaluator.identity,
         program=program,
     )
+
+
+def _expect_comparable(space: Space, objectives: Sequence[Objective]) -> None:
+    """Refuse to compare cycles of different lengths."""
+    clocked = any(path[-1] == "clock_hz" for one in space.parameters for path in one.paths)
+    for objective in objectives:
+        if clocked and "cycles" in objective.factors:
+            raise InputError(
+                f"--objective {objective.name} counts cycles, whose length --vary clock_hz changes; "
+                "take --objective latency --objective energy instead"
+            )
 
 
 def _expect_different(networks: Sequence[Network]) -> None:

@@ -1,6 +1,7 @@
 """Every machine that can be made of one by varying some of its parameters."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,9 +9,10 @@ from tilestitch.errors import InputError
 from tilestitch.explore.parameters import Parameter, Path, Setting, parameter, path_text, text_at, with_setting
 from tilestitch.hardware.accelerator import CORE_LEVELS, Level
 from tilestitch.hardware.load import parse_machine
-from tilestitch.hardware.yaml_tree import Tree, read_tree, tree_text
+from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree, tree_text
 
 MAX_PARAMETERS = 32
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(_[0-9]{3})+")
 MAX_DESIGNS = 2**62  # so that the number of a design is one of SQLite's
 
 # dMazeRunner's rule, Dave et al., TECS 2019, as their tables for the exploration of designs have it.
@@ -64,7 +66,7 @@ class Space:
             tree = with_setting(tree, one.settings[at])
         if self.scale_energy:
             tree = with_setting(tree, _scaled_energies(self.tree, tree))
-        return tree_text(tree)
+        return tree_text(_plain_numbers(tree))
 
 
 def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *, scale_energy: bool = False) -> Space:
@@ -94,6 +96,18 @@ def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *,
     if scale_energy:
         _expect_energies_alone(tree, taken)
     return made
+
+
+def _plain_numbers(tree: Tree) -> Tree:
+    """`65_536` as `65536`, so that a number is one text however it was written."""
+    match tree:
+        case dict():
+            return {key: _plain_numbers(value) for key, value in tree.items()}
+        case list():
+            return [_plain_numbers(value) for value in tree]
+        case _:
+            grouped = not tree.quoted and _GROUPED.fullmatch(tree.text) is not None
+            return Scalar(tree.text.replace("_", ""), quoted=False) if grouped else tree
 
 
 def _energies(tree: Tree) -> list[tuple[Path, Path, bool]]:
