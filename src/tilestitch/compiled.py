@@ -34,6 +34,7 @@ SOURCES = (
     "lower/hazards.py",
     "lower/reorder.py",
     "mapping/bounds.py",
+    "mapping/checker.py",
     "mapping/parts.py",
     "mapping/price.py",
     "mapping/tables.py",

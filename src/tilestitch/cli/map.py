@@ -1,5 +1,6 @@
 """The command that maps loop nests on an array of processing elements."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,12 +8,12 @@ import click
 from click.core import ParameterSource
 
 from tilestitch.cli.application import held_back
-from tilestitch.cli.files import expect_folder, write_files
+from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
-from tilestitch.text_files import file_text
+from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 BASE = "dmazerunner-256"
 EMITTED = ("zigzag", "timeloop", "accelforge")
@@ -74,6 +75,13 @@ MAX_LINES_BYTES = 2**30
 )
 @click.option("--emit", type=click.Choice(EMITTED), help="Write the best mapping of each layer for this program to -o.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Where --emit writes.")
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the proof that each mapping is the best to this file.",
+)
+@click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Check such proofs; search nothing.")
 @network_options
 @output_options
 def map_(
@@ -90,6 +98,8 @@ def map_(
     evaluate: Path | None,
     emit: str | None,
     out: Path | None,
+    certificate: Path | None,
+    check: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -101,10 +111,15 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
-    inputs = [str(one) for one in (model, machine, mapping, evaluate) if one is not None]
+    _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, certificate, check)
+    inputs = [str(one) for one in (model, machine, mapping, evaluate, check) if one is not None]
     expect_json(json_path, *inputs)
     if out is not None:
         expect_folder(out)
+    if certificate is not None:
+        expect_writable(certificate)
+        for source in inputs:
+            expect_other(certificate, source)
     if evaluate is not None:
         _evaluate(evaluate, machine, json_path, quiet=quiet)
         return
@@ -114,6 +129,7 @@ def map_(
             from tilestitch import api
             from tilestitch.mapper.files import mapping_files
             from tilestitch.mapper.json import evaluated_json, mapped_json
+            from tilestitch.mapper.proofs import certificates_json, check_certificates
             from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
             from tilestitch.mapper.text import evaluated_text, mapped_text
             from tilestitch.mapping.evaluate import Mode, price
@@ -126,7 +142,13 @@ def map_(
             open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims)), layers
         )
         files: Files = []
-        if mapping is not None:
+        if check is not None:
+            text = check_certificates(
+                file_text(check, "JSON", MAX_JSON_BYTES), check.name, nests, source.machine, progress
+            )
+            json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
+            found = []
+        elif mapping is not None:
             if len(nests.layers) != 1:
                 raise InputError(
                     f"--mapping is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer"
@@ -137,11 +159,22 @@ def map_(
             text, json_text = evaluated_text(*shown), evaluated_json(*shown)
             found = [(nest, given)]
         else:
-            options = MapOptions(Objective(objective), Mode(mode), search == "dmazerunner", ragged, dataflow, top)
+            options = MapOptions(
+                Objective(objective),
+                Mode(mode),
+                pruned=search == "dmazerunner",
+                ragged=ragged,
+                dataflow=dataflow,
+                top=top,
+                certify=certificate is not None,
+            )
             mapped = map_layers(nests.layers, source.machine, options, progress)
             text = mapped_text(nests, source, options, mapped)
             json_text = mapped_json(nests, source, options, mapped)
             found = [(one.layer.nest, one.found[0].mapping) for one in mapped]
+            if certificate is not None:
+                proofs = certificates_json(mapped, options.mode, options.objective)
+                files.append((certificate, encoded(proofs)))
         if emit is not None and out is not None:
             files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
         write_files([*json_file(json_path, json_text), *files])
@@ -174,6 +207,28 @@ def _expect_sense(
         raise InputError("--objective pareto gives the whole front; leave out --top")
     if (emit is None) != (out is None):
         raise InputError(f"--emit and -o go together: --emit {'|'.join(EMITTED)} -o DIR")
+
+
+def _expect_provable(
+    objective: str,
+    search: str,
+    dataflow: str,
+    ragged: bool,
+    mapping: Path | None,
+    evaluate: Path | None,
+    certificate: Path | None,
+    check: Path | None,
+) -> None:
+    """Refuse a proof of what is not proven that way."""
+    if certificate is not None and (
+        objective == "pareto" or search != "exact" or dataflow or ragged or mapping is not None or evaluate is not None
+    ):
+        raise InputError(
+            "--certificate proves the best of all exact tilings for one objective; leave out pareto, --search "
+            "dmazerunner, --dataflow, --ragged, --mapping and --evaluate"
+        )
+    if check is not None and (certificate is not None or mapping is not None or evaluate is not None):
+        raise InputError("--check judges proofs, and searches nothing; leave out --certificate, --mapping, --evaluate")
 
 
 def _given(option: str) -> bool:

@@ -8,6 +8,7 @@ from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.mapping.certificate import Certificate, certificate_of
 from tilestitch.mapping.dataflow import dataflow_limits
 from tilestitch.mapping.dmazerunner import Attempt, adapted_space
 from tilestitch.mapping.evaluate import Mode, Priced, Pricer
@@ -45,6 +46,7 @@ class MapOptions:
     ragged: bool = False
     dataflow: str = ""
     top: int = 1
+    certify: bool = False  # of exact searches without a dataflow, for one objective
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class MappedLayer:
     prices: tuple[Priced, ...]
     outcome: Outcome
     attempts: tuple[Attempt, ...]  # of dMazeRunner's adaptive search
+    certificate: Certificate | None
 
 
 def layers_of(graph: Graph) -> tuple[tuple[Layer, ...], tuple[Operator, ...]]:
@@ -142,7 +145,8 @@ def map_layer(layer: Layer, machine: ArrayMachine, options: MapOptions) -> Mappe
         raise DoesNotFit(_why_nothing_fits(space))
     pricer = Pricer(nest, machine, options.mode)
     prices = tuple(pricer(found.mapping) for found in outcome.best)
-    return MappedLayer(layer, outcome.best, prices, outcome, attempts)
+    proof = certificate_of(space, outcome, options.mode, options.objective) if options.certify else None
+    return MappedLayer(layer, outcome.best, prices, outcome, attempts, proof)
 
 
 def _why_nothing_fits(space: SearchSpace) -> str:

@@ -1,0 +1,215 @@
+"""The proof that a mapping is the best, for somebody who does not trust the search."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from tilestitch.errors import InputError, printable
+from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine
+from tilestitch.mapping.evaluate import Mode, price
+from tilestitch.mapping.search import Objective, Outcome, SearchSpace
+from tilestitch.mapping.tables import machine_table, nest_table
+
+FORMAT = "tilestitch mapping certificate 1"
+_OBJECTIVES = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was found, and what became of every exact tiling that fits.
+
+    `problem` is a digest of the nest, the machine, the mode and the objective. The bound is what nothing goes below in
+    that objective: the found value itself.
+    """
+
+    problem: str
+    mapping: LoopMapping
+    cycles: int
+    energy_pj: float
+    bound: float
+    tilings: int
+    evaluated: int
+    pruned_by_space_and_dma: int  # with their spatial factors, or with the DMA that their registers need at least
+    pruned_by_registers: int  # with what their register files exchange
+    pruned_by_tile: int  # with the DMA of their tile of the scratchpad
+
+
+def problem_digest(nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective) -> str:
+    """Sixteen hexadecimal digits that stand for everything that the best mapping depends on; names do not."""
+    parts = asdict(nest)
+    parts["name"] = parts["kind"] = ""
+    values = json.dumps([parts, {**asdict(machine), "name": ""}, mode, objective], default=str, sort_keys=True)
+    return hashlib.sha256(values.encode()).hexdigest()[:16]
+
+
+def value_of(objective: Objective, cycles: int, energy_pj: float) -> float:
+    """What an objective makes least."""
+    return {Objective.EDP: cycles * energy_pj, Objective.ENERGY: energy_pj}.get(objective, float(cycles))
+
+
+def certificate_of(space: SearchSpace, outcome: Outcome, mode: Mode, objective: Objective) -> Certificate:
+    """The proof of a search over all exact tilings for one objective."""
+    found, tilings = outcome.best[0], space.tilings()
+    return Certificate(
+        problem_digest(space.nest, space.machine, mode, objective),
+        found.mapping,
+        found.cycles,
+        found.energy_pj,
+        value_of(objective, found.cycles, found.energy_pj),
+        tilings,
+        outcome.evaluated,
+        tilings - outcome.evaluated - outcome.register_pruned - outcome.tile_pruned,
+        outcome.register_pruned,
+        outcome.tile_pruned,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the checker did: tilings that it counted, and that it priced because no bound of its own settled them."""
+
+    tilings: int
+    priced: int
+
+
+def check_certificate(
+    certificate: Certificate, nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective
+) -> Verdict:
+    """Judge a proof by an enumeration that shares only the cost function with the search.
+
+    Raises InputError that says which claim is wrong. Factors, orders, price and fit of the mapping, the number of
+    tilings, the sums, and that nothing is better are all checked.
+    """
+
+    def wrong(what: str) -> InputError:
+        return InputError(f"the certificate of {nest.name!r} is wrong: {what}")
+
+    if certificate.problem != problem_digest(nest, machine, mode, objective):
+        raise wrong("it is of another nest, machine, mode or objective")
+    _expect_mapping(certificate.mapping, nest, wrong)
+    priced = price(nest, machine, certificate.mapping, mode)
+    if priced.misfit:
+        raise wrong(f"its mapping does not fit: {priced.misfit}")
+    if (priced.cycles, priced.energy_pj) != (certificate.cycles, certificate.energy_pj):
+        raise wrong(
+            f"its mapping takes {priced.cycles:,} cycles and {priced.energy_pj:,} pJ, it says {certificate.cycles:,} "
+            f"and {certificate.energy_pj:,}"
+        )
+    if certificate.bound != value_of(objective, priced.cycles, priced.energy_pj):
+        raise wrong(f"its bound is {certificate.bound}, and its mapping is no proof of that")
+    parts = (
+        certificate.evaluated,
+        certificate.pruned_by_space_and_dma,
+        certificate.pruned_by_registers,
+        certificate.pruned_by_tile,
+    )
+    if min(parts) < 0 or certificate.evaluated == 0 or sum(parts) != certificate.tilings:
+        raise wrong(f"its tilings are {certificate.tilings:,}, and their parts do not add up to that")
+    found, better = _examined(nest, machine, mode, objective, priced.cycles, priced.energy_pj)
+    if found[TILINGS] != certificate.tilings:
+        raise wrong(f"{found[TILINGS]:,} tilings fit, it says {certificate.tilings:,}")
+    if found[BETTER]:
+        one = price(nest, machine, better, mode)
+        raise wrong(f"a better mapping takes {one.cycles:,} cycles and {one.energy_pj:,} pJ: {better}")
+    return Verdict(int(found[TILINGS]), int(found[PRICED_TILINGS]))
+
+
+def _expect_mapping(mapping: LoopMapping, nest: LoopNest, wrong: Any) -> None:
+    loops = list(range(len(nest.loops)))
+    rows = (mapping.dram, mapping.spm, mapping.rf, mapping.spatial)
+    if any(len(row) != len(loops) or min(row) < 1 for row in rows) or not mapping.is_exact(nest):
+        raise wrong("the factors of its mapping do not multiply to the extents")
+    if sorted(mapping.dram_order) != loops or sorted(mapping.spm_order) != loops:
+        raise wrong("the orders of its mapping do not have every loop once")
+
+
+def _examined(
+    nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective, cycles: int, energy_pj: float
+) -> tuple[np.ndarray, LoopMapping]:
+    table = nest_table(nest, machine)
+    loops = len(nest.loops)
+    divisors = [[one for one in range(1, extent + 1) if extent % one == 0] for extent in nest.extents]
+    sizes = np.array([len(one) for one in divisors])
+    square = np.zeros((loops, sizes.max()), np.int64)
+    for at, one in enumerate(divisors):
+        square[at, : len(one)] = one
+    stay = [int((table.indexed[:, at] == 0).sum()) for at in range(loops) if nest.extents[at] > 1]
+    first, rows = _orders(nest, one_stays=all(many <= 1 for many in stay))
+    found, better = np.zeros(FIGURES, np.int64), np.ones((6, loops), np.int64)
+    examine(
+        table,
+        machine_table(machine),
+        mode is Mode.PUBLISHED,
+        all(many <= 1 for many in stay),
+        _OBJECTIVES.index(objective),
+        np.array([cycles, energy_pj], np.float64),
+        square,
+        sizes,
+        first,
+        rows,
+        found,
+        better,
+    )
+    factors = [tuple(map(int, row)) for row in better]
+    return found, LoopMapping(*factors)
+
+
+def _orders(nest: LoopNest, *, one_stays: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Orders to try for every set of loops with several iterations: each operand's own loops outside, or all orders."""
+    loops = range(len(nest.loops))
+    first, rows = [0], []
+    for present in range(1 << len(nest.loops)):
+        inside = [at for at in loops if present >> at & 1]
+        others = [at for at in loops if at not in inside]
+        if any(nest.extents[at] == 1 for at in inside):
+            found = []
+        elif one_stays:
+            keys = [operand.indexed_by for operand in nest.operands]
+            found = [[*others, *sorted(inside, key=lambda at, key=key: at not in key)] for key in keys]
+            everywhere = [at for at in inside if all(at in key for key in keys)]
+            found += [[*others, *(at for at in inside if at != last), last] for last in everywhere]
+        else:
+            found = [[*others, *order] for order in permutations(inside)]
+        rows += [list(order) for order in dict.fromkeys(map(tuple, found))]
+        first.append(len(rows))
+    return np.array(first), np.array(rows)
+
+
+def certificate_json(certificate: Certificate) -> dict[str, Any]:
+    """The certificate as an object of JSON."""
+    return {"format": FORMAT, **asdict(certificate)}
+
+
+def certificate_from(found: object, where: str) -> Certificate:
+    """Read it again; InputError for anything else."""
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{where}: expected a certificate of format {FORMAT!r}")
+    values: dict[str, Any] = {name: value for name, value in found.items() if name != "format"}
+    try:
+        values["mapping"] = LoopMapping(**{name: tuple(map(_whole, row)) for name, row in values["mapping"].items()})
+        for name, value in values.items():
+            if name not in ("mapping", "problem"):
+                values[name] = _number(name, value)
+        return Certificate(**values)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: not a whole certificate: {printable(str(error), 200)}") from None
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
+        raise ValueError(f"expected a whole number, found {value!r}")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if name in ("energy_pj", "bound"):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name}: expected a number, found {value!r}")
+        return float(value)
+    return _whole(value)
