@@ -177,6 +177,7 @@ class EyerissTable(Published):
     machine: str
     why: str
     chain_why: str
+    wide_why: str
     layers: list[EyerissLayer]
 
 
