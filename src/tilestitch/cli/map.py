@@ -135,11 +135,18 @@ def map_(
             from tilestitch.mapping.evaluate import Mode, price
             from tilestitch.mapping.network import MapOptions, map_layers
             from tilestitch.mapping.search import Objective
+            from tilestitch.passes import simplify
 
         progress("load", 0, 1)
         source = open_machine(machine, api.load_machine, BASE)
         nests = chosen_layers(
-            open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims)), layers
+            open_nests(
+                model,
+                lambda name: simplify(
+                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
+                ),
+            ),
+            layers,
         )
         files: Files = []
         if check is not None:
