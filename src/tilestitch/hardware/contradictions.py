@@ -53,6 +53,8 @@ def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
             continue
         if not any(kind in group for kind in UnitKind):
             yield Mistake(("cores", index), f"expected a unit ({', '.join(UnitKind)}), found none")
+        if UnitKind.ARRAY in group and UnitKind.MATRIX in group:
+            yield Mistake(("cores", index), "expected an array or a matrix unit, found both; leave out one of them")
         yield from _level_mistakes(index, group, _part(tree, "memories"))
         cores += _number(group, "count", CORE_COUNT) or 0
         for kind in UnitKind:
