@@ -233,6 +233,7 @@ MISTAKES = (
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster here",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster dask://127.0.0.1:1",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray",
+    "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray --workers 2",
     "explore alexnet:small --machine toy --vary bandwidth=4 --by map",
     "explore alexnet:small --machine toy --vary clock_hz=1000,2000 --objective edp",
     "explore alexnet:small --machine toy --vary bandwidth=4 --dataflow output",

@@ -115,6 +115,8 @@ def explore(
     Points are stored one by one: the same command after an interruption evaluates only what is left. Ends with 1
     where Tilestitch itself makes a mistake on one of the machines.
     """
+    if cluster and workers is not None:
+        raise InputError("--workers are processes of this machine, and --cluster is another one; leave out one of them")
     sources = (*models, choices.machine, strategy, space_file)
     expect_json(json_path, *sources)
     if out is not None:

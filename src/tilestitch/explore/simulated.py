@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import onnx
+from google.protobuf.message import EncodeError
 
 from tilestitch.compilation import Options, Strategy, strategy_named, strategy_of_plan
 from tilestitch.errors import InputError
@@ -20,7 +21,7 @@ def packed_model(model: onnx.ModelProto, name: str) -> Packed:
     """A network for `Simulated`."""
     try:
         content = model.SerializeToString(deterministic=True)
-    except ValueError:  # protobuf's limit
+    except (ValueError, EncodeError):  # protobuf's limit
         raise InputError(f"{name}: has more than 2 GiB, which cannot be passed to other processes") from None
     return Network(name, digest_of(content)), np.frombuffer(content, np.uint8)
 
