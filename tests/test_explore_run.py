@@ -172,7 +172,7 @@ def explored_in(space):
 
 def test_two_designs_that_are_one_machine_are_evaluated_once(tmp_path):
     formula = Formula(tmp_path / "calls")
-    space = toy_space("pes=128,8x16")
+    space = toy_space("pes=128,16x8")
     from tilestitch.explore.run import explore
 
     with Store(None) as points:
