@@ -1,6 +1,7 @@
 """The loops of a kernel as plain arrays: what compiled code needs to know to measure tiles."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.units import array_of, matrix_rate, vector_lanes
 from tilestitch.ir.graph import DimKind, Operator
 from tilestitch.ops import generic
-from tilestitch.ops.contraction import roles
+from tilestitch.ops.contraction import product_shape, roles
 from tilestitch.ops.work import operand_dtype, vector_operations
 
 BRINGS, VECTOR, MATRIX, FIRST_MATRIX = range(4)  # what an operator keeps busy; gathers are brought by movers
@@ -113,7 +114,7 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
         core=_table(
             [
                 (
-                    *((0,) * 6 if shape.core.matrix is None else array_of(shape.core.matrix)),
+                    *((0,) * 6 if shape.core.matrix is None else array_of(shape.core.matrix, _sharing(shape))),
                     anchor,
                     cut,
                     sums,
@@ -124,6 +125,15 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
             PADDED + 1,
         )[0],
     )
+
+
+def _sharing(shape: KernelShape) -> Fraction:
+    """How many elements of the M x K matrix of the anchor's first operand each of its words stands for: windows."""
+    if shape.anchor is None:
+        return Fraction(1)
+    product, read = product_shape(shape.anchor, shape.anchor.whole), shape.anchor.reads[0]
+    words = shape.graph.read_region(read, shape.anchor.whole).size
+    return Fraction(product.groups * product.m * product.k, words)
 
 
 def _readers(shape: KernelShape, operand: int, ends: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ class Level(StrEnum):
     ACCUMULATORS = "accumulators"  # partial sums of the matrix unit: float32, or int32 of integers
 
 
+WORD_CYCLES = 64
 CORE_LEVELS = (Level.LB, Level.WEIGHTS, Level.ACCUMULATORS)  # one of each per core
 
 
@@ -72,7 +73,13 @@ class MatrixUnit:
     overlapped_folds: bool
     rates: tuple[tuple[DType, Fraction], ...]
     mac_pj: float
-    mapped: bool = False  # stands for an array of processing elements, whose mapper says what a tile takes
+    # Of one that stands for an array of processing elements, whose mapper says what a tile takes: the words that the
+    # networks of both operands and of results carry in WORD_CYCLES cycles.
+    network_words: tuple[int, int, int] | None = None
+
+    @property
+    def mapped(self) -> bool:
+        return self.network_words is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from tilestitch.dtypes import DType
 from tilestitch.errors import InputError, printable
 from tilestitch.hardware.accelerator import (
+    WORD_CYCLES,
     Accelerator,
     Core,
     Dataflow,
@@ -200,8 +201,17 @@ def _products_of(array: PEArray) -> MatrixUnit:
         overlapped_folds=True,
         rates=array.rates,
         mac_pj=array.mac_pj,
-        mapped=True,
+        network_words=(
+            _words(array.first_bytes_per_cycle),
+            _words(array.second_bytes_per_cycle),
+            _words(array.result_bytes_per_cycle),
+        ),
     )
+
+
+def _words(bytes_per_cycle: Fraction) -> int:
+    """Of 16 bits, in so many cycles as estimates count."""
+    return max(1, int(bytes_per_cycle * WORD_CYCLES / 2))
 
 
 def _rest_of(array: PEArray) -> VectorUnit:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tilestitch.dtypes import DType
-from tilestitch.hardware.accelerator import Dataflow, MatrixUnit, VectorUnit
+from tilestitch.hardware.accelerator import WORD_CYCLES, Dataflow, MatrixUnit, VectorUnit
 from tilestitch.units import ceil_div
+
+MAPPED = 2  # in the place of overlap: an array of processing elements
 
 
 def matrix_rate(unit: MatrixUnit, dtype: DType) -> Fraction | None:
@@ -25,8 +27,16 @@ def matrix_tile_cycles(unit: MatrixUnit, dtype: DType, *, m: int, k: int, n: int
     return product_cycles(array_of(unit), (rate.numerator, rate.denominator), m, k, n, groups)
 
 
-def array_of(unit: MatrixUnit) -> tuple[int, int, int, int, int, int]:
-    """What of a matrix unit fixes its time: m, k, n, load, 1 where folds overlap, cycles to fill and drain it."""
+def array_of(unit: MatrixUnit, sharing: Fraction = Fraction(1)) -> tuple[int, int, int, int, int, int]:
+    """What of a matrix unit fixes its time: m, k, n, load, 1 where folds overlap, cycles to fill and drain it.
+
+    Of one that stands for an array: its elements, words of both operands and of the result in WORD_CYCLES cycles, and
+    MAPPED, 0.
+    `sharing` is how many elements of the first operand's M x K matrix each of its words stands for.
+    """
+    if unit.network_words is not None:
+        first, second, result = unit.network_words
+        return unit.m * unit.k * unit.n, max(1, int(first * sharing)), second, result, MAPPED, 0
     load = unit.k if unit.dataflow is Dataflow.WEIGHT_STATIONARY else 1
     fill = unit.k + unit.n - 1 if unit.systolic else 0
     return unit.m, unit.k, unit.n, load, int(unit.overlapped_folds), fill
@@ -39,8 +49,13 @@ def product_cycles(array: Sequence[int], rate: Sequence[int], m: int, k: int, n:
     stream through it. `load` is k for a weight-stationary unit, whose next weights load during this fold, else 1.
     Folds that do not overlap pay their own load. A systolic unit fills and drains once: k + n - 1 more. Element types
     with a rate other than 1, given as numerator and denominator, scale the whole. Source: this model's assumptions are
-    in docs/model.md#matrix-unit.
+    in docs/model.md#matrix-unit. An array of processing elements takes what its arithmetic or the busiest network does,
+    if every word goes there once: docs/mapping.md#on-a-chip.
     """
+    if array[4] == MAPPED:
+        words = max(-(-m * k // array[1]), -(-k * n // array[2]), -(-m * n // array[3]))
+        cycles = groups * max(-(-m * k * n // array[0]), words * WORD_CYCLES)
+        return -(-cycles * rate[1] // rate[0])
     rows = -(-m // array[0])
     fold = max(rows, array[3]) if array[4] else rows + array[3]
     cycles = groups * -(-k // array[1]) * -(-n // array[2]) * fold + array[5]
