@@ -163,7 +163,14 @@ def bounds_of_registers(
                 energy += each[k]
                 busy = max(busy, exchanged[k, CYCLES])
         bounds[stays, 1] = fixed + energy * (1 - SLACK)
-        bounds[stays, 0] = passes * (max(compute, busy) if stays == written else busy + compute + sums)
+        # Cycles of every pass, and of every exchange of what stays beyond those.
+        if stays == written:
+            each_pass = max(compute, busy)
+            each_stay = compute + sums + max(0, exchanged[stays, CYCLES] - each_pass)
+        else:
+            each_pass = busy + compute + sums
+            each_stay = max(0, exchanged[stays, CYCLES] - busy)
+        bounds[stays, 0] = passes * each_pass + own[stays] * each_stay
     return operands
 
 
