@@ -1223,6 +1223,56 @@ MUTANTS = (
         "latest[other] = place[needs[row]] if latest[other] < 0 else min(latest[other], place[needs[row]])",
         ("test_reorder::test_no_byte_is_touched_too_early_in_another_order",),
     ),
+    # Explorations.
+    Mutant(
+        "explore: a point is not stored",
+        "explore/run.py",
+        "                store.keep(record, outcome)\n",
+        "",
+        ("test_explore_run::test_what_is_stored_is_not_evaluated_again",),
+    ),
+    Mutant(
+        "explore: points of another program are taken for its own",
+        "explore/identity.py",
+        "[machine_digest, network_digest, evaluator, program]",
+        "[machine_digest, network_digest, evaluator]",
+        ("test_explore_run::test_another_evaluator_and_another_program_are_other_points",),
+    ),
+    Mutant(
+        "explore: what is as good as another is beaten",
+        "explore/front.py",
+        "(kept < row).any(axis=1)",
+        "(kept <= row).any(axis=1)",
+        ("test_explore_run::test_the_front_is_that_of_brute_force",),
+    ),
+    Mutant(
+        "explore: a machine that can run one network of two counts for both",
+        "explore/front.py",
+        "if any(one.infeasible for one in outcomes)",
+        "if all(one.infeasible for one in outcomes)",
+        ("test_explore_run::test_networks_on_one_machine_add_up_and_its_size_does_not",),
+    ),
+    Mutant(
+        "explore: random designs come twice",
+        "explore/methods.py",
+        ".sample(range(space.size), self.trials(space))",
+        ".choices(range(space.size), k=self.trials(space))",
+        ("test_explore_run::test_random_designs_are_different_and_depend_on_the_seed_alone",),
+    ),
+    Mutant(
+        "explore: a search is told in another order than it asked in",
+        "explore/run.py",
+        "for design in designs]\n            try:",
+        "for design in sorted(designs)]\n            try:",
+        ("test_explore_run::test_a_method_is_told_what_its_designs_came_to_in_their_order",),
+    ),
+    Mutant(
+        "explore: the energy of a scratchpad grows as its size",
+        "explore/space.py",
+        "_SCRATCHPAD_GROWTH = 1.5",
+        "_SCRATCHPAD_GROWTH = 2.0",
+        ("test_explore_space::test_energies_grow_with_sizes_where_that_is_asked_for",),
+    ),
 )
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from tests.exploring import Formula, explored_by, networks, told, toy_space
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Metric, Origin, Outcome
 from tilestitch.explore.front import OBJECTIVES, objective_named, pareto_front, vector
-from tilestitch.explore.methods import Grid, Nsga2, Random
+from tilestitch.explore.methods import Grid, Nsga2, Random, Rounds
+from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
 from tilestitch.explore.text import explored_text
 from tilestitch.explore.workers import Workers
@@ -86,7 +87,34 @@ def test_the_genetic_search_goes_on_where_designs_cannot_be(formula):
     assert 0 < len(explored.outcomes) <= 64
     assert len(formula.calls) == len(set(formula.calls)) == len(explored.outcomes)
     assert explored.infeasible
-    assert set(explored.front(0)) <= set(explored.outcomes)
+    assert set(explored.fronts[0]) <= set(explored.outcomes)
+
+
+@dataclass(frozen=True)
+class Asks:
+    """A method that asks for these, round by round, and keeps what it is told."""
+
+    rounds: tuple[tuple[int, ...], ...]
+    heard: list[tuple[tuple[float, ...] | None, ...]]
+    description: str = "asks"
+
+    def trials(self, space: Space) -> int:
+        return sum(map(len, self.rounds))
+
+    def __call__(self, space: Space, objectives: int) -> Rounds:
+        for designs in self.rounds:
+            self.heard.append(tuple((yield designs)))
+
+
+def test_a_method_is_told_what_its_designs_came_to_in_their_order(formula):
+    """Also those that it asks for again, and those that cannot be."""
+    rounds, heard = ((41, 3, 3, 17), (3, 50)), []
+    explored = explored_by(formula, Asks(rounds, heard))  # pyright: ignore[reportArgumentType]
+    vectors = explored.vectors(None)
+    assert heard == [tuple(vectors.get(design) for design in designs) for designs in rounds]
+    assert None in heard[0]
+    assert len(set(heard[0])) == 3
+    assert len(formula.calls) == 2 * 4
 
 
 # What is best
@@ -127,12 +155,12 @@ def test_a_front_is_that_of_each_network_and_of_all_together(formula):
     explored = explored_by(formula)
     for network in (0, 1, None):
         vectors = explored.vectors(network)
-        front = set(explored.front(network))
+        front = set(explored.fronts[network])
         assert front == {
             one for one, values in vectors.items() if not any(dominates(v, values) for v in vectors.values())
         }
     alone = explored_by(formula, names=("other",))
-    assert alone.front(0) == explored.front(1)
+    assert alone.fronts[0] == explored.fronts[1]
 
 
 def test_designs_that_cannot_be_are_told_with_their_reason(formula):
@@ -180,7 +208,7 @@ def test_two_designs_that_are_one_machine_are_evaluated_once(tmp_path):
             space, networks("net"), formula, Grid(), [OBJECTIVES[0]], store=points, progress=lambda *step: None
         )
     assert len(formula.calls) == 1
-    assert explored.front(0) == (0, 1)
+    assert explored.fronts[0] == (0, 1)
 
 
 # Who evaluates

@@ -1,7 +1,8 @@
 """An exploration: designs are proposed, evaluated and stored, until the method has no more."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed
@@ -57,9 +58,10 @@ class Explored:
                 found[design] = values
         return found
 
-    def front(self, network: int | None) -> tuple[int, ...]:
-        """The designs that no other beats, for one network or for all together."""
-        return pareto_front(self.vectors(network))
+    @cached_property
+    def fronts(self) -> Mapping[int | None, tuple[int, ...]]:
+        """The designs that no other beats, for each network, and for all together (None)."""
+        return {network: pareto_front(self.vectors(network)) for network in (*range(len(self.networks)), None)}
 
 
 def explore(

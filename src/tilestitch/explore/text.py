@@ -80,7 +80,7 @@ def explored_json(explored: Explored) -> str:
             "infeasible": len(explored.infeasible),
         },
         "fronts": [
-            {"network": None if network is None else name, "designs": explored.front(network)}
+            {"network": None if network is None else name, "designs": explored.fronts[network]}
             for name, network in _fronts(explored)
         ],
         "designs": [
@@ -108,7 +108,7 @@ def points_csv(explored: Explored) -> str:
     rows = csv.writer(text, lineterminator="\n")
     names = [one.name for one in explored.space.parameters]
     rows.writerow(["design", *names, "network", *columns, "on the front", "infeasible"])
-    fronts = [set(explored.front(at)) for at in range(len(explored.networks))]
+    fronts = [set(explored.fronts[at]) for at in range(len(explored.networks))]
     for design, each in explored.outcomes.items():
         for at, (network, outcome) in enumerate(zip(explored.networks, each, strict=True)):
             values = {metric.name: metric.value for metric in outcome.metrics}
@@ -125,10 +125,10 @@ def front_pictures(explored: Explored) -> list[tuple[str, str]]:
     for name, network in _fronts(explored):
         for x, y in combinations(range(len(explored.objectives)), 2):
             first, second = explored.objectives[x], explored.objectives[y]
-            vectors, front = explored.vectors(network), explored.front(network)
-            others = tuple(vectors[design] for design in vectors if design not in set(front))
-            beaten = tuple((values[x], values[y]) for values in others)
-            best = tuple((vectors[design][x], vectors[design][y]) for design in front)
+            vectors, front = explored.vectors(network), explored.fronts[network]
+            points = {design: (values[x], values[y]) for design, values in vectors.items()}
+            best = tuple(points.pop(design) for design in front)
+            beaten = tuple(points.values())
             if not best:
                 continue
             every = [*beaten, *best]
@@ -151,7 +151,7 @@ def front_pictures(explored: Explored) -> list[tuple[str, str]]:
 
 def front_machines(explored: Explored) -> list[tuple[int, str]]:
     """The designs of all fronts, each as the text of a machine's file."""
-    designs = sorted({design for _, network in _fronts(explored) for design in explored.front(network)})
+    designs = sorted({design for _, network in _fronts(explored) for design in explored.fronts[network]})
     texts = []
     for design in designs:
         values = ", ".join(f"{name} {value}" for name, value in explored.space.values(design).items())
@@ -172,7 +172,7 @@ def _fronts(explored: Explored) -> Iterator[tuple[str, int | None]]:
 
 def _front_lines(explored: Explored, name: str, network: int | None) -> list[str]:
     objectives, space = explored.objectives, explored.space
-    vectors, front = explored.vectors(network), explored.front(network)
+    vectors, front = explored.vectors(network), explored.fronts[network]
     what = f"Least {objectives[0].name}" if len(objectives) == 1 else "Pareto front of "
     names = [one.name for one in objectives]
     what += "" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
