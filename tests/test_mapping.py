@@ -174,7 +174,7 @@ def test_a_fixed_dataflow_spreads_its_loops() -> None:
 
 
 def test_dataflows_that_a_nest_does_not_have_are_refused() -> None:
-    with pytest.raises(InputError, match="expected output, weight"):
+    with pytest.raises(InputError, match="expected output, weight, coarse-weight, input or two"):
         dataflow_limits(product("gemm", m=2, n=2, k=2), "row")
     with pytest.raises(InputError, match="one iteration"):
         dataflow_limits(convolution("point", n=1, m=2, c=2, ox=2, oy=2, fx=1, fy=1), "weight")

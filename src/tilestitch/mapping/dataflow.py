@@ -17,6 +17,8 @@ _PAIRS = {
     "input": ("C", "Ox"),
 }
 DATAFLOWS = tuple(_PAIRS)
+# The same of matrix products, INFERRED: rows are pixels and samples, columns filters, K all that is summed over.
+_PRODUCT_PAIRS = {"output": ("M", "N"), "weight": ("N", "K"), "coarse-weight": ("N", "K"), "input": ("M", "K")}
 
 
 def dataflow_limits(nest: LoopNest, dataflow: str) -> Limits:
@@ -24,20 +26,21 @@ def dataflow_limits(nest: LoopNest, dataflow: str) -> Limits:
 
     Raises InputError for names that the nest does not have, and for loops of one iteration, which cannot be spread.
     """
-    names = _PAIRS.get(dataflow) or tuple(part.strip() for part in dataflow.split("|"))
+    known = _PRODUCT_PAIRS if nest.kind == "gemm" else _PAIRS
+    names = known.get(dataflow) or tuple(part.strip() for part in dataflow.split("|"))
     loops = {loop.name: at for at, loop in enumerate(nest.loops)}
     pairs = [f"{one}|{other}" for one, other in combinations(loops, 2)]
     if len(names) != 2 or names[0] == names[1] or any(name not in loops for name in names):
         raise InputError(
-            f"dataflow {dataflow!r} of nest {nest.name!r}: expected {', '.join(DATAFLOWS)} (of convolutions) or two of "
-            f"its loops, such as {pairs[0] if pairs else 'none'}; loops: {', '.join(loops)}"
+            f"dataflow {dataflow!r} of nest {nest.name!r}: expected {', '.join(known)} or two of its loops, such as "
+            f"{pairs[0] if pairs else 'none'}; loops: {', '.join(loops)}; --layer chooses layers that have others"
         )
     spread = frozenset(loops[name] for name in names)
     for at in sorted(spread):
         if nest.loops[at].extent == 1:
             raise InputError(
                 f"dataflow {dataflow!r} of nest {nest.name!r}: loop {nest.loops[at].name} has one iteration, which "
-                "cannot be spread over elements; choose loops with more"
+                "cannot be spread over elements; choose loops with more, or by --layer other layers"
             )
     return Limits(spread=spread, stays=0 if dataflow == "input" else None)
 
