@@ -125,6 +125,17 @@ class LoopMapping:
         )
 
 
+def pixels_read(
+    output: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+) -> tuple[int, int]:
+    """Rows and columns of the input, padding included, that an output of so many pixels needs."""
+    rows, columns = (
+        (pixels - 1) * step + (size - 1) * apart + 1
+        for pixels, size, step, apart in zip(output, window, stride, dilation, strict=True)
+    )
+    return rows, columns
+
+
 def convolution(
     name: str,
     *,
@@ -146,8 +157,7 @@ def convolution(
     is the size of the input in memory with its padding, by default what is read. Loop names, their order and that of
     the axes are those of dMazeRunner (TECS 2019).
     """
-    read = ((ox - 1) * stride[0] + (fx - 1) * dilation[0] + 1, (oy - 1) * stride[1] + (fy - 1) * dilation[1] + 1)
-    rows, columns = read if padded is None else padded
+    rows, columns = pixels_read((ox, oy), (fx, fy), stride, dilation) if padded is None else padded
     extents = {"N": n, "G": groups, "M": m, "C": c, "Ox": ox, "Oy": oy, "Fx": fx, "Fy": fy}
     if groups == 1:
         del extents["G"]
@@ -186,8 +196,7 @@ def depthwise(
     padded: tuple[int, int] | None = None,
 ) -> LoopNest:
     """`O[n][c][ox][oy] += I[n][c][ox*S+fx*D][oy*S+fy*D] * W[0][c][fx][fy]`, with a loop M of one iteration."""
-    read = ((ox - 1) * stride[0] + (fx - 1) * dilation[0] + 1, (oy - 1) * stride[1] + (fy - 1) * dilation[1] + 1)
-    rows, columns = read if padded is None else padded
+    rows, columns = pixels_read((ox, oy), (fx, fy), stride, dilation) if padded is None else padded
     names, sizes = ("N", "M", "C", "Ox", "Oy", "Fx", "Fy"), (n, 1, c, ox, oy, fx, fy)
     window = (((3, stride[0]), (5, dilation[0])), ((4, stride[1]), (6, dilation[1])))
     return LoopNest(

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from tilestitch.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
-from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, convolution, depthwise, pixels_read, product
 from tilestitch.mapping.evaluate import Mode, Priced, Pricer
 
 MOST_EXTENT = 10**7
@@ -97,10 +97,7 @@ def nest_of(found: Mapping[str, Any]) -> LoopNest:
     optional = {"M": 1} if kind == "dwconv" else {}
     sizes = _sizes(extents, [name for name in _CONVOLUTION if name not in optional], optional, "nest.extents")
     stride, dilation = (_pair(nest, key) or (1, 1) for key in ("stride", "dilation"))
-    read = (
-        (sizes["Ox"] - 1) * stride[0] + (sizes["Fx"] - 1) * dilation[0] + 1,
-        (sizes["Oy"] - 1) * stride[1] + (sizes["Fy"] - 1) * dilation[1] + 1,
-    )
+    read = pixels_read((sizes["Ox"], sizes["Oy"]), (sizes["Fx"], sizes["Fy"]), stride, dilation)
     padded = _pair(nest, "padded") or read
     if padded[0] < read[0] or padded[1] < read[1]:
         raise InputError(f"nest.padded: {list(padded)} is less than what is read, {list(read)}")
