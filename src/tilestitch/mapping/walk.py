@@ -158,8 +158,13 @@ def walk(
                 if at[turned] < end[turned]:
                     rf[turned] = items[at[turned]]
                     if register_bytes(space.held, rf) <= machine.register_bytes:
-                        if ragged:
-                            break
+                        if ragged:  # passes that are not full take as long as those that are
+                            wasted = 1.0
+                            for i in range(loops):
+                                wasted *= -(-left[i] // rf[i]) * rf[i]
+                            if not hopeless(state, figures, wasted, fixed):
+                                break
+                            continue
                         for i in range(loops):
                             tile[i] = rf[i] * spatial[i]
                         place = place_of(radix, places, tile)
