@@ -290,7 +290,7 @@ def test_the_command_writes_a_plan_that_it_reads(tmp_path):
     again = run("fuse", "resnet18:small", "--plan", plan, "--json", "-")
     assert again.exit_code == 0, again.output
     assert json.loads(again.output)["time_ps"] == found["time_ps"]
-    for wrong in (("--plan", "best"), ("--machine", "eyeriss"), ("--plan", tmp_path / "none.json")):
+    for wrong in (("--plan", "best"), ("--machine", "goya"), ("--plan", tmp_path / "none.json")):
         refused = run("fuse", "resnet18:small", *wrong)
         assert refused.exit_code == 2
         assert refused.stderr.startswith("error: ")
