@@ -155,9 +155,8 @@ def test_other_machines_can_be_studied(machine):
 
 def test_a_machine_without_a_block_model_is_refused():
     """In one sentence, with the way out."""
-    for name in ("eyeriss", "dmazerunner-256", "goya"):
-        with pytest.raises(InputError, match=f"machine {name}: has a core without matrix unit.*such as mlu100"):
-            characterize(load_machine(name))
+    with pytest.raises(InputError, match=r"machine goya: has a core without matrix unit.*such as mlu100"):
+        characterize(load_machine("goya"))
 
 
 def test_tables_hold_what_was_priced():
@@ -218,7 +217,7 @@ def test_the_command_writes_tables_and_pictures(tmp_path):
 def test_the_command_refuses_what_it_cannot_do(tmp_path):
     """Before the work where it can."""
     (tmp_path / "file").write_text("")
-    for words in (("--machine", "eyeriss"), ("--machine", "none"), ("-o", tmp_path / "file")):
+    for words in (("--machine", "goya"), ("--machine", "none"), ("-o", tmp_path / "file")):
         refused = run("characterize", *words)
         assert refused.exit_code == 2
         assert refused.stderr.startswith("error: ")
