@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from math import prod
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.dmazerunner_model import published_cost
 from tests.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
 from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.hardware.accelerator import Reduction
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
@@ -161,6 +164,41 @@ def test_two_operands_that_stay_at_once_are_seen() -> None:
     one, all_ = (search_space(nest, DMAZERUNNER).orders.most for nest in (CONV5_2, nests["two stay"]))
     assert one == 3
     assert all_ == 4
+
+
+# Four elements, two for each of two results: a pass brings A, 2x2, and B, 2x1, and takes C, 2x1.
+SPREAD = product("spread", m=2, n=1, k=4)
+ONES, ORDER = (1, 1, 1), (0, 1, 2)
+ON_FOUR = LoopMapping(ONES, (1, 1, 2), ONES, (2, 1, 2), ORDER, ORDER)
+# Two passes of one cycle: inputs while the array computes (the first fill besides), and at the end of both the results
+# with a cycle of the array and one word of partial sums for each of two results.
+FREE = replace(DMAZERUNNER, dma_setup_cycles=Fraction(0), dma_cycles_per_byte=Fraction(0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "cycles"),
+    [
+        ({}, 4 + 2 * 4 + 1 + 2),  # fill, two passes of A's four words, one cycle, two words of sums one after another
+        ({"reduction": Reduction.CHAIN}, 4 + 2 * 4 + 1 + 1),
+        ({"reduction": Reduction.TREE}, 4 + 2 * 4 + 1 + 1),
+        ({"networks": 2}, 4 + 2 * (4 + 2) + 1 + 2),  # B after A; the fill takes the longest of both alone
+        ({"networks": 1}, 4 + 2 * (4 + 2) + 2 + 1 + 2),  # and C after them
+        ({"multicast": False}, 4 + 2 * 4 + 1 + 2),  # B goes to two elements one after another, which A hides
+        ({"network_bytes_per_cycle": (Fraction(8), Fraction(2), Fraction(2))}, 2 + 2 * 2 + 1 + 2),
+        ({"operand_bits": (8, 16, 16)}, 2 + 2 * 2 + 1 + 2),
+    ],
+)
+def test_what_the_networks_take_by_hand(changes: dict[str, Any], cycles: int) -> None:
+    assert price(SPREAD, replace(FREE, **changes), ON_FOUR).cycles == cycles
+
+
+def test_channels_share_the_runs_of_a_transfer() -> None:
+    """A, two runs of a tile of four columns: one after the other, or both at once."""
+    nest = product("runs", m=2, n=1, k=8)
+    mapping = LoopMapping((1, 1, 2), ONES, (2, 1, 4), ONES, ORDER, ORDER)
+    one, two = (price(nest, replace(DMAZERUNNER, dma_channels=count), mapping).cycles for count in (1, 2))
+    run = 46  # cycles of a run of so few bytes: 1455/32 and a little, rounded up
+    assert one - two == 3 * run  # in each of two tiles, and in the first load
 
 
 def test_a_fixed_dataflow_spreads_its_loops() -> None:

@@ -110,6 +110,9 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
                 f"registers of {counted(unit.register_bytes, 'byte')} each",
                 f"multiply-accumulates of one a cycle: {speeds}; {unit.mac_pj:g} pJ each",
                 f"networks, B/cycle: {', '.join(f'{name} {_plain(rate)}' for name, rate in networks)}",
+                f"{_SHARED[unit.networks]}; a word goes to "
+                f"{'all elements at once' if unit.multicast else 'one element'}; partial sums: {unit.reduction}",
+                *_array_options(unit),
                 f"{unit.register_pj_per_byte:g} pJ/B of registers, {unit.network_pj_per_byte:g} pJ/B of networks",
             ]
         case MatrixUnit():
@@ -125,6 +128,21 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
         case VectorUnit():
             lanes = ", ".join(f"{dtype} {counted(count, 'lane')}" for dtype, count in unit.lanes)
             return [f"{unit.name}: one operation per lane and cycle; {lanes}; {unit.operation_pj:g} pJ per operation"]
+
+
+_SHARED = {3: "a network for each", 2: "both operands share the second's", 1: "all share the first operand's"}
+
+
+def _array_options(unit: PEArray) -> list[str]:
+    """What the file of a machine may leave out, where it does not."""
+    parts = []
+    if unit.dma_setup_cycles is not None:
+        parts.append(f"set-up of DMA {_plain(unit.dma_setup_cycles)} cycles a run")
+    if unit.dma_channels > 1:
+        parts.append(f"{unit.dma_channels} channels of DMA")
+    if unit.operand_bits is not None:
+        parts.append("operands and result of " + ", ".join(map(str, unit.operand_bits)) + " bits")
+    return ["; ".join(parts)] if parts else []
 
 
 def _classes(machine: Accelerator) -> tuple[tuple[str, dict[DType, Fraction]], ...]:
