@@ -207,7 +207,8 @@ def explore(
         write_files(files)
     show_output(text, json_text, json_path, quiet=quiet)
     for design, network, reason in explored.bugs[:1]:
-        complain(f"design {design} with {network}, and {len(explored.bugs)} points in all: {reason}\n{BUG}")
+        more = f" (and {len(explored.bugs) - 1:,} more)" if len(explored.bugs) > 1 else ""
+        complain(f"design {design} with {network}{more}: {reason}\n{BUG}")
     return FAILURE if explored.bugs else SUCCESS
 
 

@@ -12,6 +12,7 @@ from tilestitch.explore.methods import Method
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
 from tilestitch.explore.workers import Task, Workers
+from tilestitch.units import counted
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -178,5 +179,5 @@ def _expect_feasible(outcomes: dict[int, tuple[Outcome, ...]]) -> None:
     if any(not outcome.infeasible for each in outcomes.values() for outcome in each):
         return
     reasons = list(dict.fromkeys(outcome.infeasible for each in outcomes.values() for outcome in each))
-    more = f"\n(and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+    more = f"\n(and {counted(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
     raise DoesNotFit(f"no design of {len(outcomes):,} can run; the first: {reasons[0]}{more}")
