@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tilestitch import interruption
+
 START = "print('go', flush=True)\nfrom tilestitch.cli.start import main\nmain()"
 STRATEGIES = ("--strategy", "layerwise", "--strategy", "graphturbo")
 # The first is verified in two processes: its program has more than 5,000 instructions.
@@ -131,3 +133,17 @@ def test_an_interrupted_bar_gives_the_cursor_back(tmp_path):
     assert process.returncode == 130
     assert text.rindex(b"\x1b[?25h") > text.rindex(b"\x1b[?25l")
     assert text.rstrip().endswith(b"error: interrupted")
+
+
+@pytest.mark.parametrize(
+    ("module", "waits"),
+    [("numba.core.typing", True), ("namedtuple_Result", True), ("tilestitch.stages", False), ("joblib", False)],
+)
+def test_an_interruption_waits_while_compiled_code_calls_python(monkeypatch, module, waits):
+    """A failing constructor of a named tuple that compiled code gives back would crash the process."""
+    again, raised = [], []
+    monkeypatch.setattr(interruption, "come_again", again.append)
+    handler = interruption.between_compiled(lambda number, frame: raised.append(number))
+    code = compile("handler(2, sys._getframe())", module, "exec")
+    exec(code, {"__name__": module, "handler": handler, "sys": sys})
+    assert (again, raised) == (([2], []) if waits else ([], [2]))

@@ -1,9 +1,57 @@
 """What must not be interrupted half-way."""
 
+import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any, TypeVar
+
+# Python that compiled code calls: numba and its compiler, and constructors of the named tuples that it takes and gives.
+_CALLED_BY_COMPILED = ("numba", "llvmlite", "namedtuple_")
+_AGAIN_SECONDS = 0.01
+
+_Result = TypeVar("_Result")
+Handler = Callable[[int, FrameType | None], None]
+
+
+def between_compiled(handler: Handler) -> Handler:
+    """A handler that raises, made to wait while compiled code calls Python, which crashes where that fails."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if _called_by_compiled(frame):
+            come_again(number)
+        else:
+            handler(number, frame)
+
+    return on_signal
+
+
+def come_again(number: int) -> None:
+    """Send this process a signal a little later."""
+    later = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()
+
+
+def in_worker(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call a function in a process whose parent ends it: an interruption of the whole group is the parent's to see."""
+    with suppress(ValueError):  # not in the main thread, where nobody is interrupted
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return function(*arguments)
+
+
+def _called_by_compiled(frame: FrameType | None) -> bool:
+    """Whether what runs, up to the first function of ours, may have been called by compiled code."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module.startswith(_CALLED_BY_COMPILED):
+            return True
+        if module.startswith("tilestitch"):
+            return False
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tilestitch.errors import InvalidIR, TilestitchError, printable
+from tilestitch.interruption import between_compiled
 
 SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -47,7 +48,7 @@ class Application(click.Group):
                 stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
         before = None
         with suppress(ValueError):  # not in the main thread
-            before = signal.signal(signal.SIGTERM, _on_sigterm)
+            before = signal.signal(signal.SIGTERM, between_compiled(_on_sigterm))
         try:
             found = super().main(
                 args,

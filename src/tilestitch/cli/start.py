@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
-import threading
 from contextlib import suppress
 from typing import NoReturn
+
+from tilestitch.interruption import between_compiled, come_again
 
 _INTERRUPTED = 130
 
@@ -18,6 +19,8 @@ def main() -> NoReturn:
         except OSError:  # closed, and the next file that is opened would be written to by whoever prints
             os.open(os.devnull, os.O_RDWR)
     sys.unraisablehook = _again
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
+        signal.signal(signal.SIGINT, between_compiled(signal.default_int_handler))
     try:
         from tilestitch.cli.main import main as command
 
@@ -35,8 +38,6 @@ def main() -> NoReturn:
 def _again(unraisable: "sys.UnraisableHookArgs") -> None:
     """An interruption that came where Python can raise nothing, such as in a callback of the compiler, comes again."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        later = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))  # at once it would be lost here again
-        later.daemon = True
-        later.start()
+        come_again(signal.SIGINT)  # at once it would be lost here again
     else:
         sys.__unraisablehook__(unraisable)

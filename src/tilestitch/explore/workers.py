@@ -18,6 +18,7 @@ from tilestitch.explore.clusters import Call, Pool, on_cluster
 from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed, machine_metrics
 from tilestitch.explore.identity import program_digest
 from tilestitch.hardware.load import parse_machine
+from tilestitch.interruption import in_worker
 
 _NETWORKS_KEPT = 8  # prepared, in each process
 
@@ -77,7 +78,7 @@ def _on_processes(count: int) -> Iterator[Pool]:
                 with warnings.catch_warnings():  # that tasks are given up when the work is interrupted, as was wanted
                     warnings.filterwarnings("ignore", ".*tasks which were still being processed")
                     warnings.filterwarnings("ignore", ".*tasks have been successfully executed but not used")
-                    yield from parallel(delayed(function)(*call) for call in calls)
+                    yield from parallel(delayed(in_worker)(function, *call) for call in calls)
             except TerminatedWorkerError:
                 raise InputError(
                     "a worker process was ended from outside, perhaps for want of memory; take fewer --workers, and "

@@ -11,6 +11,7 @@ from tilestitch import zoo
 from tilestitch.compilation import Options, strategy_by_hand, strategy_named
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine
+from tilestitch.interruption import in_worker
 from tilestitch.ir.program import EngineKind
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
@@ -73,7 +74,7 @@ def run(cases: Sequence[Case], *, jobs: int, progress: Progress) -> Outcomes:
                 progress(str(case), len(found), len(cases))
         return found
     progress(", ".join(networks), 0, len(cases))
-    for outcomes in Parallel(n_jobs=jobs, return_as="generator")(delayed(_all)(share) for share in shares):
+    for outcomes in Parallel(n_jobs=jobs, return_as="generator")(delayed(in_worker)(_all, share) for share in shares):
         assert outcomes is not None  # which joblib's types allow
         found.update(outcomes)
         progress("networks", len(found), len(cases))
