@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilestitch
-from tests.graphs import Net, random_inputs
+from tests.graphs import Net, cramped, random_inputs
 from tests.interpreter import interpret
 from tilestitch.compilation import STRATEGIES, Options
 from tilestitch.cost.bounds import Bounds, bounds
@@ -674,3 +674,9 @@ def test_the_second_of_two_tiles_may_need_more_than_the_first(cores):
             continue
         fitting += 1
     assert fitting > 50
+
+
+def test_tiles_narrower_than_the_padding_are_measured_away_from_it():
+    """Of seven rows with two of padding on each side only the middle ones read all five rows of a window."""
+    machine = cramped(load_machine("toy"), local_bytes=1024)
+    assert tilestitch.compile("alexnet:small", machine, strategy="tvm").report is not None

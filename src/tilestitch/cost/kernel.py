@@ -97,7 +97,7 @@ def measure(
         most = min(tile[dim], piece)
         counts[dim] = -(-piece // most)
         tiles *= counts[dim]
-        inner = min(most, extent - most)
+        inner = min(most * max(1, extent // most // 2), extent - most)  # several tiles may touch a wide border
         sink[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 2 else 0)
         far[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 1 else 0)
         sink[1, dim], far[1, dim] = sink[0, dim] + most, far[0, dim] + most
