@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tilestitch
 from tests.dmazerunner_model import published_cost
 from tests.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
 from tilestitch.errors import DoesNotFit, InputError
@@ -284,3 +285,13 @@ def test_lines_of_json_are_priced_one_by_one() -> None:
     assert misfit["reason"].startswith("needs ")
     assert misfit["cycles"] > 0
     assert default["cycles"] > first["cycles"]
+
+
+def test_the_python_calls_say_what_the_command_says() -> None:
+    """A price is the one of a line, a network's layers are those that are mapped one by one."""
+    (printed,) = price_lines([line()], DMAZERUNNER)
+    assert tilestitch.evaluate_mapping(json.loads(line())) == json.loads(printed)
+    mapped = tilestitch.map_network("resnet18:small", "dmazerunner-256")
+    assert [one.found for one in mapped] == [map_layer(one.layer, DMAZERUNNER, MapOptions()).found for one in mapped]
+    with pytest.raises(InputError, match="no core has an array"):
+        tilestitch.map_network("resnet18:small", "toy")

@@ -5,16 +5,16 @@
     graph = tilestitch.load_graph("resnet50.onnx")
     machine = tilestitch.load_machine("stcp920")
 
-`compile`, `compare`, `load_graph` and `load_machine` come from `tilestitch.api`, which is imported when one of them is
-first used, so that `import tilestitch` alone loads nothing else.
+These and `compile`, `compare`, `map_network` and `evaluate_mapping` come from `tilestitch.api`, which is imported when
+one of them is first used, so that `import tilestitch` alone loads nothing else.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilestitch.api import compare, compile, load_graph, load_machine
+    from tilestitch.api import compare, compile, evaluate_mapping, load_graph, load_machine, map_network
 
-__all__ = ["__version__", "compare", "compile", "load_graph", "load_machine"]
+__all__ = ["__version__", "compare", "compile", "evaluate_mapping", "load_graph", "load_machine", "map_network"]
 
 __version__ = "0.1.0"
 

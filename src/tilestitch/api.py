@@ -14,7 +14,7 @@ same structure), the path of an ONNX file, or a `ModelProto`.
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx
 
@@ -35,11 +35,15 @@ from tilestitch.frontend.inlining import without_functions
 from tilestitch.frontend.loading import load_model, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
+from tilestitch.mapping.json_lines import price_json
+from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
 from tilestitch.partition.grouping import GroupingRule
+from tilestitch.passes import simplify
 from tilestitch.pipeline import MAX_BATCH, References, compile_network
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
@@ -53,8 +57,10 @@ __all__ = [
     "NamedBlock",
     "compare",
     "compile",
+    "evaluate_mapping",
     "load_graph",
     "load_machine",
+    "map_network",
     "open_model",
 ]
 
@@ -190,6 +196,35 @@ def compare(
     if all(isinstance(result, Misfit) for result in found):
         raise DoesNotFit("\n".join(map(str, found)))
     return tuple(found)
+
+
+def map_network(
+    model: Model,
+    machine: Machine = "dmazerunner-256",
+    options: MapOptions | None = None,
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    progress: Progress | None = None,
+) -> tuple[MappedLayer, ...]:
+    """The best mappings of every different layer of a network on an array of processing elements.
+
+    `MapOptions` say what is best, by which model and search; `mapping.network.totals_of` adds the layers up, each as
+    often as it runs. All numbers are estimated. Raises InputError for a machine without such an array, DoesNotFit
+    for a layer that has no mapping.
+    """
+    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
+    layers, _ = layers_of(graph)
+    return map_layers(layers, array_of_core(_machine(machine)), options or MapOptions(), progress)
+
+
+def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerunner-256") -> dict[str, Any]:
+    """The estimated price of a mapping, both as `tilestitch map --evaluate` reads and prints them.
+
+    A mapping that does not fit is priced as well, and `valid` is false; raises InputError for what is no mapping.
+    """
+    return price_json(mapping, array_of_core(_machine(machine)))
 
 
 def _nothing(step: str, done: int, total: int) -> None:
