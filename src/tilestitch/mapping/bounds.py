@@ -206,8 +206,8 @@ def traffic(
         visits = changes
         if k == written:
             changes += changes - first_tiles
-            # A result that goes to DRAM after every tile comes back, but for the first time; published: every time.
-            visits *= 2 if reuse > 1 or published or changes > visits else 1
+            # A result that went to DRAM unfinished comes back; published: every one does.
+            visits *= 2 if published or changes > visits else 1
         figures[0] += (visits if published else visits + 1) * moved[k, CYCLES]
         figures[1] += max(0.0, changes * moved[k, WORDS] - compulsory[k]) * nest.operands[k, BITS] / 8
     figures[1] *= moving_pj(machine, published) * (1 - SLACK)

@@ -91,8 +91,8 @@ def combine(
     inside, every_pass = pass_cycles(nest, exchanged, sums, compute, passes, spm_reuse, skipped)
 
     # DMA of a tile in which everything moves that moves at least every `each` tiles.
-    revisited = tiles // dram_reuse[written] > first_tiles
-    returns = 2 if dram_reuse[written] == 1 and (published or revisited) else 1
+    comes_back = published or tiles // dram_reuse[written] > first_tiles
+    returns = 2 if dram_reuse[written] == 1 and comes_back else 1
     always = 0
     for k in range(operands):
         if dram_reuse[k] == 1:
@@ -112,9 +112,10 @@ def combine(
         early, late = inside, inside
         for k in range(operands):
             if dram_reuse[k] == each:
-                loads += int(moved[k, CYCLES])
                 if k == written:
                     stored += int(moved[k, CYCLES])
+                if k < written or comes_back:
+                    loads += int(moved[k, CYCLES])
                 if skipped[k]:
                     late = max(late, inside + max(0, int(exchanged[k, CYCLES]) - every_pass))
                     if k == written:
