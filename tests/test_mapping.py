@@ -12,8 +12,11 @@ import pytest
 import tilestitch
 from tests.dmazerunner_model import published_cost
 from tests.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
+from tilestitch.dtypes import DType
 from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Reduction
+from tilestitch.hardware.array_machine import array_alone
+from tilestitch.hardware.load import load_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
@@ -200,6 +203,31 @@ def test_channels_share_the_runs_of_a_transfer() -> None:
     one, two = (price(nest, replace(DMAZERUNNER, dma_channels=count), mapping).cycles for count in (1, 2))
     run = 46  # cycles of a run of so few bytes: 1455/32 and a little, rounded up
     assert one - two == 3 * run  # in each of two tiles, and in the first load
+
+
+def test_a_result_that_stays_is_loaded_only_if_it_was_stored_before() -> None:
+    """Every run takes ten cycles, all else nothing to speak of: four tiles with A and B, of two of which C is stored.
+
+    With K outside M it is stored after every tile, and comes back for the second half of the tiles: dMazeRunner's model
+    has it come every time.
+    """
+    nest = product("results", m=2, n=1, k=4)
+    machine = replace(FREE, dma_setup_cycles=Fraction(10))
+    tiles, rf = (2, 1, 2), (1, 1, 2)
+    stays, returns = (LoopMapping(tiles, ONES, rf, ONES, order, ORDER) for order in (ORDER, (2, 1, 0)))
+    first_and_last = 20 + 2 + 10  # A and B, their exchange, C
+    assert price(nest, machine, stays).cycles == 4 * 20 + 2 * 10 + first_and_last
+    assert price(nest, machine, stays, Mode.PUBLISHED).cycles == 4 * 20 + 2 * (10 + 10)
+    assert price(nest, machine, stays).accesses[2].dram_load_words == 0
+    assert price(nest, machine, returns).accesses[2].dram_load_words == 2
+
+
+def test_elements_of_another_rate_are_refused() -> None:
+    machine = load_machine("eyeriss")
+    unit = machine.cores[0].array
+    assert unit is not None
+    with pytest.raises(InputError, match=r"rates.float16 is 2; mappings are priced for one"):
+        array_alone(replace(unit, rates=((DType.FLOAT16, Fraction(2)),)))
 
 
 def test_a_fixed_dataflow_spreads_its_loops() -> None:

@@ -4,11 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
-from tilestitch.cli.options import Choices, network_options, output_options
+from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
@@ -77,10 +76,10 @@ def fuse(
     The best plan of all is found too, with a proof, and lower bounds. --simulate runs the plan on one cluster of the
     machine. Ends with 1 where --verify finds wrong outputs.
     """
-    if check is not None and (compare or simulate or verify or out or certificate or _given("plan")):
+    if check is not None and (compare or simulate or verify or out or certificate or is_given("plan")):
         others = "--plan, --compare, --simulate, --verify, -o and --certificate"
         raise InputError(f"--check judges a certificate, and plans nothing; leave out {others}")
-    if (out is None and _given("emit")) or (emit != "cnml" and constants is not None):
+    if (out is None and is_given("emit")) or (emit != "cnml" and constants is not None):
         raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
     written = [path for path in (out, constants, certificate) if path is not None]
     sources = [model, machine, plan, *([] if check is None else [str(check)])]
@@ -153,8 +152,3 @@ def fuse(
         write_files([*json_file(json_path, json_text), *files])
     show_output(text, json_text, json_path, quiet=quiet)
     return verdict([] if ran is None else [ran.report])
-
-
-def _given(option: str) -> bool:
-    """Whether an option is on the command line."""
-    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

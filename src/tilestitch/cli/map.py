@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
-from tilestitch.cli.options import Choices, network_options, output_options
+from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.errors import InputError
@@ -111,7 +110,7 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
-    _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, certificate, check)
+    _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     inputs = [str(one) for one in (model, machine, mapping, evaluate, check) if one is not None]
     expect_json(json_path, *inputs)
     if out is not None:
@@ -202,7 +201,7 @@ def _expect_sense(
     out: Path | None,
 ) -> None:
     """Refuse options that say nothing together."""
-    if evaluate is not None and (model is not None or mapping is not None or emit is not None or _given("mode")):
+    if evaluate is not None and (model is not None or mapping is not None or emit is not None or is_given("mode")):
         raise InputError("--evaluate prices what its lines say; leave out MODEL, --mapping, --emit and --mode")
     if evaluate is None and model is None:
         raise InputError("MODEL is missing: a network, a line of einsum, or a file of layers; or give --evaluate FILE")
@@ -223,6 +222,7 @@ def _expect_provable(
     ragged: bool,
     mapping: Path | None,
     evaluate: Path | None,
+    emit: str | None,
     certificate: Path | None,
     check: Path | None,
 ) -> None:
@@ -234,13 +234,9 @@ def _expect_provable(
             "--certificate proves the best of all exact tilings for one objective; leave out pareto, --search "
             "dmazerunner, --dataflow, --ragged, --mapping and --evaluate"
         )
-    if check is not None and (certificate is not None or mapping is not None or evaluate is not None):
-        raise InputError("--check judges proofs, and searches nothing; leave out --certificate, --mapping, --evaluate")
-
-
-def _given(option: str) -> bool:
-    """Whether an option is on the command line."""
-    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+    if check is not None and (certificate or mapping or evaluate or emit):
+        others = "--certificate, --mapping, --evaluate and --emit"
+        raise InputError(f"--check judges proofs, and searches nothing; leave out {others}")
 
 
 def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from tilestitch.cli.application import State
 from tilestitch.errors import InputError, printable
@@ -165,6 +166,11 @@ def output_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def is_given(option: str) -> bool:
+    """Whether an option is on the command line."""
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def _on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -94,6 +94,12 @@ def _machine(
     dram_pj: float,
     clock_hz: int,
 ) -> ArrayMachine:
+    for dtype, rate in unit.rates:
+        if rate != 1:
+            raise InputError(
+                f"array {unit.name}: rates.{dtype} is {rate}; mappings are priced for one multiply-accumulate of each "
+                "element a cycle; write 1, and describe faster elements as more of them"
+            )
     return ArrayMachine(
         name=name,
         elements=unit.rows * unit.columns,

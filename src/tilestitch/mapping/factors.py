@@ -23,10 +23,9 @@ class Factors:
     largest of them is larger.
     """
 
-    values: np.ndarray  # everything that can be left, ascending
-    first: np.ndarray  # value: where its factors begin
+    first: np.ndarray  # row: where its factors begin
     items: np.ndarray  # factors, ascending
-    row: np.ndarray  # number: its place among the values, -1 where it is none
+    row: np.ndarray  # what is left: its row, -1 for what never is
 
     @classmethod
     def of(cls, nest: LoopNest, *, ragged: bool) -> "Factors":
@@ -35,7 +34,7 @@ class Factors:
         first = np.cumsum([0, *map(len, rows)])
         row = np.full(values[-1] + 1, -1)
         row[values] = np.arange(len(values))
-        return cls(np.array(values), first, np.array([factor for found in rows for factor in found]), row)
+        return cls(first, np.array([factor for found in rows for factor in found]), row)
 
 
 def _split(extent: int, *, ragged: bool) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from tilestitch.errors import DoesNotFit
@@ -127,20 +128,22 @@ def map_layers(
     for number, layer in enumerate(layers):
         if progress is not None:
             progress(layer.nest.name, number, len(layers))
-        mapped.append(map_layer(layer, machine, options))
+        mapped.append(map_layer(layer, machine, options, progress))
     return tuple(mapped)
 
 
-def map_layer(layer: Layer, machine: ArrayMachine, options: MapOptions) -> MappedLayer:
+def map_layer(
+    layer: Layer, machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
+) -> MappedLayer:
     """The best mappings of one layer."""
     nest, attempts = layer.nest, ()
+    within = None if progress is None else partial(progress, nest.name)
     if options.pruned:
         space, attempts = adapted_space(nest, machine, options.mode)
-        outcome = search(space, options.objective, keep=options.top)
     else:
         limits = dataflow_limits(nest, options.dataflow) if options.dataflow else Limits()
         space = search_space(nest, machine, options.mode, ragged=options.ragged, limits=limits)
-        outcome = search(space, options.objective, keep=options.top)
+    outcome = search(space, options.objective, keep=options.top, progress=within)
     if not outcome.best:
         raise DoesNotFit(_why_nothing_fits(space))
     pricer = Pricer(nest, machine, options.mode)

@@ -91,15 +91,14 @@ def search_space(
     *,
     ragged: bool = False,
     limits: Limits | None = None,
-    every_order: bool = False,
 ) -> SearchSpace:
-    """All that fits and is within limits; `every_order`: orders that cannot be best too. InputError: too many loops."""
+    """All that fits and is within limits; raises InputError for too many loops."""
     limits = Limits() if limits is None else limits
     table, numbers = nest_table(nest, machine), machine_table(machine)
     factors = Factors.of(nest, ragged=ragged)
     stays_once = one_operand_stays(nest)
     # An operand that a fixed dataflow keeps in the registers rules out orders, so the others must all be there.
-    orders = orders_of(nest, every=every_order or not stays_once or limits.stays is not None)
+    orders = orders_of(nest, every=not stays_once or limits.stays is not None)
     loops = len(nest.loops)
     sizes = np.ones(loops, np.int64)
     most = max(nest.extents)
@@ -188,11 +187,8 @@ def search(
         room *= 2
         best = _room_for(room, loops, objective)
         known = int(old.state[KNOWN])
-        best.figures[:known], best.mappings[:known], best.state[KNOWN] = (
-            old.figures[:known],
-            old.mappings[:known],
-            known,
-        )
+        best.figures[:known], best.mappings[:known] = old.figures[:known], old.mappings[:known]
+        best.state[KNOWN] = known
     found = []
     known = int(best.state[KNOWN])
     for (cycles, energy), row in zip(best.figures[:known], best.mappings[:known], strict=True):
