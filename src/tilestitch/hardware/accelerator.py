@@ -1,11 +1,12 @@
 """The machine: clusters of cores, memories, links and engines, as frozen values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
 from tilestitch.dtypes import DType
+from tilestitch.hardware.microarchitecture import Microarchitecture
 
 
 class Level(StrEnum):
@@ -117,6 +118,7 @@ class PEArray:
     dma_setup_cycles: Fraction | None = None  # of a contiguous run; None: as the machine's DMA
     dma_channels: int = 1
     operand_bits: tuple[int, int, int] | None = None  # first, second, result; None: those of the network's tensors
+    micro: Microarchitecture = field(default_factory=Microarchitecture)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """One array of processing elements with the memories around it, as the mapping of a loop nest sees it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tilestitch.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Core, PEArray, Reduction
+from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.units import ceil_div
 
 ROOM_BYTES = 2**40  # more than any tile
 
@@ -37,6 +39,13 @@ class ArrayMachine:
     scratchpad_pj_per_byte: float
     dram_pj_per_byte: float
     clock_hz: int
+    columns: int = 16  # of elements; a last row may be shorter
+    micro: Microarchitecture = field(default_factory=Microarchitecture)
+
+    @property
+    def configuration_cycles(self) -> int:
+        """All networks get the words of their multicast controllers at once, a word a cycle each."""
+        return self.micro.configuration_words * (ceil_div(self.elements, self.columns) + self.elements)
 
     @property
     def scratchpad_bytes(self) -> int:
@@ -59,6 +68,7 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
         raise InputError(f"machine {machine.name!r}: an array works from memories.lb or memories.gb; found neither")
     into = machine.link.bandwidth_bytes_per_cycle
     setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
+    setup += unit.micro.dram_latency_cycles
     half = scratchpad.size_bytes // 2
     banks = scratchpad.banks // 2 if scratchpad.banks > 1 else half  # without banks operands share every byte
     return _machine(
@@ -75,10 +85,18 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
 
 
 def array_alone(unit: PEArray) -> ArrayMachine:
-    """An array whose operands are in a buffer that is large enough, and nothing behind that."""
+    """An array whose operands are in a buffer that is large enough, and nothing behind that; it is configured."""
     free = Fraction(0)
     return _machine(
-        unit, unit.name, ROOM_BYTES, 1, setup=free, per_byte=free, scratchpad_pj=0.0, dram_pj=0.0, clock_hz=1
+        replace(unit, micro=replace(unit.micro, configuration_words=0)),
+        unit.name,
+        ROOM_BYTES,
+        1,
+        setup=free,
+        per_byte=free,
+        scratchpad_pj=0.0,
+        dram_pj=0.0,
+        clock_hz=1,
     )
 
 
@@ -125,6 +143,8 @@ def _machine(
         scratchpad_pj_per_byte=scratchpad_pj,
         dram_pj_per_byte=dram_pj,
         clock_hz=clock_hz,
+        columns=unit.columns,
+        micro=unit.micro,
     )
 
 

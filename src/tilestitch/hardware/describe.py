@@ -6,6 +6,7 @@ from itertools import groupby
 
 from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
+from tilestitch.hardware.microarchitecture import Controller
 from tilestitch.units import counted, format_bytes
 
 
@@ -136,6 +137,13 @@ _SHARED = {3: "a network for each", 2: "both operands share the second's", 1: "a
 def _array_options(unit: PEArray) -> list[str]:
     """What the file of a machine may leave out, where it does not."""
     parts = []
+    micro = unit.micro
+    if micro.controller != Controller.OVERLAPPED:
+        parts.append(f"controller as {micro.controller}")
+    parts.append(
+        f"pipeline of {micro.pipeline_stages} stages, {sum(micro.double_buffered)} of 3 operands double-buffered in "
+        f"registers, networks of {counted(micro.network_latency_cycles, 'cycle')} latency"
+    )
     if unit.dma_setup_cycles is not None:
         parts.append(f"set-up of DMA {_plain(unit.dma_setup_cycles)} cycles a run")
     if unit.dma_channels > 1:

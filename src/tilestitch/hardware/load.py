@@ -29,6 +29,7 @@ from tilestitch.hardware.accelerator import (
 )
 from tilestitch.hardware.contradictions import contradictions
 from tilestitch.hardware.fields import closest
+from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.hardware.schema import (
     ArrayModel,
     CoreMemoryModel,
@@ -186,7 +187,26 @@ def _unit(name: str, unit: MatrixModel | VectorModel | ArrayModel) -> MatrixUnit
                 dma_setup_cycles=unit.dma_setup_cycles,
                 dma_channels=unit.dma_channels,
                 operand_bits=_operand_bits(unit),
+                micro=_microarchitecture(unit),
             )
+
+
+def _microarchitecture(unit: ArrayModel) -> Microarchitecture:
+    return Microarchitecture(
+        controller=unit.controller,
+        multiplier_stages=unit.multiplier_stages,
+        adder_stages=unit.adder_stages,
+        double_buffered=(unit.first_double_buffered, unit.second_double_buffered, unit.result_double_buffered),
+        network_latency_cycles=unit.network_latency_cycles,
+        fifo_words=unit.fifo_words,
+        register_writes_per_cycle=unit.register_writes_per_cycle,
+        instruction_words=unit.instruction_words,
+        configuration_words=unit.configuration_words,
+        scratchpad_ports=unit.scratchpad_ports,
+        scratchpad_port_bytes=unit.scratchpad_port_bytes,
+        scratchpad_layout=unit.scratchpad_layout,
+        dram_latency_cycles=unit.dram_latency_cycles,
+    )
 
 
 def _products_of(array: PEArray) -> MatrixUnit:

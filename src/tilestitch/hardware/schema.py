@@ -22,6 +22,7 @@ from tilestitch.hardware.fields import (
     WholeField,
     shown,
 )
+from tilestitch.hardware.microarchitecture import Controller, ScratchpadLayout
 from tilestitch.hardware.yaml_tree import Mistake, Scalar
 
 MAX_CORES_PER_CLUSTER = 4096
@@ -47,6 +48,10 @@ _CHANNELS = WholeField("channels", 1, 1024)
 _BANKS = WholeField("banks", 1, 2**20)
 _NETWORKS = WholeField("networks", 1, 3)
 _BITS = WholeField("bits", 1, 64)
+_STAGES = WholeField("stages", 1, 64)
+_WORDS = WholeField("words", 1, 2**20)
+_NO_OR_MORE_WORDS = WholeField("words", 0, 2**20)
+_PORTS = WholeField("ports", 1, 2)
 _SETUP_CYCLES = WholeField("cycles", 0, 10**9)
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
 _SETUP_RATIO = RatioField("cycles", 10**9, '46, 45.5 or "1455/32"')
@@ -114,6 +119,23 @@ class ArrayModel(_Model):
     first_bits: Annotated[int, PlainValidator(_BITS)] = 16
     second_bits: Annotated[int, PlainValidator(_BITS)] = 16
     result_bits: Annotated[int, PlainValidator(_BITS)] = 16
+    controller: Annotated[Controller, PlainValidator(ChoiceField(tuple(Controller)))] = Controller.OVERLAPPED
+    multiplier_stages: Annotated[int, PlainValidator(_STAGES)] = 2
+    adder_stages: Annotated[int, PlainValidator(_STAGES)] = 1
+    first_double_buffered: _Switch = True
+    second_double_buffered: _Switch = True
+    result_double_buffered: _Switch = False
+    network_latency_cycles: _SetupCycles = 2
+    fifo_words: Annotated[int, PlainValidator(_WORDS)] = 2
+    register_writes_per_cycle: Annotated[int, PlainValidator(_WORDS)] | None = None
+    instruction_words: Annotated[int, PlainValidator(_WORDS)] | None = None
+    configuration_words: Annotated[int, PlainValidator(_NO_OR_MORE_WORDS)] = 4
+    scratchpad_ports: Annotated[int, PlainValidator(_PORTS)] = 2
+    scratchpad_port_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = 2
+    scratchpad_layout: Annotated[ScratchpadLayout, PlainValidator(ChoiceField(tuple(ScratchpadLayout)))] = (
+        ScratchpadLayout.INTERLEAVED
+    )
+    dram_latency_cycles: _SetupCycles = 0
 
 
 class MemoryModel(_Model):
