@@ -42,6 +42,16 @@ SOURCES = (
     "mapping/walk.py",
     "mapping/whole.py",
     "schedule/search.py",
+    "sim/array/clock.py",
+    "sim/array/dirac_clock.py",
+    "sim/array/dma.py",
+    "sim/array/dram.py",
+    "sim/array/events.py",
+    "sim/array/jobs.py",
+    "sim/array/loops.py",
+    "sim/array/plan.py",
+    "sim/array/slot.py",
+    "sim/array/tally.py",
     "sim/chip/timing.py",
 )
 

@@ -1,0 +1,458 @@
+"""The controller that lets passes and tiles overlap: slot after slot, until the last result is in DRAM.
+
+A slot computes one pass while the networks bring what the next needs, also where that is the first of the next tile;
+before the first slot one fills the registers. Results that have one buffer go while nothing is computed, those with
+two in the next slot.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.sim.array.dma import (
+    DONE,
+    LOADED_TILES,
+    NEVER,
+    OUT_AT,
+    OUT_GROUPS,
+    READ_TILES,
+    RETURNED_TILES,
+    STORED_GROUPS,
+    WAKE,
+    dma_step,
+    start_queue,
+)
+from tilestitch.sim.array.events import WAIT_EVENT, add_event
+from tilestitch.sim.array.jobs import (
+    V_CLASS,
+    V_GROUP,
+    V_PLACE,
+    V_REGISTERS,
+    V_RETURNS,
+    V_TILE,
+    VISIT_COLUMNS,
+    add_job,
+    bring,
+    exchange,
+    execute,
+    registers_at,
+    scratchpad_at,
+)
+from tilestitch.sim.array.loops import END, NEXT_TILE, began, class_of, next_pass, place
+from tilestitch.sim.array.plan import (
+    CHECKED,
+    CLASSES,
+    CONFIGURATION,
+    DOUBLE,
+    DRAIN,
+    EMPTIED,
+    FETCH_TO_READ,
+    LATE,
+    LATENCY,
+    Plan,
+)
+from tilestitch.sim.array.slot import (
+    AFTER_IN,
+    APART,
+    CLASS,
+    DRAINED,
+    ENDS,
+    IN_TOKEN,
+    ISSUE,
+    JOB_COLUMNS,
+    JOBS,
+    LIKE,
+    OUT_TOKEN,
+    READ_LAG,
+    RELEASE,
+    SLOT_NUMBERS,
+    START,
+    SUM_CLASS,
+    SUM_RELEASE,
+    Array,
+    Flight,
+    Queue,
+    arrive,
+    run_slot,
+)
+from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOAD_WAIT, REPEATED
+
+KNOWN = 2**10  # kinds of slots that are remembered
+
+
+# Where the controller is.
+NOW, TILES_READ, CURRENT, NEXT_CLASS, LEFT, PENDING, CLOSES, STARTED, FINISHED, POSITION = range(10)
+
+
+class Controller(NamedTuple):
+    """What the controller remembers between slots."""
+
+    position: np.ndarray
+    tile: np.ndarray  # of the pass whose inputs are next
+    turn: np.ndarray  # that pass within it
+    moved: np.ndarray  # operands that it has other words of in the registers than the pass before
+    tile_moved: np.ndarray  # and in the scratchpad
+    half: np.ndarray  # which of the two tiles of each operand in the scratchpad
+    buffer: np.ndarray  # which of the two buffers of each operand in the registers
+    new_buffer: np.ndarray
+    visit: np.ndarray  # results in the registers
+    coming: np.ndarray  # those that are next
+    gone: np.ndarray  # those that wait in their second buffer to go out
+    slot: np.ndarray
+    jobs: np.ndarray
+    loaded: np.ndarray  # what elements execute next, as in Array
+
+
+class Known(NamedTuple):
+    """Slots that were run before."""
+
+    keys: np.ndarray
+    cycles: np.ndarray
+    counts: np.ndarray
+
+
+@compiled
+def run_overlapped(
+    plan: Plan,
+    controller: Controller,
+    flight: Flight,
+    array: Array,
+    queue: Queue,
+    known: Known,
+    values: bool,
+    every_slot: bool,
+    slots: int,
+    counts: np.ndarray,
+    passes: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> None:
+    """Run so many slots more, or to the end; `passes` counts those of each class.
+
+    Without `every_slot` a slot like one before is not run again. When a slot begins, networks, pipeline and elements are
+    as they were at the beginning of any other; DMA is not, but touches it only where results wait for it: such slots
+    are run. So the same pass with the same words to bring and take lasts the same cycles.
+    """
+    position, slot, jobs = controller.position, controller.slot, controller.jobs
+    tile, turn, moved, tile_moved = controller.tile, controller.turn, controller.moved, controller.tile_moved
+    buffer, visit, coming = controller.buffer, controller.visit, controller.coming
+    written = len(plan.operands) - 1
+    doubled = plan.operands[written, DOUBLE] == 1
+    if position[STARTED] == 0:
+        _start(plan, controller, flight, array, queue, values, every_slot, counts, events, window)
+    for _ in range(slots):
+        left, current = position[LEFT] == 1, position[CURRENT]
+        queue.numbers[READ_TILES] = position[TILES_READ]
+        _wake(queue, position[NOW])
+        changes = left and moved[written] == 1 and current >= 0
+        ends = current >= 0 and (changes or not left)
+        group_ends = ends and (not left or tile_moved[written] == 1)
+        _plan_slot(plan, controller, changes, position[PENDING] == 1 if doubled else ends)
+        if current >= 0:
+            passes[current] += 1
+        now = _slot(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
+        if position[CLOSES] == 1 if doubled else group_ends:
+            queue.numbers[OUT_GROUPS] += 1
+            queue.numbers[OUT_AT] = now + plan.numbers[LATENCY] + 1
+            _wake(queue, now)
+        position[PENDING], position[CLOSES] = doubled and ends, doubled and group_ends
+        if position[PENDING] == 1:
+            controller.gone[:] = visit
+        if changes:
+            visit[:] = coming
+        buffer[:] = controller.new_buffer
+        if left:
+            now = _next(plan, controller, flight, array, queue, now, values, every_slot, counts, events, window)
+        elif position[PENDING] == 1:
+            position[CURRENT] = -1
+        else:
+            end = _until_done(plan, queue, flight, array, now, values, every_slot, counts, events, window)
+            counts[LAST_STORE] += end - now
+            add_event(events, window, WAIT_EVENT, LAST_STORE, now, end, 0, 0)
+            now = end
+            position[FINISHED] = 1
+        position[NOW] = now
+        if position[FINISHED] == 1 or now >= NEVER:
+            return
+
+
+@compiled
+def _start(
+    plan: Plan,
+    controller: Controller,
+    flight: Flight,
+    array: Array,
+    queue: Queue,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> None:
+    """The array is configured while the inputs of the first tile come."""
+    position, visit = controller.position, controller.visit
+    start_queue(plan, queue.numbers, queue.tile, queue.moved, queue.parity, queue.results, queue.flying)
+    now = _until_loaded(plan, queue, flight, array, 0, 1, values, every_run, counts, events, window)
+    now = max(now, plan.numbers[CONFIGURATION])
+    counts[FIRST_LOAD] += now
+    add_event(events, window, WAIT_EVENT, FIRST_LOAD, 0, now, 0, 0)
+    controller.moved[:] = 1
+    position[NOW], position[TILES_READ], position[CURRENT], position[LEFT], position[STARTED] = now, 1, -1, 1, 1
+    position[NEXT_CLASS] = class_of(plan.loops, controller.tile, controller.turn)
+    written = len(plan.operands) - 1
+    visit[V_CLASS], visit[V_PLACE] = position[NEXT_CLASS], scratchpad_at(plan, written, 0, 0)
+    visit[V_REGISTERS] = registers_at(plan, written, 0)
+
+
+@compiled
+def _plan_slot(plan: Plan, controller: Controller, changes: bool, goes: bool) -> None:
+    """What is done in the next slot: its pass, the inputs of the one after it, and results that go and come."""
+    position, slot, jobs = controller.position, controller.slot, controller.jobs
+    tile, turn, moved, visit, coming = (
+        controller.tile,
+        controller.turn,
+        controller.moved,
+        controller.visit,
+        controller.coming,
+    )
+    numbers, written = plan.numbers, len(plan.operands) - 1
+    doubled = plan.operands[written, DOUBLE] == 1
+    current, left = position[CURRENT], position[LEFT] == 1
+    slot[:] = 0
+    slot[START], slot[CLASS], slot[SUM_CLASS] = position[NOW], current, -1
+    slot[READ_LAG], slot[AFTER_IN] = FETCH_TO_READ, numbers[LATE]
+    if current >= 0:
+        slot[ISSUE] = execute(plan, slot, controller.loaded, current, controller.buffer)
+    brought = 0
+    for late in range(2):  # inputs with two buffers at once, the others when the last instruction has been issued
+        for operand in range(written):
+            if left and moved[operand] == 1 and plan.operands[operand, DOUBLE] == 1 - late:
+                at = add_job(slot, jobs, operand, late * slot[ISSUE])
+                if current >= 0 and late == 0:
+                    controller.new_buffer[operand] = controller.buffer[operand] ^ 1
+                place_of = scratchpad_at(
+                    plan, operand, controller.half[operand], place(plan.pass_step[operand], turn)
+                )
+                bring(
+                    plan,
+                    jobs,
+                    at,
+                    position[NEXT_CLASS],
+                    place_of,
+                    registers_at(plan, operand, controller.new_buffer[operand]),
+                )
+                brought |= 1 << operand
+    if changes:
+        coming[V_CLASS], coming[V_TILE] = position[NEXT_CLASS], position[TILES_READ] - 1
+        coming[V_PLACE] = scratchpad_at(
+            plan, written, controller.half[written], place(plan.pass_step[written], turn)
+        )
+        coming[V_GROUP] = visit[V_GROUP] + controller.tile_moved[written]
+        coming[V_RETURNS] = began(plan.loops, tile) or began(plan.loops, turn)
+        controller.new_buffer[written] = controller.buffer[written] ^ plan.operands[written, DOUBLE]
+        coming[V_REGISTERS] = registers_at(plan, written, controller.new_buffer[written])
+    comes = changes and coming[V_RETURNS] == 1
+    out = controller.gone if doubled else visit
+    apart = -1
+    if goes or comes:
+        release = 0
+        if goes:
+            slot[DRAINED], slot[SUM_CLASS] = numbers[DRAIN], out[V_CLASS]
+            slot[SUM_RELEASE] = numbers[DRAIN] + (0 if doubled else slot[ISSUE])
+            release = slot[SUM_RELEASE] + plan.sum_cycles[out[V_CLASS]]
+        exchange(plan, slot, jobs, release, out, goes, coming, comes, numbers[LATENCY] + 1)
+        apart = jobs[slot[JOBS] - 1, APART]
+    classes = numbers[CLASSES] + 1
+    like = (current + 1) * classes + position[NEXT_CLASS] + 1
+    like = (like * classes + (out[V_CLASS] + 1 if goes else 0)) * 3 + min(apart, 1) + 1
+    slot[LIKE] = ((like << written) + brought) * 4 + 2 * goes + comes
+
+
+@compiled
+def _next(
+    plan: Plan,
+    controller: Controller,
+    flight: Flight,
+    array: Array,
+    queue: Queue,
+    now: int,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> int:
+    """Go on to the next pass; the cycle in which its slot may begin."""
+    position, tile_moved = controller.position, controller.tile_moved
+    position[CURRENT] = position[NEXT_CLASS]
+    step = next_pass(
+        plan.loops,
+        plan.dram_order,
+        plan.spm_order,
+        plan.indexed,
+        controller.tile,
+        controller.turn,
+        controller.moved,
+        tile_moved,
+    )
+    position[LEFT] = step != END
+    if step != END:
+        position[NEXT_CLASS] = class_of(plan.loops, controller.tile, controller.turn)
+    if step == NEXT_TILE:
+        for operand in range(len(tile_moved)):
+            controller.half[operand] ^= tile_moved[operand]
+        position[TILES_READ] += 1
+        before = now
+        now = _until_loaded(
+            plan, queue, flight, array, now, position[TILES_READ], values, every_run, counts, events, window
+        )
+        counts[LOAD_WAIT] += now - before
+        add_event(events, window, WAIT_EVENT, LOAD_WAIT, before, now, 0, 0)
+    return now
+
+
+@compiled
+def _wake(queue: Queue, now: int) -> None:
+    """What the queue waits for may be there."""
+    if queue.numbers[WAKE] == NEVER:
+        queue.numbers[WAKE] = now
+
+
+@compiled
+def _step(
+    plan: Plan,
+    queue: Queue,
+    array: Array,
+    now: int,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> None:
+    dma_step(
+        plan,
+        now,
+        every_run,
+        queue.numbers,
+        queue.tile,
+        queue.moved,
+        queue.parity,
+        queue.results,
+        queue.ends,
+        queue.flying,
+        queue.state,
+        values,
+        array.scratchpad,
+        array.memory,
+        counts,
+        events,
+        window,
+    )
+
+
+@compiled
+def _until_loaded(
+    plan: Plan,
+    queue: Queue,
+    flight: Flight,
+    array: Array,
+    now: int,
+    tiles: int,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> int:
+    """The first cycle from `now` on in which the inputs of so many tiles are in the scratchpad."""
+    begin = now
+    while queue.numbers[LOADED_TILES] < tiles:
+        now = max(now, queue.numbers[WAKE])
+        if now >= NEVER:  # nothing that it waits for can happen
+            return now
+        if values and now >= begin + plan.numbers[LATENCY] + 1:
+            for lane in range(plan.numbers[LATENCY] + 1):
+                arrive(plan, flight, array, lane)
+        _step(plan, queue, array, now, values, every_run, counts, events, window)
+    return now
+
+
+@compiled
+def _until_done(
+    plan: Plan,
+    queue: Queue,
+    flight: Flight,
+    array: Array,
+    now: int,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> int:
+    """The cycle in which all results are in DRAM."""
+    begin = now
+    while queue.numbers[DONE] == 0:
+        now = max(now, queue.numbers[WAKE])
+        if now >= NEVER:  # nothing that it waits for can happen
+            return now
+        if values and now >= begin + plan.numbers[LATENCY] + 1:
+            for lane in range(plan.numbers[LATENCY] + 1):
+                arrive(plan, flight, array, lane)
+        _step(plan, queue, array, now, values, every_run, counts, events, window)
+    return now
+
+
+@compiled
+def _slot(
+    plan: Plan,
+    slot: np.ndarray,
+    jobs: np.ndarray,
+    flight: Flight,
+    array: Array,
+    queue: Queue,
+    known: Known,
+    values: bool,
+    every_slot: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> int:
+    """Run a slot, or find how long one like it took; the cycle after its last."""
+    if every_slot:
+        run_slot(plan, slot, jobs, flight, array, queue, values, True, counts, events, window)
+        return slot[ENDS]
+    waits = False
+    if slot[JOBS] > 0:
+        last = slot[JOBS] - 1
+        if jobs[last, IN_TOKEN] > 0 or jobs[last, OUT_TOKEN] > 0:
+            until = slot[START] + jobs[last, RELEASE]
+            while queue.numbers[WAKE] <= until:
+                _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
+            waits = (
+                queue.numbers[RETURNED_TILES] < jobs[last, IN_TOKEN]
+                or queue.numbers[STORED_GROUPS] < jobs[last, OUT_TOKEN]
+            )
+    keys = known.keys
+    at, tries = slot[LIKE] % len(keys), 0
+    while keys[at] != slot[LIKE] and keys[at] >= 0 and tries < len(keys):
+        at = (at + 1) % len(keys)
+        tries += 1
+    if waits or tries == len(keys) or plan.numbers[CHECKED] == 1 or plan.numbers[EMPTIED] > 0:
+        run_slot(plan, slot, jobs, flight, array, queue, False, False, counts, events, window)
+        return slot[ENDS]
+    if keys[at] < 0:
+        wake = queue.numbers[WAKE]
+        queue.numbers[WAKE] = NEVER  # what DMA does meanwhile is counted below
+        run_slot(plan, slot, jobs, flight, array, queue, False, False, known.counts[at], events, window)
+        queue.numbers[WAKE] = wake
+        keys[at], known.cycles[at] = slot[LIKE], slot[ENDS] - slot[START]
+    else:
+        counts[REPEATED] += 1
+    counts += known.counts[at]
+    end = slot[START] + known.cycles[at]
+    while queue.numbers[WAKE] < end:
+        _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
+    return end

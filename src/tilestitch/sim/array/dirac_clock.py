@@ -1,0 +1,1 @@
+from tilestitch.sim.array.clock import run_overlapped as run_dirac

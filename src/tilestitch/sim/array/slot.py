@@ -1,0 +1,468 @@
+"""One slot of the array, cycle by cycle: a pass is computed while the networks bring the next and take results.
+
+In every cycle words that networks sent some cycles ago reach registers, elements execute an instruction, partial sums
+go from element to element, and networks take words from the scratchpad. The slot ends when all of that has.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.compiled import compiled
+from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
+from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event
+from tilestitch.sim.array.plan import (
+    ADDER,
+    BANKS,
+    CHECKED,
+    ELEMENTS,
+    EMPTIED,
+    FIFO,
+    FIRST_BANK,
+    LATE,
+    LATENCY,
+    NETWORK,
+    NETWORKS,
+    PORTS,
+    RATE_ABOVE,
+    RATE_BELOW,
+    ROW_BYTES,
+    ROWS,
+    SCRATCHPAD,
+    TILE,
+    WORD_BITS,
+    Plan,
+)
+from tilestitch.sim.array.tally import (
+    COLLECTED,
+    COMPUTE,
+    DELIVERED,
+    DRAIN_WAIT,
+    HOPS,
+    INPUTS_WAIT,
+    NETWORK_BUSY,
+    NETWORK_CONFLICTS,
+    NETWORK_FULL,
+    NETWORK_WORDS,
+    READ,
+    RESULTS_WAIT,
+    ROOM_WAIT,
+    SLOTS,
+    SUMS_WAIT,
+    WRITTEN,
+)
+
+# Columns of what networks do in a slot. A row brings the words of one operand, or takes results, or both at once.
+(
+    OPERAND,
+    IN_WORD,  # next word of the stream that comes in
+    IN_END,
+    IN_PLACE,  # first word of its box in the scratchpad
+    IN_REGISTERS,  # first register x elements of its buffer
+    OUT_WORD,  # likewise of what goes out
+    OUT_END,
+    OUT_PLACE,
+    OUT_REGISTERS,
+    RELEASE,  # cycle of the slot from which on it may begin
+    APART,  # cycles from the end of what goes out until anything comes in; -1: both at once
+    IN_TOKEN,  # tiles whose results must have returned
+    OUT_TOKEN,  # tiles of results that must have been stored
+    CREDIT,  # that its network has for it, in eighths of a byte x the rate's lower part
+    OUT_CREDIT,
+    BEGAN,  # cycle in which its first word went; -1 before
+    ENDED,  # the cycle of the slot after its last word
+    IN_BEGAN,  # first word of its streams
+    OUT_BEGAN,
+    OUT_ENDED,  # the cycle of the slot after the last word that goes out
+    JOB_COLUMNS,
+) = range(21)
+# Numbers of a slot.
+(
+    START,  # its first cycle
+    JOBS,
+    CLASS,  # of the pass that is computed; -1: none
+    ISSUE,  # cycles in which its instructions are issued
+    SUM_CLASS,  # of the sums that elements add up; -1: none
+    SUM_RELEASE,  # cycle of the slot from which on they do
+    DRAINED,  # cycles of the pipeline before that, in this slot
+    AT_LEAST,  # cycles of the slot
+    AFTER_IN,  # cycles from the last word that comes in to the end of the slot
+    AFTER_OUT,
+    LIKE,  # what its length depends on, as one number: equal for slots of equal lengths
+    READ_LAG,  # cycles from the slot's first until its first instruction reads registers
+    ENDS,  # the cycle after its last: what the slot finds out
+    SLOT_NUMBERS,
+) = range(14)
+# What elements execute, and since which cycle. Then the first register x elements of every operand's buffer.
+SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
+
+
+class Flight(NamedTuple):
+    """Words between the scratchpad and the registers: for each network, and for results, by the cycle they were sent."""
+
+    words: np.ndarray  # lane, cycle: how many
+    first: np.ndarray  # their first word in its stream
+    place: np.ndarray  # first register x elements, or first word of the scratchpad
+    value: np.ndarray  # lane, cycle, word
+
+
+class Array(NamedTuple):
+    """All that the array remembers from one cycle to the next."""
+
+    registers: np.ndarray
+    scratchpad: np.ndarray
+    memory: np.ndarray
+    running: np.ndarray  # what elements execute
+    loaded: np.ndarray  # what they execute next
+    bank_until: np.ndarray  # read or write, bank: the last cycle in which it is taken
+    bank_row: np.ndarray
+    fifo: np.ndarray  # network, element: words in it
+    fifo_at: np.ndarray  # when that was
+
+
+class Queue(NamedTuple):
+    """What the DMA queue remembers."""
+
+    numbers: np.ndarray
+    tile: np.ndarray
+    moved: np.ndarray
+    parity: np.ndarray
+    results: np.ndarray
+    ends: np.ndarray
+    flying: np.ndarray
+    state: np.ndarray  # of the memory behind it
+
+
+@compiled
+def run_slot(
+    plan: Plan,
+    slot: np.ndarray,
+    jobs: np.ndarray,
+    flight: Flight,
+    array: Array,
+    queue: Queue,
+    values: bool,
+    every_run: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> None:
+    """Run a slot to its end, which is slot[ENDS] then; `jobs` are in the order in which their networks do them."""
+    numbers, operands = plan.numbers, plan.operands
+    start, issue = slot[START], slot[ISSUE]
+    lanes = numbers[LATENCY] + 1
+    elements = numbers[ELEMENTS]
+    wake, tokens = queue.numbers, queue.numbers
+    written = len(operands) - 1
+    turn = np.zeros(NETWORKS, np.int64)  # the job that each network is at
+    for network in range(NETWORKS):
+        turn[network] = _next_job(jobs, slot[JOBS], operands, network, 0)
+    hop = last_hop = 0
+    if slot[SUM_CLASS] >= 0:
+        hop, last_hop = plan.sum_first[slot[SUM_CLASS]], plan.sum_first[slot[SUM_CLASS] + 1]
+    flown = 0  # cycles until all that was sent has arrived
+    in_end = out_end = waited = 0
+    least = max(issue, slot[AT_LEAST])
+    cycle = 0
+    while True:
+        now = start + cycle
+        if now >= wake[WAKE]:
+            dma_step(
+                plan,
+                now,
+                every_run,
+                queue.numbers,
+                queue.tile,
+                queue.moved,
+                queue.parity,
+                queue.results,
+                queue.ends,
+                queue.flying,
+                queue.state,
+                values,
+                array.scratchpad,
+                array.memory,
+                counts,
+                events,
+                window,
+            )
+        lane = now % lanes
+        if values:
+            arrive(plan, flight, array, lane)
+            _execute(plan, array, now, elements)
+        while hop < last_hop and plan.sum_cycle[hop] <= cycle - slot[SUM_RELEASE]:
+            if values:
+                source, target = plan.sum_source[hop], plan.sum_target[hop]
+                base = jobs[slot[JOBS] - 1, OUT_REGISTERS]
+                array.registers[base + target] += array.registers[base + source]
+                array.registers[base + source] = 0
+            hop += 1
+        idle = True
+        for network in range(NETWORKS):
+            at = turn[network]
+            if at < 0:
+                continue
+            idle = False
+            if cycle < jobs[at, RELEASE]:
+                continue
+            if tokens[RETURNED_TILES] < jobs[at, IN_TOKEN] or tokens[STORED_GROUPS] < jobs[at, OUT_TOKEN]:
+                if wake[WAKE] == NEVER:  # nothing that it waits for can happen
+                    slot[ENDS] = NEVER
+                    return
+                waited += 1
+                continue
+            if jobs[at, BEGAN] < 0:
+                jobs[at, BEGAN] = cycle
+            held = _send(plan, jobs[at], network, now, cycle, lane, flight, array, values)
+            counts[NETWORK_BUSY + network] += 1
+            if held == 1:
+                counts[NETWORK_CONFLICTS + network] += 1
+            elif held == 2:
+                counts[NETWORK_FULL + network] += 1
+            if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
+                jobs[at, ENDED] = cycle + 1
+                if jobs[at, OPERAND] == written:
+                    out_end = cycle + 1 + slot[AFTER_OUT]
+                    if jobs[at, IN_END] > 0:
+                        out_end = max(out_end, cycle + 1 + numbers[LATE])
+                else:
+                    in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
+                turn[network] = _next_job(jobs, slot[JOBS], operands, network, at + 1)
+        cycle += 1
+        if idle or (turn[0] < 0 and turn[1] < 0 and turn[2] < 0):
+            flown = max(in_end, out_end)
+            if cycle >= max(least, flown) and hop == last_hop:
+                break
+    slot[ENDS] = start + cycle
+    _count(plan, slot, jobs, counts, cycle, in_end, out_end, waited)
+    if window[1] > start and window[0] < start + cycle + numbers[LATENCY]:
+        _remember(plan, slot, jobs, events, window)
+
+
+@compiled
+def _next_job(jobs: np.ndarray, count: int, operands: np.ndarray, network: int, first: int) -> int:
+    for at in range(first, count):
+        if operands[jobs[at, OPERAND], NETWORK] == network:
+            return at
+    return -1
+
+
+@compiled
+def arrive(plan: Plan, flight: Flight, array: Array, lane: int) -> None:
+    """Words that were sent as many cycles ago as the network takes are in the register files, or in the scratchpad."""
+    registers, scratchpad = array.registers, array.scratchpad
+    aim, target = plan.aim, plan.target
+    for network in range(NETWORKS):
+        words = flight.words[network, lane]
+        if words:
+            first, place = flight.first[network, lane], flight.place[network, lane]
+            for one in range(words):
+                value = flight.value[network, lane, one]
+                for at in range(aim[first + one], aim[first + one + 1]):
+                    registers[place + target[at]] = value
+            flight.words[network, lane] = 0
+    words = flight.words[NETWORKS, lane]
+    if words:
+        first, place = flight.first[NETWORKS, lane], flight.place[NETWORKS, lane]
+        for one in range(words):
+            scratchpad[place + plan.offset[first + one]] = flight.value[NETWORKS, lane, one]
+        flight.words[NETWORKS, lane] = 0
+
+
+@compiled
+def _execute(plan: Plan, array: Array, now: int, elements: int) -> None:
+    """All elements execute the instruction that reads registers in this cycle, if there is one."""
+    running, loaded = array.running, array.loaded
+    if now == loaded[SINCE]:
+        running[:] = loaded
+    if running[NEXT] == running[LAST]:
+        return
+    if running[IN_ROUND] < running[ROUND]:
+        row, mask = running[NEXT], running[MASK]
+        registers, operands = array.registers, len(plan.operands)
+        result = running[BUFFERS + operands - 1] + plan.registers[row, operands - 1] * elements
+        one = running[BUFFERS] + plan.registers[row, 0] * elements
+        if mask < 0 and operands == 3:
+            other = running[BUFFERS + 1] + plan.registers[row, 1] * elements
+            _multiply_add(registers[result : result + elements], registers[one:], registers[other:])
+        else:
+            for element in range(elements):
+                if mask < 0 or plan.mask[mask, element]:
+                    product = registers[one + element]
+                    for operand in range(1, operands - 1):
+                        product *= registers[
+                            running[BUFFERS + operand] + plan.registers[row, operand] * elements + element
+                        ]
+                    registers[result + element] += product
+        running[NEXT] += 1
+        if mask >= 0:
+            running[MASK] += 1
+    running[IN_ROUND] += 1
+    if running[IN_ROUND] == running[PERIOD]:
+        running[IN_ROUND] = 0
+
+
+@compiled
+def _multiply_add(result: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
+    for element in range(len(result)):
+        result[element] += one[element] * other[element]
+
+
+@compiled
+def _send(
+    plan: Plan,
+    job: np.ndarray,
+    network: int,
+    now: int,
+    cycle: int,
+    lane: int,
+    flight: Flight,
+    array: Array,
+    values: bool,
+) -> int:
+    """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
+    numbers, operand = plan.numbers, plan.operands[job[OPERAND]]
+    rate, word = 8 * operand[RATE_ABOVE], operand[WORD_BITS] * operand[RATE_BELOW]
+    checked = numbers[CHECKED] == 1
+    held = 0
+    if job[OUT_WORD] < job[OUT_END]:
+        job[OUT_CREDIT] += rate
+        first, sent = job[OUT_WORD], 0
+        while job[OUT_WORD] < job[OUT_END] and job[OUT_CREDIT] >= word:
+            if checked and _taken(plan, array, job, job[OUT_PLACE] + plan.offset[job[OUT_WORD]], 1, now):
+                held = 1
+                break
+            if values:
+                at = job[OUT_REGISTERS] + plan.target[plan.aim[job[OUT_WORD]]]
+                flight.value[NETWORKS, lane, sent] = array.registers[at]
+                array.registers[at] = 0
+            sent += 1
+            job[OUT_WORD] += 1
+            job[OUT_CREDIT] -= word
+        job[OUT_CREDIT] = min(job[OUT_CREDIT], rate if held == 0 else word - 1)
+        flight.words[NETWORKS, lane] = sent
+        flight.first[NETWORKS, lane], flight.place[NETWORKS, lane] = first, job[OUT_PLACE]
+        if job[OUT_WORD] == job[OUT_END]:
+            job[OUT_ENDED] = cycle + 1
+        if job[APART] >= 0:
+            return held
+    if job[IN_WORD] < job[IN_END]:
+        if job[APART] >= 0 and job[OUT_END] > 0 and cycle < job[OUT_ENDED] + job[APART]:
+            return held
+        job[CREDIT] += rate
+        first, sent = job[IN_WORD], 0
+        while job[IN_WORD] < job[IN_END] and job[CREDIT] >= word:
+            if checked and _taken(plan, array, job, job[IN_PLACE] + plan.offset[job[IN_WORD]], 0, now):
+                held = 1
+                break
+            if numbers[EMPTIED] > 0 and _full(plan, array, network, job[IN_WORD], now):
+                held = 2
+                break
+            if values:
+                flight.value[network, lane, sent] = array.scratchpad[job[IN_PLACE] + plan.offset[job[IN_WORD]]]
+            sent += 1
+            job[IN_WORD] += 1
+            job[CREDIT] -= word
+        job[CREDIT] = min(job[CREDIT], rate if held == 0 else word - 1)
+        flight.words[network, lane] = sent
+        flight.first[network, lane], flight.place[network, lane] = first, job[IN_REGISTERS]
+    return held
+
+
+@compiled
+def _taken(plan: Plan, array: Array, job: np.ndarray, word: int, writes: int, now: int) -> bool:
+    """Whether the port of the bank that has a word of the scratchpad is taken; if not, it is taken now."""
+    operand = plan.operands[job[OPERAND]]
+    within = word - operand[SCRATCHPAD]
+    half = within // operand[TILE]
+    within -= half * operand[TILE]
+    begin = within * operand[WORD_BITS] // 8
+    row = begin // operand[ROW_BYTES]
+    rows = -(-(begin + -(-operand[WORD_BITS] // 8)) // operand[ROW_BYTES]) - row
+    bank = row // operand[ROWS] if operand[ROWS] > 0 else row % operand[BANKS]
+    bank = operand[FIRST_BANK] + half * operand[BANKS] + min(bank, operand[BANKS] - 1)
+    port = writes if plan.numbers[PORTS] == 2 else 0
+    if array.bank_until[port, bank] >= now:
+        return array.bank_row[port, bank] != 2 * row + writes or rows > 1
+    array.bank_until[port, bank] = now + rows - 1
+    array.bank_row[port, bank] = 2 * row + writes
+    return False
+
+
+@compiled
+def _full(plan: Plan, array: Array, network: int, word: int, now: int) -> bool:
+    """Whether some element that needs a word has no place for it in its FIFO; if not, it is put there."""
+    elements, emptied = plan.numbers[ELEMENTS], plan.numbers[EMPTIED]
+    for at in range(plan.aim[word], plan.aim[word + 1]):
+        element = plan.target[at] % elements
+        left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
+        if left >= plan.numbers[FIFO]:
+            return True
+    for at in range(plan.aim[word], plan.aim[word + 1]):
+        element = plan.target[at] % elements
+        left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
+        array.fifo[network, element] = max(0, left) + 1
+        array.fifo_at[network, element] = now
+    return False
+
+
+@compiled
+def _backlog(plan: Plan, array: Array, network: int, now: int) -> int:
+    """Cycles until the FIFOs of a network are empty, beyond the one in which a word passes through."""
+    emptied = plan.numbers[EMPTIED]
+    most = 0
+    if emptied > 0:
+        for element in range(plan.numbers[ELEMENTS]):
+            left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
+            most = max(most, -(-left // emptied) - 1)
+    return most
+
+
+@compiled
+def _count(
+    plan: Plan, slot: np.ndarray, jobs: np.ndarray, counts: np.ndarray, cycles: int, in_end: int, out_end: int, waited: int
+) -> None:
+    """What the slot did, and what it waited for after its instructions were issued."""
+    counts[SLOTS] += 1
+    counts[COMPUTE] += slot[ISSUE]
+    left = cycles - slot[ISSUE]
+    if out_end > slot[ISSUE]:
+        after = out_end - slot[ISSUE]
+        drain = min(after, slot[DRAINED])
+        sums = 0
+        if slot[SUM_CLASS] >= 0:
+            sums = min(after - drain, plan.sum_cycles[slot[SUM_CLASS]])
+            counts[HOPS] += plan.sum_first[slot[SUM_CLASS] + 1] - plan.sum_first[slot[SUM_CLASS]]
+        waits = min(after - drain - sums, waited)
+        counts[DRAIN_WAIT] += drain
+        counts[SUMS_WAIT] += sums
+        counts[ROOM_WAIT] += waits
+        counts[RESULTS_WAIT] += after - drain - sums - waits
+        left -= after
+    elif slot[SUM_CLASS] >= 0:
+        counts[HOPS] += plan.sum_first[slot[SUM_CLASS] + 1] - plan.sum_first[slot[SUM_CLASS]]
+    counts[INPUTS_WAIT] += left
+    for at in range(slot[JOBS]):
+        operand = jobs[at, OPERAND]
+        network = plan.operands[operand, NETWORK]
+        counts[NETWORK_WORDS + network] += jobs[at, IN_END] - jobs[at, IN_BEGAN] + jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
+        counts[READ + operand] += jobs[at, IN_END] - jobs[at, IN_BEGAN]
+        counts[WRITTEN + operand] += jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
+        counts[DELIVERED + operand] += plan.aim[jobs[at, IN_END]] - plan.aim[jobs[at, IN_BEGAN]]
+        counts[COLLECTED + operand] += plan.aim[jobs[at, OUT_END]] - plan.aim[jobs[at, OUT_BEGAN]]
+
+
+@compiled
+def _remember(plan: Plan, slot: np.ndarray, jobs: np.ndarray, events: np.ndarray, window: np.ndarray) -> None:
+    start = slot[START]
+    if slot[CLASS] >= 0:
+        add_event(events, window, PASS_EVENT, slot[CLASS], start, start + slot[ISSUE], slot[READ_LAG], 0)
+    if slot[SUM_CLASS] >= 0 and plan.sum_cycles[slot[SUM_CLASS]] > 0:
+        begin = start + slot[SUM_RELEASE]
+        cycles = plan.sum_cycles[slot[SUM_CLASS]]
+        add_event(events, window, SUMS_EVENT, slot[SUM_CLASS], begin, begin + cycles, 0, 0)
+    for at in range(slot[JOBS]):
+        kind = RESULTS_EVENT if jobs[at, OPERAND] == len(plan.operands) - 1 else NETWORK_EVENT
+        came, went = jobs[at, IN_END] - jobs[at, IN_BEGAN], jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
+        begin, end = start + jobs[at, BEGAN], start + jobs[at, ENDED]
+        add_event(events, window, kind, jobs[at, OPERAND], begin, end, came, went)
