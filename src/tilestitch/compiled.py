@@ -58,11 +58,23 @@ SOURCES = (
 
 def compiled(function: _Function) -> _Function:
     """The function, compiled when it is first called; from disk where that was done before."""
+    return _kept(function)
+
+
+def lending(function: _Function) -> _Function:
+    """A compiled function that makes no array, and so need not count who holds those that it is lent.
+
+    Counting takes some nanoseconds for each array of each call: much, where every cycle makes some calls.
+    """
+    return _kept(function, _nrt=False)
+
+
+def _kept(function: _Function, **options: Any) -> _Function:
     config: Any = numba.core.config
     given = config.CACHE_DIR  # read when a function is decorated
     config.CACHE_DIR = str((Path(given) if given else PACKAGE / "__pycache__") / f"compiled-{_contents()}")
     try:
-        found: Any = njit(cache=True)(function)
+        found: Any = njit(cache=True, **options)(function)
         if found is not function:  # as it is where compiling is switched off
             found._cache.load_overload = _undisturbed(found._cache.load_overload)
         return cast(_Function, found)

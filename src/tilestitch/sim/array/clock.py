@@ -31,7 +31,6 @@ from tilestitch.sim.array.jobs import (
     V_REGISTERS,
     V_RETURNS,
     V_TILE,
-    VISIT_COLUMNS,
     add_job,
     bring,
     exchange,
@@ -60,13 +59,11 @@ from tilestitch.sim.array.slot import (
     ENDS,
     IN_TOKEN,
     ISSUE,
-    JOB_COLUMNS,
     JOBS,
     LIKE,
     OUT_TOKEN,
     READ_LAG,
     RELEASE,
-    SLOT_NUMBERS,
     START,
     SUM_CLASS,
     SUM_RELEASE,
@@ -130,12 +127,12 @@ def run_overlapped(
 ) -> None:
     """Run so many slots more, or to the end; `passes` counts those of each class.
 
-    Without `every_slot` a slot like one before is not run again. When a slot begins, networks, pipeline and elements are
-    as they were at the beginning of any other; DMA is not, but touches it only where results wait for it: such slots
-    are run. So the same pass with the same words to bring and take lasts the same cycles.
+    Without `every_slot` a slot like one before is not run again. When a slot begins, networks, pipeline and elements
+    are as they were at the beginning of any other; DMA is not, but touches it only where results wait for it: such
+    slots are run. So the same pass with the same words to bring and take lasts the same cycles.
     """
     position, slot, jobs = controller.position, controller.slot, controller.jobs
-    tile, turn, moved, tile_moved = controller.tile, controller.turn, controller.moved, controller.tile_moved
+    moved, tile_moved = controller.moved, controller.tile_moved
     buffer, visit, coming = controller.buffer, controller.visit, controller.coming
     written = len(plan.operands) - 1
     doubled = plan.operands[written, DOUBLE] == 1
@@ -231,9 +228,7 @@ def _plan_slot(plan: Plan, controller: Controller, changes: bool, goes: bool) ->
                 at = add_job(slot, jobs, operand, late * slot[ISSUE])
                 if current >= 0 and late == 0:
                     controller.new_buffer[operand] = controller.buffer[operand] ^ 1
-                place_of = scratchpad_at(
-                    plan, operand, controller.half[operand], place(plan.pass_step[operand], turn)
-                )
+                place_of = scratchpad_at(plan, operand, controller.half[operand], place(plan.pass_step[operand], turn))
                 bring(
                     plan,
                     jobs,
@@ -245,9 +240,7 @@ def _plan_slot(plan: Plan, controller: Controller, changes: bool, goes: bool) ->
                 brought |= 1 << operand
     if changes:
         coming[V_CLASS], coming[V_TILE] = position[NEXT_CLASS], position[TILES_READ] - 1
-        coming[V_PLACE] = scratchpad_at(
-            plan, written, controller.half[written], place(plan.pass_step[written], turn)
-        )
+        coming[V_PLACE] = scratchpad_at(plan, written, controller.half[written], place(plan.pass_step[written], turn))
         coming[V_GROUP] = visit[V_GROUP] + controller.tile_moved[written]
         coming[V_RETURNS] = began(plan.loops, tile) or began(plan.loops, turn)
         controller.new_buffer[written] = controller.buffer[written] ^ plan.operands[written, DOUBLE]
@@ -374,7 +367,18 @@ def _until_loaded(
             return now
         if values and now >= begin + plan.numbers[LATENCY] + 1:
             for lane in range(plan.numbers[LATENCY] + 1):
-                arrive(plan, flight, array, lane)
+                arrive(
+                    flight.words,
+                    flight.first,
+                    flight.place,
+                    flight.value,
+                    lane,
+                    array.registers,
+                    array.scratchpad,
+                    plan.offset,
+                    plan.aim,
+                    plan.target,
+                )
         _step(plan, queue, array, now, values, every_run, counts, events, window)
     return now
 
@@ -400,7 +404,18 @@ def _until_done(
             return now
         if values and now >= begin + plan.numbers[LATENCY] + 1:
             for lane in range(plan.numbers[LATENCY] + 1):
-                arrive(plan, flight, array, lane)
+                arrive(
+                    flight.words,
+                    flight.first,
+                    flight.place,
+                    flight.value,
+                    lane,
+                    array.registers,
+                    array.scratchpad,
+                    plan.offset,
+                    plan.aim,
+                    plan.target,
+                )
         _step(plan, queue, array, now, values, every_run, counts, events, window)
     return now
 

@@ -1,1 +1,0 @@
-from tilestitch.sim.array.clock import run_overlapped as run_dirac

@@ -7,7 +7,7 @@ others than those of k and were stored before. At last the results of the last t
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 from tilestitch.sim.array.dram import dram_cycles
 from tilestitch.sim.array.events import DMA_EVENT, add_event
 from tilestitch.sim.array.loops import began, kind_of, next_tile, place
@@ -55,7 +55,7 @@ ORIGIN, KIND, GROUP_OF, CHANGED, RETURNS = range(5)
 INPUTS, STORE, RETURN = range(3)
 
 
-@compiled
+@lending
 def dma_step(
     plan: Plan,
     now: int,
@@ -124,7 +124,7 @@ def dma_step(
             return
 
 
-@compiled
+@lending
 def _next_transfer(
     plan: Plan,
     now: int,
@@ -180,7 +180,7 @@ def _next_transfer(
             _next_list(plan, queue, tile, moved, results, written)
 
 
-@compiled
+@lending
 def _next_list(
     plan: Plan, queue: np.ndarray, tile: np.ndarray, moved: np.ndarray, results: np.ndarray, written: int
 ) -> None:
@@ -190,8 +190,8 @@ def _next_list(
         return
     queue[LIST] += 1
     queue[STAGE], queue[OPERAND] = INPUTS, 0
-    results[0, :] = results[1, :]
-    results[1, :] = results[2, :]
+    for fact in range(results.shape[1]):
+        results[0, fact], results[1, fact] = results[1, fact], results[2, fact]
     if queue[LEFT] == 1 and next_tile(plan.loops, plan.dram_order, plan.indexed, tile, moved):
         results[2, ORIGIN] = place(plan.origin[written], tile)
         results[2, KIND] = kind_of(plan.loops, tile)
@@ -204,7 +204,7 @@ def _next_list(
         results[2, CHANGED], results[2, KIND] = 1, -1
 
 
-@compiled
+@lending
 def _begin(
     plan: Plan, queue: np.ndarray, operand: int, kind: int, origin: int, stores: int, parity: np.ndarray
 ) -> None:
@@ -216,7 +216,7 @@ def _begin(
     queue[SCRATCHPAD_AT] = plan.operands[operand, SCRATCHPAD] + parity[operand] * plan.operands[operand, TILE]
 
 
-@compiled
+@lending
 def _copy(
     plan: Plan, queue: np.ndarray, operand: int, run: int, scratchpad: np.ndarray, memory: np.ndarray, stores: bool
 ) -> None:
@@ -228,7 +228,7 @@ def _copy(
             scratchpad[inside + word] = memory[dram + word]
 
 
-@compiled
+@lending
 def start_queue(
     plan: Plan,
     queue: np.ndarray,

@@ -6,7 +6,7 @@ address and with the cycle in which DMA begins it. A model with banks keeps what
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 from tilestitch.hardware.array_machine import ArrayMachine
 
 # Columns of the table of a flat memory: the DMA's set-up and cycles a byte, in parts of a cycle, and the latency.
@@ -23,7 +23,7 @@ def flat_dram(machine: ArrayMachine) -> np.ndarray:
     return np.array([int(setup * parts), int(per_byte * parts), parts, latency], np.int64)
 
 
-@compiled
+@lending
 def dram_cycles(table: np.ndarray, state: np.ndarray, address: int, size: int, stores: bool, now: int) -> int:
     """Cycles of one request of `size` bytes from byte `address` on that DMA begins in cycle `now`."""
     return -(-(table[SETUP] + table[PER_BYTE] * size) // table[PARTS]) + table[LATENCY]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 
 PASS_EVENT, NETWORK_EVENT, SUMS_EVENT, RESULTS_EVENT, DMA_EVENT, WAIT_EVENT = range(6)
 # Columns of an event: which of the above, the operand or class, cycles, and two numbers that depend on the kind.
@@ -11,7 +11,7 @@ KIND, WHAT, BEGIN, END, ONE, OTHER, EVENT_COLUMNS = range(7)
 WINDOW_BEGIN, WINDOW_END, FOUND, WINDOW_NUMBERS = range(4)
 
 
-@compiled
+@lending
 def add_event(
     events: np.ndarray, window: np.ndarray, kind: int, what: int, begin: int, end: int, one: int, other: int
 ) -> None:

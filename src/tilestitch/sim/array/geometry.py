@@ -1,4 +1,4 @@
-"""The sizes of everything that a mapping moves: tiles, passes of the register files, boxes of words, and their places."""
+"""The sizes of what a mapping moves: tiles, passes of the register files, boxes of words, and their places."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 from tilestitch.sim.array.plan import ADDER, BUFFER, CLASSES, REGISTERS, SCRATCHPAD, TILE, Plan
 from tilestitch.sim.array.slot import (
     APART,
@@ -38,19 +38,19 @@ from tilestitch.sim.array.slot import (
 V_CLASS, V_PLACE, V_REGISTERS, V_GROUP, V_TILE, V_RETURNS, VISIT_COLUMNS = range(7)
 
 
-@compiled
+@lending
 def registers_at(plan: Plan, operand: int, buffer: int) -> int:
     """First register x elements of a buffer of an operand."""
     return plan.operands[operand, REGISTERS] + buffer * plan.operands[operand, BUFFER]
 
 
-@compiled
+@lending
 def scratchpad_at(plan: Plan, operand: int, half: int, offset: int) -> int:
     """Word of the scratchpad that is `offset` words into one of the two tiles of an operand."""
     return plan.operands[operand, SCRATCHPAD] + half * plan.operands[operand, TILE] + offset
 
 
-@compiled
+@lending
 def add_job(slot: np.ndarray, jobs: np.ndarray, operand: int, release: int) -> int:
     """An empty row for an operand, behind the others."""
     at = slot[JOBS]
@@ -60,7 +60,7 @@ def add_job(slot: np.ndarray, jobs: np.ndarray, operand: int, release: int) -> i
     return at
 
 
-@compiled
+@lending
 def bring(plan: Plan, jobs: np.ndarray, at: int, one: int, place: int, registers: int) -> None:
     """Words of a class of passes, from their box in the scratchpad to a buffer of the registers."""
     stream = jobs[at, OPERAND] * plan.numbers[CLASSES] + one
@@ -68,7 +68,7 @@ def bring(plan: Plan, jobs: np.ndarray, at: int, one: int, place: int, registers
     jobs[at, IN_BEGAN], jobs[at, IN_PLACE], jobs[at, IN_REGISTERS] = jobs[at, IN_WORD], place, registers
 
 
-@compiled
+@lending
 def exchange(
     plan: Plan,
     slot: np.ndarray,
@@ -103,7 +103,7 @@ def exchange(
             jobs[at, APART] = 0
 
 
-@compiled
+@lending
 def execute(plan: Plan, slot: np.ndarray, loaded: np.ndarray, one: int, buffers: np.ndarray) -> int:
     """Let elements execute a pass in this slot; the cycles in which its instructions are issued."""
     rows = plan.program_first[one + 1] - plan.program_first[one]

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 from tilestitch.sim.array.plan import CLASS_BIT, KIND_BIT, LAST_PASSES, PASSES, SUMMED, TILES
 
 END, NEXT_PASS, NEXT_TILE = range(3)
 
 
-@compiled
+@lending
 def next_tile(loops: np.ndarray, order: np.ndarray, indexed: np.ndarray, tile: np.ndarray, moved: np.ndarray) -> bool:
     """Count `tile` on by one; `moved` says which operands are others then. False after the last tile."""
     moved[:] = 0
@@ -25,13 +25,13 @@ def next_tile(loops: np.ndarray, order: np.ndarray, indexed: np.ndarray, tile: n
     return False
 
 
-@compiled
+@lending
 def passes_of(loops: np.ndarray, tile: np.ndarray, loop: int) -> int:
     """Passes of a loop in a tile."""
     return loops[loop, LAST_PASSES] if tile[loop] == loops[loop, TILES] - 1 else loops[loop, PASSES]
 
 
-@compiled
+@lending
 def next_pass(
     loops: np.ndarray,
     dram_order: np.ndarray,
@@ -66,7 +66,7 @@ def next_pass(
     return NEXT_TILE
 
 
-@compiled
+@lending
 def class_of(loops: np.ndarray, tile: np.ndarray, turn: np.ndarray) -> int:
     """Which class a pass is of."""
     found = 0
@@ -80,7 +80,7 @@ def class_of(loops: np.ndarray, tile: np.ndarray, turn: np.ndarray) -> int:
     return found
 
 
-@compiled
+@lending
 def kind_of(loops: np.ndarray, tile: np.ndarray) -> int:
     """Which kind a tile is of."""
     found = 0
@@ -90,7 +90,7 @@ def kind_of(loops: np.ndarray, tile: np.ndarray) -> int:
     return found
 
 
-@compiled
+@lending
 def place(steps: np.ndarray, counts: np.ndarray) -> int:
     """Where a pass or a tile begins, in words."""
     found = 0
@@ -99,10 +99,10 @@ def place(steps: np.ndarray, counts: np.ndarray) -> int:
     return found
 
 
-@compiled
+@lending
 def began(loops: np.ndarray, counts: np.ndarray) -> bool:
     """Whether some loop over which results are sums is beyond its first tile or pass."""
+    found = False
     for loop in range(len(counts)):
-        if loops[loop, SUMMED] and counts[loop] > 0:
-            return True
-    return False
+        found |= loops[loop, SUMMED] == 1 and counts[loop] > 0
+    return found

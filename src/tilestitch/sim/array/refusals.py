@@ -33,7 +33,9 @@ def refuse_unsupported(nest: LoopNest, mapping: LoopMapping) -> None:
             )
     moved = [loop for terms in nest.write.axes for loop, _ in terms]
     if len(moved) != len(set(moved)):
-        raise InputError(f"nest {nest.name!r}: results {nest.write.name} use a loop twice; the simulator runs once each")
+        raise InputError(
+            f"nest {nest.name!r}: results {nest.write.name} use a loop twice; the simulator runs once each"
+        )
 
 
 def refuse_misfit(geometry: Geometry, machine: ArrayMachine) -> None:

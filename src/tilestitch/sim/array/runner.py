@@ -185,6 +185,7 @@ def _empty(plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool) 
         np.full((2, int(2 * operands[:, BANKS].sum())), -1, np.int64),
         np.zeros((NETWORKS, elements), np.int64),
         np.zeros((NETWORKS, elements), np.int64),
+        np.zeros(NETWORKS, np.int64),
     )
     flight = Flight(
         np.zeros((NETWORKS + 1, lanes), np.int64),

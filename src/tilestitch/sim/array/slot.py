@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.compiled import lending
 from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event
 from tilestitch.sim.array.plan import (
-    ADDER,
     BANKS,
     CHECKED,
     ELEMENTS,
@@ -118,6 +117,7 @@ class Array(NamedTuple):
     bank_row: np.ndarray
     fifo: np.ndarray  # network, element: words in it
     fifo_at: np.ndarray  # when that was
+    turn: np.ndarray  # network: the job that it is at
 
 
 class Queue(NamedTuple):
@@ -133,7 +133,7 @@ class Queue(NamedTuple):
     state: np.ndarray  # of the memory behind it
 
 
-@compiled
+@lending
 def run_slot(
     plan: Plan,
     slot: np.ndarray,
@@ -152,94 +152,128 @@ def run_slot(
     start, issue = slot[START], slot[ISSUE]
     lanes = numbers[LATENCY] + 1
     elements = numbers[ELEMENTS]
-    wake, tokens = queue.numbers, queue.numbers
+    asks = queue.numbers
     written = len(operands) - 1
-    turn = np.zeros(NETWORKS, np.int64)  # the job that each network is at
+    registers, scratchpad, running, loaded = array.registers, array.scratchpad, array.running, array.loaded
+    words, first, places, value = flight.words, flight.first, flight.place, flight.value
+    offset, aim, target, mask, instructions = plan.offset, plan.aim, plan.target, plan.mask, plan.registers
+    sum_cycle, sum_source, sum_target = plan.sum_cycle, plan.sum_source, plan.sum_target
+    turn = array.turn  # the job that each network is at
+    busy = 0
     for network in range(NETWORKS):
         turn[network] = _next_job(jobs, slot[JOBS], operands, network, 0)
+        busy += turn[network] >= 0
     hop = last_hop = 0
     if slot[SUM_CLASS] >= 0:
         hop, last_hop = plan.sum_first[slot[SUM_CLASS]], plan.sum_first[slot[SUM_CLASS] + 1]
-    flown = 0  # cycles until all that was sent has arrived
     in_end = out_end = waited = 0
     least = max(issue, slot[AT_LEAST])
     cycle = 0
     while True:
         now = start + cycle
-        if now >= wake[WAKE]:
-            dma_step(
-                plan,
-                now,
-                every_run,
-                queue.numbers,
-                queue.tile,
-                queue.moved,
-                queue.parity,
-                queue.results,
-                queue.ends,
-                queue.flying,
-                queue.state,
-                values,
-                array.scratchpad,
-                array.memory,
-                counts,
-                events,
-                window,
-            )
+        if now >= asks[WAKE]:
+            _dma(plan, now, every_run, queue, array, values, counts, events, window)
         lane = now % lanes
         if values:
-            arrive(plan, flight, array, lane)
-            _execute(plan, array, now, elements)
-        while hop < last_hop and plan.sum_cycle[hop] <= cycle - slot[SUM_RELEASE]:
+            arrive(words, first, places, value, lane, registers, scratchpad, offset, aim, target)
+            _execute(running, loaded, now, elements, registers, instructions, mask)
+        while hop < last_hop and sum_cycle[hop] <= cycle - slot[SUM_RELEASE]:
             if values:
-                source, target = plan.sum_source[hop], plan.sum_target[hop]
                 base = jobs[slot[JOBS] - 1, OUT_REGISTERS]
-                array.registers[base + target] += array.registers[base + source]
-                array.registers[base + source] = 0
+                registers[base + sum_target[hop]] += registers[base + sum_source[hop]]
+                registers[base + sum_source[hop]] = 0
             hop += 1
-        idle = True
-        for network in range(NETWORKS):
-            at = turn[network]
-            if at < 0:
-                continue
-            idle = False
-            if cycle < jobs[at, RELEASE]:
-                continue
-            if tokens[RETURNED_TILES] < jobs[at, IN_TOKEN] or tokens[STORED_GROUPS] < jobs[at, OUT_TOKEN]:
-                if wake[WAKE] == NEVER:  # nothing that it waits for can happen
-                    slot[ENDS] = NEVER
-                    return
-                waited += 1
-                continue
-            if jobs[at, BEGAN] < 0:
-                jobs[at, BEGAN] = cycle
-            held = _send(plan, jobs[at], network, now, cycle, lane, flight, array, values)
-            counts[NETWORK_BUSY + network] += 1
-            if held == 1:
-                counts[NETWORK_CONFLICTS + network] += 1
-            elif held == 2:
-                counts[NETWORK_FULL + network] += 1
-            if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
-                jobs[at, ENDED] = cycle + 1
-                if jobs[at, OPERAND] == written:
-                    out_end = cycle + 1 + slot[AFTER_OUT]
-                    if jobs[at, IN_END] > 0:
-                        out_end = max(out_end, cycle + 1 + numbers[LATE])
-                else:
-                    in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
-                turn[network] = _next_job(jobs, slot[JOBS], operands, network, at + 1)
+        if busy > 0:
+            for network in range(NETWORKS):
+                at = turn[network]
+                if at < 0 or cycle < jobs[at, RELEASE]:
+                    continue
+                if asks[RETURNED_TILES] < jobs[at, IN_TOKEN] or asks[STORED_GROUPS] < jobs[at, OUT_TOKEN]:
+                    if asks[WAKE] == NEVER:  # nothing that it waits for can happen
+                        slot[ENDS] = NEVER
+                        return
+                    waited += 1
+                    continue
+                if jobs[at, BEGAN] < 0:
+                    jobs[at, BEGAN] = cycle
+                held = _send(
+                    plan,
+                    jobs,
+                    at,
+                    network,
+                    now,
+                    cycle,
+                    lane,
+                    words,
+                    first,
+                    places,
+                    value,
+                    array,
+                    registers,
+                    scratchpad,
+                    offset,
+                    aim,
+                    target,
+                    numbers,
+                    operands,
+                    values,
+                )
+                counts[NETWORK_BUSY + network] += 1
+                if held > 0:
+                    counts[(NETWORK_CONFLICTS if held == 1 else NETWORK_FULL) + network] += 1
+                if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
+                    jobs[at, ENDED] = cycle + 1
+                    if jobs[at, OPERAND] == written:
+                        out_end = cycle + 1 + slot[AFTER_OUT]
+                        if jobs[at, IN_END] > 0:
+                            out_end = max(out_end, cycle + 1 + numbers[LATE])
+                    else:
+                        in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
+                    turn[network] = _next_job(jobs, slot[JOBS], operands, network, at + 1)
+                    busy -= turn[network] < 0
         cycle += 1
-        if idle or (turn[0] < 0 and turn[1] < 0 and turn[2] < 0):
-            flown = max(in_end, out_end)
-            if cycle >= max(least, flown) and hop == last_hop:
-                break
+        if busy == 0 and cycle >= max(least, in_end, out_end) and hop == last_hop:
+            break
     slot[ENDS] = start + cycle
     _count(plan, slot, jobs, counts, cycle, in_end, out_end, waited)
     if window[1] > start and window[0] < start + cycle + numbers[LATENCY]:
         _remember(plan, slot, jobs, events, window)
 
 
-@compiled
+@lending
+def _dma(
+    plan: Plan,
+    now: int,
+    every_run: bool,
+    queue: Queue,
+    array: Array,
+    values: bool,
+    counts: np.ndarray,
+    events: np.ndarray,
+    window: np.ndarray,
+) -> None:
+    dma_step(
+        plan,
+        now,
+        every_run,
+        queue.numbers,
+        queue.tile,
+        queue.moved,
+        queue.parity,
+        queue.results,
+        queue.ends,
+        queue.flying,
+        queue.state,
+        values,
+        array.scratchpad,
+        array.memory,
+        counts,
+        events,
+        window,
+    )
+
+
+@lending
 def _next_job(jobs: np.ndarray, count: int, operands: np.ndarray, network: int, first: int) -> int:
     for at in range(first, count):
         if operands[jobs[at, OPERAND], NETWORK] == network:
@@ -247,132 +281,157 @@ def _next_job(jobs: np.ndarray, count: int, operands: np.ndarray, network: int, 
     return -1
 
 
-@compiled
-def arrive(plan: Plan, flight: Flight, array: Array, lane: int) -> None:
+@lending
+def arrive(
+    words: np.ndarray,
+    first: np.ndarray,
+    places: np.ndarray,
+    value: np.ndarray,
+    lane: int,
+    registers: np.ndarray,
+    scratchpad: np.ndarray,
+    offset: np.ndarray,
+    aim: np.ndarray,
+    target: np.ndarray,
+) -> None:
     """Words that were sent as many cycles ago as the network takes are in the register files, or in the scratchpad."""
-    registers, scratchpad = array.registers, array.scratchpad
-    aim, target = plan.aim, plan.target
     for network in range(NETWORKS):
-        words = flight.words[network, lane]
-        if words:
-            first, place = flight.first[network, lane], flight.place[network, lane]
-            for one in range(words):
-                value = flight.value[network, lane, one]
-                for at in range(aim[first + one], aim[first + one + 1]):
-                    registers[place + target[at]] = value
-            flight.words[network, lane] = 0
-    words = flight.words[NETWORKS, lane]
-    if words:
-        first, place = flight.first[NETWORKS, lane], flight.place[NETWORKS, lane]
-        for one in range(words):
-            scratchpad[place + plan.offset[first + one]] = flight.value[NETWORKS, lane, one]
-        flight.words[NETWORKS, lane] = 0
+        for one in range(words[network, lane]):
+            word, place = first[network, lane] + one, places[network, lane]
+            sent = value[network, lane, one]
+            for to in target[aim[word] : aim[word + 1]]:
+                registers[place + to] = sent
+        words[network, lane] = 0
+    for one in range(words[NETWORKS, lane]):
+        scratchpad[places[NETWORKS, lane] + offset[first[NETWORKS, lane] + one]] = value[NETWORKS, lane, one]
+    words[NETWORKS, lane] = 0
 
 
-@compiled
-def _execute(plan: Plan, array: Array, now: int, elements: int) -> None:
+@lending
+def _execute(
+    running: np.ndarray,
+    loaded: np.ndarray,
+    now: int,
+    elements: int,
+    registers: np.ndarray,
+    instructions: np.ndarray,
+    mask: np.ndarray,
+) -> None:
     """All elements execute the instruction that reads registers in this cycle, if there is one."""
-    running, loaded = array.running, array.loaded
     if now == loaded[SINCE]:
-        running[:] = loaded
-    if running[NEXT] == running[LAST]:
-        return
-    if running[IN_ROUND] < running[ROUND]:
-        row, mask = running[NEXT], running[MASK]
-        registers, operands = array.registers, len(plan.operands)
-        result = running[BUFFERS + operands - 1] + plan.registers[row, operands - 1] * elements
-        one = running[BUFFERS] + plan.registers[row, 0] * elements
-        if mask < 0 and operands == 3:
-            other = running[BUFFERS + 1] + plan.registers[row, 1] * elements
-            _multiply_add(registers[result : result + elements], registers[one:], registers[other:])
-        else:
-            for element in range(elements):
-                if mask < 0 or plan.mask[mask, element]:
-                    product = registers[one + element]
-                    for operand in range(1, operands - 1):
-                        product *= registers[
-                            running[BUFFERS + operand] + plan.registers[row, operand] * elements + element
-                        ]
-                    registers[result + element] += product
-        running[NEXT] += 1
-        if mask >= 0:
-            running[MASK] += 1
-    running[IN_ROUND] += 1
-    if running[IN_ROUND] == running[PERIOD]:
-        running[IN_ROUND] = 0
+        for number in range(len(running)):
+            running[number] = loaded[number]
+    if running[NEXT] != running[LAST]:
+        if running[IN_ROUND] < running[ROUND]:
+            row, masked = running[NEXT], running[MASK]
+            operands = instructions.shape[1]
+            result = running[BUFFERS + operands - 1] + instructions[row, operands - 1] * elements
+            one = running[BUFFERS] + instructions[row, 0] * elements
+            if masked < 0 and operands == 3:
+                other = running[BUFFERS + 1] + instructions[row, 1] * elements
+                _multiply_add(
+                    registers[result : result + elements],
+                    registers[one : one + elements],
+                    registers[other : other + elements],
+                )
+            else:
+                for element in range(elements):
+                    if masked < 0 or mask[masked, element]:
+                        product = registers[one + element]
+                        for operand in range(1, operands - 1):
+                            factor = running[BUFFERS + operand] + instructions[row, operand] * elements + element
+                            product *= registers[factor]
+                        registers[result + element] += product
+            running[NEXT] += 1
+            if masked >= 0:
+                running[MASK] += 1
+        running[IN_ROUND] += 1
+        if running[IN_ROUND] == running[PERIOD]:
+            running[IN_ROUND] = 0
 
 
-@compiled
+@lending
 def _multiply_add(result: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
-    for element in range(len(result)):
+    for element in range(len(result)):  # the elements are lanes of vector instructions
         result[element] += one[element] * other[element]
 
 
-@compiled
+@lending
 def _send(
     plan: Plan,
-    job: np.ndarray,
+    jobs: np.ndarray,
+    job: int,
     network: int,
     now: int,
     cycle: int,
     lane: int,
-    flight: Flight,
+    words: np.ndarray,
+    firsts: np.ndarray,
+    places: np.ndarray,
+    value: np.ndarray,
     array: Array,
+    registers: np.ndarray,
+    scratchpad: np.ndarray,
+    offset: np.ndarray,
+    aim: np.ndarray,
+    target: np.ndarray,
+    numbers: np.ndarray,
+    operands: np.ndarray,
     values: bool,
 ) -> int:
     """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
-    numbers, operand = plan.numbers, plan.operands[job[OPERAND]]
-    rate, word = 8 * operand[RATE_ABOVE], operand[WORD_BITS] * operand[RATE_BELOW]
-    checked = numbers[CHECKED] == 1
+    operand = jobs[job, OPERAND]
+    rate = 8 * operands[operand, RATE_ABOVE]
+    size = operands[operand, WORD_BITS] * operands[operand, RATE_BELOW]
     held = 0
-    if job[OUT_WORD] < job[OUT_END]:
-        job[OUT_CREDIT] += rate
-        first, sent = job[OUT_WORD], 0
-        while job[OUT_WORD] < job[OUT_END] and job[OUT_CREDIT] >= word:
-            if checked and _taken(plan, array, job, job[OUT_PLACE] + plan.offset[job[OUT_WORD]], 1, now):
+    apart = jobs[job, APART]
+    goes = jobs[job, OUT_WORD] < jobs[job, OUT_END]
+    if goes:
+        credit = jobs[job, OUT_CREDIT] + rate
+        word, sent = jobs[job, OUT_WORD], 0
+        firsts[NETWORKS, lane], places[NETWORKS, lane] = word, jobs[job, OUT_PLACE]
+        while word < jobs[job, OUT_END] and credit >= size:
+            if numbers[CHECKED] == 1 and _taken(plan, array, operand, jobs[job, OUT_PLACE] + offset[word], 1, now):
                 held = 1
                 break
             if values:
-                at = job[OUT_REGISTERS] + plan.target[plan.aim[job[OUT_WORD]]]
-                flight.value[NETWORKS, lane, sent] = array.registers[at]
-                array.registers[at] = 0
+                at = jobs[job, OUT_REGISTERS] + target[aim[word]]
+                value[NETWORKS, lane, sent] = registers[at]
+                registers[at] = 0
             sent += 1
-            job[OUT_WORD] += 1
-            job[OUT_CREDIT] -= word
-        job[OUT_CREDIT] = min(job[OUT_CREDIT], rate if held == 0 else word - 1)
-        flight.words[NETWORKS, lane] = sent
-        flight.first[NETWORKS, lane], flight.place[NETWORKS, lane] = first, job[OUT_PLACE]
-        if job[OUT_WORD] == job[OUT_END]:
-            job[OUT_ENDED] = cycle + 1
-        if job[APART] >= 0:
-            return held
-    if job[IN_WORD] < job[IN_END]:
-        if job[APART] >= 0 and job[OUT_END] > 0 and cycle < job[OUT_ENDED] + job[APART]:
-            return held
-        job[CREDIT] += rate
-        first, sent = job[IN_WORD], 0
-        while job[IN_WORD] < job[IN_END] and job[CREDIT] >= word:
-            if checked and _taken(plan, array, job, job[IN_PLACE] + plan.offset[job[IN_WORD]], 0, now):
+            word += 1
+            credit -= size
+        jobs[job, OUT_CREDIT] = min(credit, rate if held == 0 else size - 1)
+        jobs[job, OUT_WORD] = word
+        words[NETWORKS, lane] = sent
+        if word == jobs[job, OUT_END]:
+            jobs[job, OUT_ENDED] = cycle + 1
+    word = jobs[job, IN_WORD]
+    if word < jobs[job, IN_END] and (apart < 0 or (not goes and cycle >= jobs[job, OUT_ENDED] + apart)):
+        credit, sent = jobs[job, CREDIT] + rate, 0
+        firsts[network, lane], places[network, lane] = word, jobs[job, IN_REGISTERS]
+        while word < jobs[job, IN_END] and credit >= size:
+            if numbers[CHECKED] == 1 and _taken(plan, array, operand, jobs[job, IN_PLACE] + offset[word], 0, now):
                 held = 1
                 break
-            if numbers[EMPTIED] > 0 and _full(plan, array, network, job[IN_WORD], now):
+            if numbers[EMPTIED] > 0 and _full(plan, array, network, word, now):
                 held = 2
                 break
             if values:
-                flight.value[network, lane, sent] = array.scratchpad[job[IN_PLACE] + plan.offset[job[IN_WORD]]]
+                value[network, lane, sent] = scratchpad[jobs[job, IN_PLACE] + offset[word]]
             sent += 1
-            job[IN_WORD] += 1
-            job[CREDIT] -= word
-        job[CREDIT] = min(job[CREDIT], rate if held == 0 else word - 1)
-        flight.words[network, lane] = sent
-        flight.first[network, lane], flight.place[network, lane] = first, job[IN_REGISTERS]
+            word += 1
+            credit -= size
+        jobs[job, CREDIT] = min(credit, rate if held == 0 else size - 1)
+        jobs[job, IN_WORD] = word
+        words[network, lane] = sent
     return held
 
 
-@compiled
-def _taken(plan: Plan, array: Array, job: np.ndarray, word: int, writes: int, now: int) -> bool:
+@lending
+def _taken(plan: Plan, array: Array, number: int, word: int, writes: int, now: int) -> bool:
     """Whether the port of the bank that has a word of the scratchpad is taken; if not, it is taken now."""
-    operand = plan.operands[job[OPERAND]]
+    operand = plan.operands[number]
     within = word - operand[SCRATCHPAD]
     half = within // operand[TILE]
     within -= half * operand[TILE]
@@ -389,7 +448,7 @@ def _taken(plan: Plan, array: Array, job: np.ndarray, word: int, writes: int, no
     return False
 
 
-@compiled
+@lending
 def _full(plan: Plan, array: Array, network: int, word: int, now: int) -> bool:
     """Whether some element that needs a word has no place for it in its FIFO; if not, it is put there."""
     elements, emptied = plan.numbers[ELEMENTS], plan.numbers[EMPTIED]
@@ -406,7 +465,7 @@ def _full(plan: Plan, array: Array, network: int, word: int, now: int) -> bool:
     return False
 
 
-@compiled
+@lending
 def _backlog(plan: Plan, array: Array, network: int, now: int) -> int:
     """Cycles until the FIFOs of a network are empty, beyond the one in which a word passes through."""
     emptied = plan.numbers[EMPTIED]
@@ -418,9 +477,16 @@ def _backlog(plan: Plan, array: Array, network: int, now: int) -> int:
     return most
 
 
-@compiled
+@lending
 def _count(
-    plan: Plan, slot: np.ndarray, jobs: np.ndarray, counts: np.ndarray, cycles: int, in_end: int, out_end: int, waited: int
+    plan: Plan,
+    slot: np.ndarray,
+    jobs: np.ndarray,
+    counts: np.ndarray,
+    cycles: int,
+    in_end: int,
+    out_end: int,
+    waited: int,
 ) -> None:
     """What the slot did, and what it waited for after its instructions were issued."""
     counts[SLOTS] += 1
@@ -445,14 +511,16 @@ def _count(
     for at in range(slot[JOBS]):
         operand = jobs[at, OPERAND]
         network = plan.operands[operand, NETWORK]
-        counts[NETWORK_WORDS + network] += jobs[at, IN_END] - jobs[at, IN_BEGAN] + jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
+        counts[NETWORK_WORDS + network] += (
+            jobs[at, IN_END] - jobs[at, IN_BEGAN] + jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
+        )
         counts[READ + operand] += jobs[at, IN_END] - jobs[at, IN_BEGAN]
         counts[WRITTEN + operand] += jobs[at, OUT_END] - jobs[at, OUT_BEGAN]
         counts[DELIVERED + operand] += plan.aim[jobs[at, IN_END]] - plan.aim[jobs[at, IN_BEGAN]]
         counts[COLLECTED + operand] += plan.aim[jobs[at, OUT_END]] - plan.aim[jobs[at, OUT_BEGAN]]
 
 
-@compiled
+@lending
 def _remember(plan: Plan, slot: np.ndarray, jobs: np.ndarray, events: np.ndarray, window: np.ndarray) -> None:
     start = slot[START]
     if slot[CLASS] >= 0:

@@ -59,9 +59,7 @@ def transfers_of(geometry: Geometry) -> Transfers:
     )
 
 
-def _runs(
-    operand: LoopOperand, extents: tuple[int, ...], room: tuple[int, ...]
-) -> tuple[int, np.ndarray, np.ndarray]:
+def _runs(operand: LoopOperand, extents: tuple[int, ...], room: tuple[int, ...]) -> tuple[int, np.ndarray, np.ndarray]:
     """Words of each contiguous run of a tile, and where the runs begin in DRAM and in its room of the scratchpad."""
     axes = len(extents)
     within = axes  # the first axis that a run has all of; the one before it may be cut
