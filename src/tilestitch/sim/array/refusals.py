@@ -16,20 +16,20 @@ def refuse_unsupported(nest: LoopNest, mapping: LoopMapping) -> None:
     """Raises InputError for accesses and mappings that have no schedule here."""
     if not mapping.covers(nest):
         raise InputError(
-            f"nest {nest.name!r}: the factors of its mapping do not cover its loops; every loop needs dram x spm x rf x "
-            "spatial of at least its extent, and no tile without iterations"
+            f"nest {nest.name!r}: the factors of its mapping do not cover its loops; every loop needs dram x spm x "
+            "rf x spatial of at least its extent, and no tile without iterations"
         )
     for operand in nest.operands:
         if any(step < 0 for terms in operand.axes for _, step in terms):
             raise InputError(
-                f"nest {nest.name!r}: operand {operand.name} goes backwards through memory; the simulator runs accesses "
-                "with positive steps: write the loop the other way round"
+                f"nest {nest.name!r}: operand {operand.name} goes backwards through memory; the simulator runs "
+                "accesses with positive steps: write the loop the other way round"
             )
     for terms in nest.write.axes:
         if len(terms) > 1 or any(step != 1 for _, step in terms):
             raise InputError(
-                f"nest {nest.name!r}: results {nest.write.name} are indexed by a sum or with a step; the simulator runs "
-                "nests in which every loop moves results by one along an axis of its own, or not at all"
+                f"nest {nest.name!r}: results {nest.write.name} are indexed by a sum or with a step; the simulator "
+                "runs nests in which every loop moves results by one along an axis of its own, or not at all"
             )
     moved = [loop for terms in nest.write.axes for loop, _ in terms]
     if len(moved) != len(set(moved)):
@@ -65,6 +65,6 @@ def refuse_misfit(geometry: Geometry, machine: ArrayMachine) -> None:
     for need, room, what in needs:
         if need > room:
             raise DoesNotFit(
-                f"nest {name!r} on {machine.name}: its mapping needs {need:,} {what}, there are {room:,}; choose smaller "
-                "factors, or a larger machine"
+                f"nest {name!r} on {machine.name}: its mapping needs {need:,} {what}, there are {room:,}; choose "
+                "smaller factors, or a larger machine"
             )

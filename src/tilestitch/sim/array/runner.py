@@ -131,14 +131,20 @@ def _run(
     operands, loops = len(plan.operands), len(plan.loops)
     array, flight, queue = _empty(plan, machine, memory, values)
     controller = Controller(
-        np.zeros(POSITION, np.int64),
-        np.zeros(loops, np.int64),
-        np.zeros(loops, np.int64),
-        *(np.zeros(operands, np.int64) for _ in range(5)),
-        *(np.zeros(VISIT_COLUMNS, np.int64) for _ in range(3)),
-        np.zeros(SLOT_NUMBERS, np.int64),
-        np.zeros((operands + 1, JOB_COLUMNS), np.int64),
-        array.loaded,
+        position=np.zeros(POSITION, np.int64),
+        tile=np.zeros(loops, np.int64),
+        turn=np.zeros(loops, np.int64),
+        moved=np.zeros(operands, np.int64),
+        tile_moved=np.zeros(operands, np.int64),
+        half=np.zeros(operands, np.int64),
+        buffer=np.zeros(operands, np.int64),
+        new_buffer=np.zeros(operands, np.int64),
+        visit=np.zeros(VISIT_COLUMNS, np.int64),
+        coming=np.zeros(VISIT_COLUMNS, np.int64),
+        gone=np.zeros(VISIT_COLUMNS, np.int64),
+        slot=np.zeros(SLOT_NUMBERS, np.int64),
+        jobs=np.zeros((operands + 1, JOB_COLUMNS), np.int64),
+        loaded=array.loaded,
     )
     tiles = prod(geometry.mapping.dram)
     if machine.micro.controller is ControllerKind.DIRAC:

@@ -97,7 +97,7 @@ SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
 
 
 class Flight(NamedTuple):
-    """Words between the scratchpad and the registers: for each network, and for results, by the cycle they were sent."""
+    """Words between scratchpad and registers: for each network, and for results, by cycle of sending."""
 
     words: np.ndarray  # lane, cycle: how many
     first: np.ndarray  # their first word in its stream
