@@ -148,7 +148,7 @@ def run_overlapped(
         _plan_slot(plan, controller, changes, position[PENDING] == 1 if doubled else ends)
         if current >= 0:
             passes[current] += 1
-        now = _slot(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
+        now = slot_or_known(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
         if position[CLOSES] == 1 if doubled else group_ends:
             queue.numbers[OUT_GROUPS] += 1
             queue.numbers[OUT_AT] = now + plan.numbers[LATENCY] + 1
@@ -421,7 +421,7 @@ def _until_done(
 
 
 @compiled
-def _slot(
+def slot_or_known(
     plan: Plan,
     slot: np.ndarray,
     jobs: np.ndarray,

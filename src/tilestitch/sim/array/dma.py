@@ -89,13 +89,11 @@ def dma_step(
             for channel in range(channels):
                 if flying[channel] >= 0 and ends[channel] <= now:
                     if values and queue[STORES] == 0 and each_run:
-                        _copy(plan, queue, operand, flying[channel], scratchpad, memory, False)
+                        copy_run(plan, queue, flying[channel], scratchpad, memory, False)
                     flying[channel] = -1
                 if flying[channel] < 0 and queue[RUN] < queue[LAST_RUN]:
                     run = queue[RUN]
-                    size = -(-queue[WORDS] * plan.operands[operand, WORD_BITS] // 8)
-                    first = queue[DRAM_AT] - plan.operands[operand, FIRST_WORD] + plan.run_dram[run]
-                    address = plan.operands[operand, BASE] + first * plan.operands[operand, WORD_BITS] // 8
+                    size, address = run_bytes(plan, queue, operand), run_address(plan, queue, operand, run)
                     cycles = dram_cycles(plan.dram, state, address, size, queue[STORES] == 1, now)
                     runs = 1
                     if not each_run:
@@ -104,7 +102,7 @@ def dma_step(
                     if not each_run:
                         cycles *= -(-runs // channels)
                     elif values and queue[STORES] == 1:
-                        _copy(plan, queue, operand, run, scratchpad, memory, True)
+                        copy_run(plan, queue, run, scratchpad, memory, True)
                     queue[RUN] += runs
                     flying[channel] = run
                     ends[channel] = now + cycles
@@ -149,7 +147,9 @@ def _next_transfer(
             if queue[OPERAND] < written:
                 operand = queue[OPERAND]
                 parity[operand] ^= 1
-                _begin(plan, queue, operand, kind_of(plan.loops, tile), place(plan.origin[operand], tile), 0, parity)
+                begin_transfer(
+                    plan, queue, operand, kind_of(plan.loops, tile), place(plan.origin[operand], tile), 0, parity
+                )
                 queue[OPERAND] += 1
                 return True
             if queue[LEFT] == 1:
@@ -164,7 +164,7 @@ def _next_transfer(
                     return False
                 results[1, CHANGED] = 2  # counted as stored once the transfer is over
                 parity[written] = results[0, GROUP_OF] & 1
-                _begin(plan, queue, written, results[0, KIND], results[0, ORIGIN], 1, parity)
+                begin_transfer(plan, queue, written, results[0, KIND], results[0, ORIGIN], 1, parity)
                 return True
         else:
             if results[1, CHANGED] == 2:
@@ -173,7 +173,7 @@ def _next_transfer(
             if queue[LEFT] == 1 and results[2, RETURNS] == 1:
                 results[2, RETURNS] = 0
                 parity[written] = results[2, GROUP_OF] & 1
-                _begin(plan, queue, written, results[2, KIND], results[2, ORIGIN], 0, parity)
+                begin_transfer(plan, queue, written, results[2, KIND], results[2, ORIGIN], 0, parity)
                 return True
             if queue[LEFT] == 1:
                 queue[RETURNED_TILES] += 1
@@ -205,10 +205,11 @@ def _next_list(
 
 
 @lending
-def _begin(
+def begin_transfer(
     plan: Plan, queue: np.ndarray, operand: int, kind: int, origin: int, stores: int, parity: np.ndarray
 ) -> None:
     transfer = operand * plan.numbers[KINDS] + kind
+    """Let the queue be at a transfer: the tile of a kind that begins `origin` words into an operand."""
     queue[ACTIVE], queue[MOVED_OPERAND], queue[STORES] = 1, operand, stores
     queue[RUN], queue[LAST_RUN] = plan.run_first[transfer], plan.run_first[transfer + 1]
     queue[WORDS] = plan.run_words[transfer]
@@ -217,9 +218,21 @@ def _begin(
 
 
 @lending
-def _copy(
-    plan: Plan, queue: np.ndarray, operand: int, run: int, scratchpad: np.ndarray, memory: np.ndarray, stores: bool
-) -> None:
+def run_bytes(plan: Plan, queue: np.ndarray, operand: int) -> int:
+    """Of every run of the transfer that the queue is at."""
+    return -(-queue[WORDS] * plan.operands[operand, WORD_BITS] // 8)
+
+
+@lending
+def run_address(plan: Plan, queue: np.ndarray, operand: int, run: int) -> int:
+    """The first byte of a run in DRAM."""
+    first = queue[DRAM_AT] - plan.operands[operand, FIRST_WORD] + plan.run_dram[run]
+    return plan.operands[operand, BASE] + first * plan.operands[operand, WORD_BITS] // 8
+
+
+@lending
+def copy_run(plan: Plan, queue: np.ndarray, run: int, scratchpad: np.ndarray, memory: np.ndarray, stores: bool) -> None:
+    """Move the words of a run between DRAM and scratchpad."""
     dram, inside = queue[DRAM_AT] + plan.run_dram[run], queue[SCRATCHPAD_AT] + plan.run_scratchpad[run]
     for word in range(queue[WORDS]):
         if stores:

@@ -18,7 +18,6 @@ from tilestitch.sim.array.plan import (
     EMPTIED,
     FIFO,
     FIRST_BANK,
-    LATE,
     LATENCY,
     NETWORK,
     NETWORKS,
@@ -85,13 +84,14 @@ from tilestitch.sim.array.tally import (
     SUM_RELEASE,  # cycle of the slot from which on they do
     DRAINED,  # cycles of the pipeline before that, in this slot
     AT_LEAST,  # cycles of the slot
+    TAIL,  # cycles of it after all is done
     AFTER_IN,  # cycles from the last word that comes in to the end of the slot
     AFTER_OUT,
     LIKE,  # what its length depends on, as one number: equal for slots of equal lengths
     READ_LAG,  # cycles from the slot's first until its first instruction reads registers
     ENDS,  # the cycle after its last: what the slot finds out
     SLOT_NUMBERS,
-) = range(14)
+) = range(15)
 # What elements execute, and since which cycle. Then the first register x elements of every operand's buffer.
 SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
 
@@ -224,15 +224,16 @@ def run_slot(
                 if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
                     jobs[at, ENDED] = cycle + 1
                     if jobs[at, OPERAND] == written:
-                        out_end = cycle + 1 + slot[AFTER_OUT]
+                        if jobs[at, OUT_END] > 0:
+                            out_end = jobs[at, OUT_ENDED] + slot[AFTER_OUT]
                         if jobs[at, IN_END] > 0:
-                            out_end = max(out_end, cycle + 1 + numbers[LATE])
+                            out_end = max(out_end, cycle + 1 + slot[AFTER_IN])
                     else:
                         in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
                     turn[network] = _next_job(jobs, slot[JOBS], operands, network, at + 1)
                     busy -= turn[network] < 0
         cycle += 1
-        if busy == 0 and cycle >= max(least, in_end, out_end) and hop == last_hop:
+        if busy == 0 and hop == last_hop and cycle >= max(least, in_end, out_end) + slot[TAIL]:
             break
     slot[ENDS] = start + cycle
     _count(plan, slot, jobs, counts, cycle, in_end, out_end, waited)
