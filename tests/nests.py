@@ -9,6 +9,7 @@ from random import Random
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir import loop_nest
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.mapping.evaluate import Mode, Pricer
@@ -101,6 +102,19 @@ def random_machine(rng: Random) -> ArrayMachine:
         network_bytes_per_cycle=(Fraction(pick((1, 2, 4))), Fraction(2), Fraction(pick((2, 8)))),
         dma_channels=pick((1, 1, 2)),
         operand_bits=pick((None, None, (8, 8, 32))),
+        micro=random_microarchitecture(rng),
+    )
+
+
+def random_microarchitecture(rng: Random) -> Microarchitecture:
+    """With every parameter moved that a price depends on."""
+    pick = rng.choice
+    return Microarchitecture(
+        multiplier_stages=pick((1, 2, 5)),
+        adder_stages=pick((1, 1, 3)),
+        double_buffered=(pick((True, True, False)), pick((True, True, False)), pick((False, False, True))),
+        network_latency_cycles=pick((0, 2, 2, 7)),
+        configuration_words=pick((0, 4)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tilestitch
+from tests.array_timing import array_cycles
 from tests.dmazerunner_model import published_cost
 from tests.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
 from tilestitch.dtypes import DType
@@ -17,6 +18,7 @@ from tilestitch.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import array_alone
 from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
@@ -89,6 +91,18 @@ def test_published_mode_is_the_published_model(nest: LoopNest) -> None:
         mapping = random_mapping(nest, rng)
         found = pricer(mapping)
         assert (found.cycles, found.energy_pj) == published_cost(nest, mapping), mapping
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_latency_of_the_default_mode_is_what_its_passes_take_one_by_one(seed: int) -> None:
+    """The closed form, on nests and machines of every kind, equals a walk over all passes."""
+    rng = Random(seed)
+    for _ in range(10):
+        nest, machine = random_nest(rng), random_machine(rng)
+        pricer = Pricer(nest, machine)
+        for _ in range(20):
+            mapping = random_mapping(nest, rng)
+            assert pricer(mapping).cycles == array_cycles(nest, machine, mapping), (nest, machine, mapping)
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
@@ -174,49 +188,74 @@ def test_two_operands_that_stay_at_once_are_seen() -> None:
 SPREAD = product("spread", m=2, n=1, k=4)
 ONES, ORDER = (1, 1, 1), (0, 1, 2)
 ON_FOUR = LoopMapping(ONES, (1, 1, 2), ONES, (2, 1, 2), ORDER, ORDER)
-# Two passes of one cycle: inputs while the array computes (the first fill besides), and at the end of both the results
-# with a cycle of the array and one word of partial sums for each of two results.
-FREE = replace(DMAZERUNNER, dma_setup_cycles=Fraction(0), dma_cycles_per_byte=Fraction(0))
+# Two passes of one cycle, A's four words over two bytes a cycle. Inputs of the first come before it, of the second
+# with it; then its sum takes 6 cycles to the register file, 2 words of partial sums go to a neighbour, and 2 words of
+# results out. The last of them is there 3 cycles later.
+FREE = replace(
+    DMAZERUNNER,
+    dma_setup_cycles=Fraction(0),
+    dma_cycles_per_byte=Fraction(0),
+    micro=Microarchitecture(configuration_words=0),
+)
 
 
 @pytest.mark.parametrize(
     ("changes", "cycles"),
     [
-        ({}, 4 + 2 * 4 + 1 + 2),  # fill, two passes of A's four words, one cycle, two words of sums one after another
-        ({"reduction": Reduction.CHAIN}, 4 + 2 * 4 + 1 + 1),
-        ({"reduction": Reduction.TREE}, 4 + 2 * 4 + 1 + 1),
-        ({"networks": 2}, 4 + 2 * (4 + 2) + 1 + 2),  # B after A; the fill takes the longest of both alone
-        ({"networks": 1}, 4 + 2 * (4 + 2) + 2 + 1 + 2),  # and C after them
-        ({"multicast": False}, 4 + 2 * 4 + 1 + 2),  # B goes to two elements one after another, which A hides
-        ({"network_bytes_per_cycle": (Fraction(8), Fraction(2), Fraction(2))}, 2 + 2 * 2 + 1 + 2),
-        ({"operand_bits": (8, 16, 16)}, 2 + 2 * 2 + 1 + 2),
+        ({}, 4 + 4 + (1 + 6 + 2 + 2) + 3),
+        ({"reduction": Reduction.CHAIN}, 4 + 4 + (1 + 6 + 1 + 2) + 3),
+        ({"reduction": Reduction.TREE}, 4 + 4 + (1 + 6 + 1 + 2) + 3),
+        ({"networks": 2}, 6 + 6 + (1 + 6 + 2 + 2) + 3),  # B after A
+        ({"networks": 1}, 6 + 6 + (1 + 6 + 2 + 2) + 3),  # when C goes nothing comes
+        ({"multicast": False}, 4 + 4 + (1 + 6 + 2 + 2) + 3),  # B goes to two elements in turn, which A hides
+        ({"network_bytes_per_cycle": (Fraction(8), Fraction(2), Fraction(2))}, 2 + 2 + (1 + 6 + 2 + 2) + 3),
+        ({"operand_bits": (8, 16, 16)}, 2 + 2 + (1 + 6 + 2 + 2) + 3),
     ],
 )
 def test_what_the_networks_take_by_hand(changes: dict[str, Any], cycles: int) -> None:
     assert price(SPREAD, replace(FREE, **changes), ON_FOUR).cycles == cycles
 
 
+@pytest.mark.parametrize(
+    ("changes", "cycles"),
+    [
+        ({"adder_stages": 4}, 4 + 4 + (4 + 9 + 4 + 2) + 3),  # a pass adds to one result, and so does a hop
+        ({"multiplier_stages": 5}, 4 + 4 + (1 + 9 + 2 + 2) + 3),
+        ({"network_latency_cycles": 7}, 9 + 9 + (1 + 6 + 2 + 2) + 8),
+        ({"network_latency_cycles": 0}, 4 + 4 + (1 + 6 + 2 + 2) + 1),
+        ({"double_buffered": (False, True, False)}, 4 + (1 + 4) + (1 + 6 + 2 + 2) + 3),
+        ({"double_buffered": (True, True, True)}, 4 + 4 + 1 + (6 + 2 + 2) + 3),
+        ({"configuration_words": 2}, 2 * (16 + 256) + 4 + 4 + (1 + 6 + 2 + 2) + 3),
+    ],
+)
+def test_what_the_microarchitecture_takes_by_hand(changes: dict[str, Any], cycles: int) -> None:
+    assert price(SPREAD, replace(FREE, micro=replace(FREE.micro, **changes)), ON_FOUR).cycles == cycles
+
+
 def test_channels_share_the_runs_of_a_transfer() -> None:
     """A, two runs of a tile of four columns: one after the other, or both at once."""
     nest = product("runs", m=2, n=1, k=8)
     mapping = LoopMapping((1, 1, 2), ONES, (2, 1, 4), ONES, ORDER, ORDER)
-    one, two = (price(nest, replace(DMAZERUNNER, dma_channels=count), mapping).cycles for count in (1, 2))
+    machine = replace(DMAZERUNNER, micro=FREE.micro)
+    one, two = (price(nest, replace(machine, dma_channels=count), mapping).cycles for count in (1, 2))
     run = 46  # cycles of a run of so few bytes: 1455/32 and a little, rounded up
-    assert one - two == 3 * run  # in each of two tiles, and in the first load
+    assert one - two == 2 * run  # in the load of each of two tiles
 
 
 def test_a_result_that_stays_is_loaded_only_if_it_was_stored_before() -> None:
     """Every run takes ten cycles, all else nothing to speak of: four tiles with A and B, of two of which C is stored.
 
     With K outside M it is stored after every tile, and comes back for the second half of the tiles: dMazeRunner's model
-    has it come every time.
+    has it come every time. While a tile is worked on, the inputs of the next come and the results before it go.
     """
     nest = product("results", m=2, n=1, k=4)
     machine = replace(FREE, dma_setup_cycles=Fraction(10))
     tiles, rf = (2, 1, 2), (1, 1, 2)
     stays, returns = (LoopMapping(tiles, ONES, rf, ONES, order, ORDER) for order in (ORDER, (2, 1, 0)))
-    first_and_last = 20 + 2 + 10  # A and B, their exchange, C
-    assert price(nest, machine, stays).cycles == 4 * 20 + 2 * 10 + first_and_last
+    first_and_last = 20 + 2 + 3 + 10  # A and B, their exchange, until C has arrived, C
+    last = 2 + 6 + 1  # cycles of a pass, until its sum is in the register file, C over its network
+    assert price(nest, machine, stays).cycles == first_and_last + 20 + 20 + (20 + 10) + last
+    assert price(nest, machine, returns).cycles == first_and_last + 10 + (20 + 20) + (10 + 20) + 10
     assert price(nest, machine, stays, Mode.PUBLISHED).cycles == 4 * 20 + 2 * (10 + 10)
     assert price(nest, machine, stays).accesses[2].dram_load_words == 0
     assert price(nest, machine, returns).accesses[2].dram_load_words == 2

@@ -5,7 +5,8 @@ import numpy as np
 from tilestitch.compiled import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
-from tilestitch.mapping.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable
+from tilestitch.mapping.timing import ends_cycles, slot_cycles
 
 EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO = range(4)
 SLACK = 1e-9  # of energies in bounds, for sums in another order
@@ -125,13 +126,14 @@ def bounds_of_registers(
     exchanged: np.ndarray,
     sums: int,
     hops: float,
+    changes: np.ndarray,
     bounds: np.ndarray,
 ) -> int:
     """Time and energy below which no tiling of the scratchpad goes for these register files; how many bounds.
 
     Where at most one operand at a time can stay, all but one are exchanged in every pass: one bound for each that may
     be the exception, as row of `bounds`. Else one bound for all. `fixed` is the energy of arithmetic and of what DRAM
-    must move.
+    must move, `changes` room for a number of each operand.
     """
     operands = len(nest.operands)
     written = operands - 1
@@ -153,7 +155,11 @@ def bounds_of_registers(
         for k in range(operands):
             energy += least[k]
         bounds[0, 0], bounds[0, 1] = passes * compute, fixed + energy * (1 - SLACK)
+        if not published:
+            bounds_of_time(nest, machine, one_stays, compute, passes, own, exchanged, sums, changes, bounds)
         return 1
+    if not published:
+        bounds_of_time(nest, machine, one_stays, compute, passes, own, exchanged, sums, changes, bounds)
     for stays in range(operands):
         energy, busy = 0.0, 0.0
         for k in range(operands):
@@ -163,6 +169,8 @@ def bounds_of_registers(
                 energy += each[k]
                 busy = max(busy, exchanged[k, CYCLES])
         bounds[stays, 1] = fixed + energy * (1 - SLACK)
+        if not published:
+            continue
         # Cycles of every pass, and of every exchange of what stays beyond those.
         if stays == written:
             each_pass = max(compute, busy)
@@ -172,6 +180,48 @@ def bounds_of_registers(
             each_stay = max(0, exchanged[stays, CYCLES] - busy)
         bounds[stays, 0] = passes * each_pass + own[stays] * each_stay
     return operands
+
+
+@compiled
+def bounds_of_time(
+    nest: NestTable,
+    machine: MachineTable,
+    one_stays: bool,
+    compute: int,
+    passes: float,
+    own: np.ndarray,
+    exchanged: np.ndarray,
+    sums: int,
+    changes: np.ndarray,
+    bounds: np.ndarray,
+) -> None:
+    """Cycles of the default mode below which no tiling goes, of each case of `bounds_of_registers`."""
+    operands = len(nest.operands)
+    written = operands - 1
+    overlapped = nest.operands[written, DOUBLE] != 0
+    changes[:] = 1
+    both = ends_cycles(nest, machine, exchanged, sums)
+    both += slot_cycles(nest, machine, exchanged, 0, 0, changes, 1, False, False)
+    drained = slot_cycles(nest, machine, exchanged, compute, sums, changes, 0, True, False)
+    last = compute if overlapped else drained  # results with two buffers go after it
+    if not one_stays:
+        bounds[0, 0] = both + (passes - 1) * compute + (own[written] - 1) * (drained - compute) + last
+        return
+    held = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, False, False)
+    full = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, True, False)
+    bounds[written, 0] = both + (passes - 1) * held + (own[written] - 1) * (full - held) + last
+    for stays in range(written):
+        changes[stays] = 2
+        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, True, False)
+        longer, begin = full - slot, slot
+        if overlapped and passes > 1:  # nothing goes yet in the first
+            begin = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, False, False)
+            longer = min(longer, held - begin)
+        changes[stays] = 1
+        if passes == 1:
+            bounds[stays, 0] = both + last
+        else:
+            bounds[stays, 0] = both + begin + (passes - 2) * slot + (own[stays] - 1) * longer + drained
 
 
 @compiled
@@ -188,7 +238,7 @@ def traffic(
 ) -> None:
     """Cycles of DMA of tiles of the scratchpad in this order, and energy beyond what DRAM must move: lower bounds.
 
-    All DMA takes turns, whatever it hides behind; the first load and the last store come on top.
+    All DMA takes turns, whatever it hides behind.
     """
     tiles, first_tiles = 1, 1.0
     written = len(nest.operands) - 1
@@ -207,7 +257,7 @@ def traffic(
         if k == written:
             changes += changes - first_tiles
             # A result that went to DRAM unfinished comes back; published: every one does.
-            visits *= 2 if published or changes > visits else 1
-        figures[0] += (visits if published else visits + 1) * moved[k, CYCLES]
+            visits = 2 * visits if published else changes
+        figures[0] += visits * moved[k, CYCLES]
         figures[1] += max(0.0, changes * moved[k, WORDS] - compulsory[k]) * nest.operands[k, BITS] / 8
     figures[1] *= moving_pj(machine, published) * (1 - SLACK)

@@ -13,7 +13,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine
 from tilestitch.mapping.evaluate import Mode, price
-from tilestitch.mapping.search import Objective, Outcome, SearchSpace
+from tilestitch.mapping.search import Objective, Outcome, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
 
 FORMAT = "tilestitch mapping certificate 1"
@@ -140,19 +140,22 @@ def _examined(
     for at, one in enumerate(divisors):
         square[at, : len(one)] = one
     stay = [int((table.indexed[:, at] == 0).sum()) for at in range(loops) if nest.extents[at] > 1]
-    first, rows = _orders(nest, one_stays=all(many <= 1 for many in stay))
+    one_stays = all(many <= 1 for many in stay)
+    orders = (
+        *_orders(nest, one_stays=one_stays and not (mode is Mode.DEFAULT and sums_may_take_longer(machine))),
+        *_orders(nest, one_stays=one_stays),
+    )
     found, better = np.zeros(FIGURES, np.int64), np.ones((6, loops), np.int64)
     examine(
         table,
         machine_table(machine),
         mode is Mode.PUBLISHED,
-        all(many <= 1 for many in stay),
+        one_stays,
         _OBJECTIVES.index(objective),
         np.array([cycles, energy_pj], np.float64),
         square,
         sizes,
-        first,
-        rows,
+        *orders,
         found,
         better,
     )

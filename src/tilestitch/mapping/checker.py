@@ -8,8 +8,9 @@ import numpy as np
 
 from tilestitch.compiled import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
-from tilestitch.mapping.price import DRAM, ENERGY, MAC, PRICED, RF, SPM, TIME, combine, reuse_of
-from tilestitch.mapping.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.price import DRAM, ENERGY, MAC, PRICED, RF, SPM, TIME, combine, runs_of
+from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable
+from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 from tilestitch.mapping.whole import price_mapping
 
 PRICED_TILINGS, TILINGS, BETTER, FIGURES = range(4)
@@ -45,12 +46,13 @@ def tile_floor(
             first_tiles *= dram[i]
     moved, nothing = np.empty((operands, 2)), np.zeros((operands, 3))
     transfer(nest, machine, published, tile, dram, moved)
-    once, reuse = np.ones(operands, np.int64), np.empty(operands, np.int64)
-    run, none = np.empty((operands, loops), np.int64), np.zeros(operands)
+    stays, none = np.empty((2, operands + 1, 2), np.int64), np.zeros(operands)
+    stays[SCRATCHPAD] = 1
+    runs = np.empty((operands + 1, loops), np.int64)
     price, counts = np.empty(PRICED), np.empty((operands, 3))
     floor[0] = floor[1] = np.inf
     for order in orders:
-        reuse_of(nest, dram, order, reuse, run)
+        runs_of(nest, dram, order, runs, stays[MEMORY])
         compute = iterations // machine.elements
         combine(
             nest,
@@ -63,10 +65,10 @@ def tile_floor(
             0,
             0.0,
             moved,
-            once,
-            reuse,
+            stays,
             none,
             0.0,
+            1,
             first_tiles,
             price,
             counts,
@@ -89,15 +91,15 @@ def pass_floor(
     """Time, and energy of networks and scratchpad, below which no mapping with these registers and space goes.
 
     Where at most one operand stays at a time, all others go over their networks in every pass: the second slowest
-    network at least is busy in each, and the energies of all but the most expensive operand are paid in each. Source:
-    this follows from section 4.1 of dMazeRunner (TECS 2019).
+    network at least is busy in each, and the energies of all but the most expensive operand are paid in each. In
+    default mode every pass takes the slowest input, or takes results. Source: this follows from section 4.1 of
+    dMazeRunner (TECS 2019).
     """
     operands = len(nest.operands)
-    compute, passes = 1.0, 1.0
+    compute, passes = float(pass_cycles(nest, machine, published, rf)), 1.0
     for i in range(len(rf)):
-        compute *= rf[i]
         passes *= nest.extents[i] // (rf[i] * spatial[i])
-    exchange(nest, machine, rf, spatial, exchanged)
+    sums, _ = exchange(nest, machine, published, rf, spatial, exchanged)
     floor[0], floor[1] = passes * compute, 0.0
     if not one_stays:
         return
@@ -116,6 +118,14 @@ def pass_floor(
         dearest = max(dearest, once * passes)
     floor[1] -= dearest
     floor[0] = passes * max(compute, second)
+    if not published:
+        taken = machine.drain + sums + exchanged[operands - 1, CYCLES]
+        if not nest.operands[operands - 1, DOUBLE]:
+            taken += compute
+        slowest = 0.0
+        for k in range(operands - 1):
+            slowest = max(slowest, exchanged[k, CYCLES])
+        floor[0] = max(floor[0], passes * min(slowest, taken))
 
 
 @compiled
@@ -128,6 +138,8 @@ def examine(
     claim: np.ndarray,
     divisors: np.ndarray,
     sizes: np.ndarray,
+    outer_first: np.ndarray,
+    outer_rows: np.ndarray,
     order_first: np.ndarray,
     order_rows: np.ndarray,
     found: np.ndarray,
@@ -135,7 +147,8 @@ def examine(
 ) -> None:
     """Count all tilings that fit, and price those that may beat the claim; `better` is the first that does.
 
-    `divisors` of every loop's extent, ascending; orders by the loops with several iterations, as bits.
+    `divisors` of every loop's extent, ascending; orders of DRAM's loops and of the scratchpad's by which of
+    them have several iterations, as bits.
     """
     loops, operands = len(nest.extents), len(nest.operands)
     radix, places = np.ones(loops, np.int64), 1
@@ -158,7 +171,7 @@ def examine(
             banks += np.ceil(size / machine.bank_bytes)
         fitting[place] = banks <= machine.banks and room <= machine.banks * machine.bank_bytes
         if fitting[place]:
-            rows = order_rows[order_first[outer] : order_first[outer + 1]]
+            rows = outer_rows[outer_first[outer] : outer_first[outer + 1]]
             tile_floor(nest, machine, published, tile, rows, floors[place])
             if beats(objective, floors[place, 0], floors[place, 1] * (1 - 1e-9) - 0.5, claim):
                 open_tiles[opened] = place
@@ -212,8 +225,8 @@ def examine(
                             outer |= (1 << i) if dram[i] > 1 else 0
                         found[PRICED_TILINGS] += 1
                         factors[0], factors[1], factors[2], factors[3] = dram, spm, rf, spatial
-                        for first in range(order_first[outer], order_first[outer + 1]):
-                            orders[0] = order_rows[first]
+                        for first in range(outer_first[outer], outer_first[outer + 1]):
+                            orders[0] = outer_rows[first]
                             for second in range(order_first[present], order_first[present + 1]):
                                 orders[1] = order_rows[second]
                                 price_mapping(

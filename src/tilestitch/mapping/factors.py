@@ -55,12 +55,13 @@ def _split(extent: int, *, ragged: bool) -> list[int]:
 class Orders:
     """Orders of the loops of a level, by which loops have more than one iteration there.
 
-    One for each different way in which operands can stay: `runs` are the loops, as bits, over which each operand stays.
+    One for each different way in which operands can stay: `runs` are the loops, as bits, over which each operand stays,
+    and last the innermost loops that move the result.
     """
 
     first: np.ndarray  # set of loops, as bits: where its orders begin
     rows: np.ndarray  # order, outermost loop first
-    runs: np.ndarray  # order, operand: loops as bits
+    runs: np.ndarray  # order, operand or last: loops as bits
 
     @cached_property
     def most(self) -> int:
@@ -77,11 +78,12 @@ def _moving(nest: LoopNest) -> list[int]:
     return [at for at, extent in enumerate(nest.extents) if extent > 1]
 
 
-def orders_of(nest: LoopNest, *, every: bool) -> Orders:
+def orders_of(nest: LoopNest, *, every: bool, by_result: bool = False) -> Orders:
     """All orders that differ in what stays and how long, or only those in which an operand stays the longest.
 
     Where only one operand at a time can stay, the longest stay is never worse than a shorter one: docs/mapping.md
-    proves it. Raises InputError for nests with too many loops.
+    proves it. With `by_result` also all that differ in the innermost loops that move the result. Raises InputError for
+    nests with too many loops.
     """
     moving = _moving(nest)
     if len(moving) > MOST_LOOPS:
@@ -90,6 +92,9 @@ def orders_of(nest: LoopNest, *, every: bool) -> Orders:
             "merge loops that every operand indexes together"
         )
     still = [sum(1 << at for at in moving if at not in operand.indexed_by) for operand in nest.operands]
+    moved = sum(1 << at for at in moving if at in nest.write.indexed_by)
+    if by_result:
+        still.append(moved)
     first, rows, runs = [0], [], []
     for present in range(1 << len(nest.loops)):
         loops = [at for at in range(len(nest.loops)) if present >> at & 1]
@@ -99,7 +104,8 @@ def orders_of(nest: LoopNest, *, every: bool) -> Orders:
         kept = found if every else {run: order for run, order in found.items() if _longest(run, found)}
         for run, inner in sorted(kept.items()):
             rows.append((*(at for at in range(len(nest.loops)) if at not in inner), *reversed(inner)))
-            runs.append(run)
+            inwards = [at for at in reversed(rows[-1]) if at in loops]
+            runs.append((*run[: len(nest.operands)], _stay(inwards, moved)))
         first.append(len(rows))
     return Orders(np.array(first), np.array(rows), np.array(runs))
 

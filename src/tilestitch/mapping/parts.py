@@ -8,7 +8,6 @@ import numpy as np
 from tilestitch.compiled import compiled
 from tilestitch.mapping.tables import (
     BITS,
-    CHAIN,
     DECLARED,
     END_AXIS,
     END_TERM,
@@ -16,6 +15,7 @@ from tilestitch.mapping.tables import (
     FIRST_TERM,
     NETWORK,
     SERIAL,
+    TREE,
     MachineTable,
     NestTable,
 )
@@ -77,14 +77,20 @@ def network_cycles(machine: MachineTable, network: int, words: float, bits: int)
 
 @compiled
 def exchange(
-    nest: NestTable, machine: MachineTable, rf: np.ndarray, spatial: np.ndarray, exchanged: np.ndarray
+    nest: NestTable,
+    machine: MachineTable,
+    published: bool,
+    rf: np.ndarray,
+    spatial: np.ndarray,
+    exchanged: np.ndarray,
 ) -> tuple[int, float]:
     """What one pass of the register files brings or takes, by operand; cycles and words of partial sums.
 
     A word that several elements need goes over its network once, where there is multicast; neighbours that read
     overlapping windows share words. Partial sums of elements that work on the same result go from element to element:
-    all on one network (serial), each result on its own (chain), or in pairs (tree). Source: facts of dMazeRunner's
-    released code for the serial network with multicast; the others follow from their description.
+    all on one network (serial), each result on its own (chain), or in pairs (tree); in default mode every hop takes an
+    addition at least. Source: facts of dMazeRunner's released code for the serial network with multicast; the others
+    follow from their description.
     """
     loops, written = len(nest.extents), len(nest.operands) - 1
     pass_tile = np.empty(loops)
@@ -107,16 +113,14 @@ def exchange(
             together *= spatial[i]
     own = words_of(nest, written, rf)
     hops = own * (together - 1) * apart
-    if machine.reduction == SERIAL:
-        steps = hops
-    elif machine.reduction == CHAIN:
-        steps = own * (together - 1)
-    else:
+    rounds = together - 1
+    if machine.reduction == TREE:
         rounds = 0
         while 1 << rounds < together:
             rounds += 1
-        steps = own * rounds
-    return network_cycles(machine, SUM_NETWORK, steps, nest.operands[written, BITS]), hops
+    steps = hops if machine.reduction == SERIAL else own * rounds
+    sums = network_cycles(machine, SUM_NETWORK, steps, nest.operands[written, BITS])
+    return sums if published else max(sums, rounds * machine.adder_stages), hops
 
 
 @compiled

@@ -76,7 +76,8 @@ class SearchSpace:
     nest_table: NestTable
     machine_table: MachineTable
     space: Space
-    orders: Orders
+    orders: Orders  # of the scratchpad's loops
+    outer_orders: Orders  # of DRAM's loops
     spatials: np.ndarray
 
     def tilings(self) -> int:
@@ -98,7 +99,10 @@ def search_space(
     factors = Factors.of(nest, ragged=ragged)
     stays_once = one_operand_stays(nest)
     # An operand that a fixed dataflow keeps in the registers rules out orders, so the others must all be there.
-    orders = orders_of(nest, every=not stays_once or limits.stays is not None)
+    every = not stays_once or limits.stays is not None
+    orders = outer = orders_of(nest, every=every)
+    if mode is Mode.DEFAULT and sums_may_take_longer(machine):
+        outer = orders_of(nest, every=True, by_result=True)
     loops = len(nest.loops)
     sizes = np.ones(loops, np.int64)
     most = max(nest.extents)
@@ -123,6 +127,8 @@ def search_space(
         row=factors.row,
         order_first=orders.first,
         order_runs=orders.runs,
+        outer_first=outer.first,
+        outer_runs=outer.runs,
         compulsory=np.array([_compulsory(nest, k, mode) for k in range(len(nest.operands))]),
         dram_most=np.array([1 if at in limits.whole_in_scratchpad else most for at in range(loops)]),
         stays=-1 if limits.stays is None else limits.stays,
@@ -139,7 +145,12 @@ def search_space(
     if not ragged:
         fitting_tiles(table, numbers, space, sizes, divisors)
     spatials = spatial_tilings(nest, machine.elements, factors, limits)
-    return SearchSpace(nest, machine, table, numbers, space, orders, spatials)
+    return SearchSpace(nest, machine, table, numbers, space, orders, outer, spatials)
+
+
+def sums_may_take_longer(machine: ArrayMachine) -> bool:
+    """Whether partial sums that come back may take longer than results that go: then tiles differ in their slots."""
+    return machine.micro.double_buffered[2] or machine.micro.network_latency_cycles > 2
 
 
 def _compulsory(nest: LoopNest, operand: int, mode: Mode) -> float:
@@ -193,7 +204,10 @@ def search(
     known = int(best.state[KNOWN])
     for (cycles, energy), row in zip(best.figures[:known], best.mappings[:known], strict=True):
         dram, spm, rf, spatial = (tuple(map(int, row[at * loops : (at + 1) * loops])) for at in range(4))
-        outside, inside = (tuple(map(int, within.orders.rows[one])) for one in row[4 * loops :])
+        outside, inside = (
+            tuple(map(int, orders.rows[one]))
+            for orders, one in zip((within.outer_orders, within.orders), row[4 * loops :], strict=True)
+        )
         found.append(Found(LoopMapping(dram, spm, rf, spatial, outside, inside), int(cycles), float(energy)))
     return Outcome(
         tuple(found),

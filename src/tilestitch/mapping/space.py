@@ -22,8 +22,10 @@ class Space(NamedTuple):
     first: np.ndarray
     items: np.ndarray
     row: np.ndarray
-    order_first: np.ndarray
+    order_first: np.ndarray  # of the scratchpad's loops
     order_runs: np.ndarray
+    outer_first: np.ndarray  # of DRAM's loops
+    outer_runs: np.ndarray
     compulsory: np.ndarray  # operand: words that DRAM moves at least
     dram_most: np.ndarray  # loop: tiles of the scratchpad
     stays: int  # the operand that stays while the scratchpad's loops run, -1 for any

@@ -11,7 +11,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest
 
 # Columns of NestTable.operands.
-FIRST_AXIS, END_AXIS, BITS, NETWORK, WRITTEN = range(5)
+FIRST_AXIS, END_AXIS, BITS, NETWORK, DOUBLE = range(5)
 # Columns of NestTable.axes.
 FIRST_TERM, END_TERM, DECLARED = range(3)
 SERIAL, CHAIN, TREE = range(3)
@@ -22,7 +22,7 @@ class NestTable(NamedTuple):
     """Arrays of int64. Operands are those that are read, then the one that is written."""
 
     extents: np.ndarray  # loop
-    operands: np.ndarray  # operand: its axes, bits of an element, network, 1 where it is written
+    operands: np.ndarray  # operand: its axes, bits of an element, network, 1 where registers have two buffers
     axes: np.ndarray  # axis: its terms, extent in memory
     terms: np.ndarray  # loop, step
     indexed: np.ndarray  # operand, loop: 1 where the loop moves it and has more than one iteration
@@ -42,6 +42,11 @@ class MachineTable(NamedTuple):
     per_byte: int  # of DMA, in parts of a cycle
     parts: int  # of a cycle
     channels: int
+    adder_stages: int
+    drain: int  # cycles from the last instruction of a pass until its sum is in the register file
+    latency: int  # of a network
+    late: int  # of that, beyond the two cycles that hide behind the next barrier
+    configuration: int  # cycles
     mac_pj: float
     register_pj: float  # per byte, as are the next three
     network_pj: float
@@ -61,7 +66,7 @@ def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
         role = 2 if operand is nest.write else min(number, 1)
         network = {3: role, 2: 2 if role == 2 else 1, 1: 0}[machine.networks]
         bits = operand.element_bits if machine.operand_bits is None else machine.operand_bits[role]
-        operands.append((first, len(axes), bits, network, operand is nest.write))
+        operands.append((first, len(axes), bits, network, machine.micro.double_buffered[role]))
         for loop in operand.indexed_by:
             indexed[number, loop] = nest.loops[loop].extent > 1
     return NestTable(
@@ -90,6 +95,11 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
         int(per_byte * parts),
         parts,
         machine.dma_channels,
+        machine.micro.adder_stages,
+        machine.micro.drain_cycles,
+        machine.micro.network_latency_cycles,
+        max(0, machine.micro.network_latency_cycles - 2),
+        machine.configuration_cycles,
         machine.mac_pj,
         machine.register_pj_per_byte,
         machine.network_pj_per_byte,

@@ -67,8 +67,8 @@ def fitting_tiles(
         busy[place] = brought[place] = np.inf
         if below[place]:
             transfer(nest, machine, space.published, tile, dram, moved)
-            for order in range(space.order_first[outer], space.order_first[outer + 1]):
-                traffic(nest, machine, space.published, space.order_runs, order, space.compulsory, dram, moved, figures)
+            for order in range(space.outer_first[outer], space.outer_first[outer + 1]):
+                traffic(nest, machine, space.published, space.outer_runs, order, space.compulsory, dram, moved, figures)
                 busy[place] = min(busy[place], figures[0])
                 brought[place] = min(brought[place], figures[1])
     space.least_busy[:] = busy

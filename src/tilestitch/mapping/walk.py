@@ -16,6 +16,7 @@ from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import MachineTable, NestTable
 from tilestitch.mapping.tiles import register_bytes, register_factors, scratchpad_bytes
+from tilestitch.mapping.timing import ALL, MEMORY, OF_RESULT, SCRATCHPAD, pass_cycles
 
 EVALUATED, BY_SPACE, BY_REGISTERS, BY_TILE, OUTCOMES = range(5)  # what became of tilings
 KNOWN, ROOM, OBJECTIVE, STATE = range(4)
@@ -83,6 +84,7 @@ def walk(
     which = np.empty(loops, np.int64)
     rf, tile, rest = np.ones(loops, np.int64), np.empty(loops, np.int64), np.empty(loops, np.int64)
     exchanged, bounds = np.empty((operands, 3)), np.empty((operands, 2))
+    changes = np.empty(operands, np.int64)
     for number in range(len(spatials)):
         spatial = spatials[number]
         time = 1.0
@@ -109,9 +111,8 @@ def walk(
         depth = 0
         while depth >= 0:
             if space.least_registers <= register_bytes(space.held, rf) <= machine.register_bytes:
-                compute, passes = 1, 1.0
+                compute, passes = pass_cycles(nest, machine, published, rf), 1.0
                 for i in range(loops):
-                    compute *= rf[i]
                     tile[i] = rf[i] * spatial[i]
                     rest[i] = -(-left[i] // rf[i])
                     passes *= rest[i]
@@ -120,7 +121,7 @@ def walk(
                     for i in range(loops):
                         if nest.indexed[k, i]:
                             own[k] *= rest[i]
-                sums, hops = exchange(nest, machine, rf, spatial, exchanged)
+                sums, hops = exchange(nest, machine, published, rf, spatial, exchanged)
                 if ragged:
                     hops = mean_exchange(nest, rf, spatial, machine.multicast, exchanged)
                 many = bounds_of_registers(
@@ -135,6 +136,7 @@ def walk(
                     exchanged,
                     sums,
                     hops,
+                    changes,
                     bounds,
                 )
                 tilings = 0
@@ -199,7 +201,7 @@ def walk_tiles(
     radix, places = space.radix, space.place
     least_busy, least_brought, busy, brought = space.least_busy, space.least_brought, space.busy, space.brought
     items, ragged = space.items, space.ragged
-    published, order_first, runs = space.published, space.order_first, space.order_runs
+    published, outer_first, outer_runs = space.published, space.outer_first, space.outer_runs
     mapping = np.empty(4 * loops + 2, np.int64)
     mapping[2 * loops : 3 * loops], mapping[3 * loops : 4 * loops] = work.rf, work.spatial
     which, active = np.empty(loops, np.int64), 0
@@ -231,16 +233,17 @@ def walk_tiles(
             evaluated += 1
             transfer(nest, machine, published, tile, dram, moved)
             top[0] = np.inf
-            for outside in range(order_first[outer], order_first[outer + 1]):
-                traffic(nest, machine, published, runs, outside, space.compulsory, dram, moved, dma)
+            for outside in range(outer_first[outer], outer_first[outer + 1]):
+                traffic(nest, machine, published, outer_runs, outside, space.compulsory, dram, moved, dma)
                 if not all_hopeless(state, figures, bounds, many, dma[0], dma[1]):
                     weigh_orders(
                         nest,
                         machine,
                         published,
                         space.stays,
-                        order_first,
-                        runs,
+                        space.order_first,
+                        space.order_runs,
+                        outer_runs,
                         exchanged,
                         rest,
                         compute,
@@ -298,6 +301,7 @@ def weigh_orders(
     kept_operand: int,
     order_first: np.ndarray,
     runs: np.ndarray,
+    outer_runs: np.ndarray,
     exchanged: np.ndarray,
     rest: np.ndarray,
     compute: int,
@@ -320,10 +324,9 @@ def weigh_orders(
     """
     loops, operands = len(nest.extents), len(nest.operands)
     objective = state[OBJECTIVE]
-    spm_reuse, dram_reuse = np.empty(operands, np.int64), np.ones(operands, np.int64)
-    exchanges = np.empty(operands)
+    stays, exchanges = np.empty((2, operands + 1, 2), np.int64), np.empty(operands)
     price, counts = np.empty(PRICED), np.empty((operands, 3))
-    tiles, passes, first_tiles, present = 1, 1, 1.0, 0
+    tiles, passes, first_tiles, fresh_passes, present = 1, 1, 1.0, 1, 0
     for i in range(loops):
         tiles *= dram[i]
         passes *= spm[i]
@@ -331,22 +334,22 @@ def weigh_orders(
             present |= 1 << i
         if nest.indexed[operands - 1, i]:
             first_tiles *= dram[i]
-        for k in range(operands):
-            if runs[outside, k] >> i & 1:
-                dram_reuse[k] *= dram[i]
+            fresh_passes *= spm[i]
+    for k in range(operands + 1):
+        product_of_run(nest, outer_runs[outside, k], dram, stays[MEMORY, k])
     for inside in range(order_first[present], order_first[present + 1]):
-        stays = True
+        stayed = True
         for k in range(operands):
-            spm_reuse[k], exchanges[k] = 1, 1.0
+            product_of_run(nest, runs[inside, k], spm, stays[SCRATCHPAD, k])
+            exchanges[k] = 1.0
             for i in range(loops):
                 if runs[inside, k] >> i & 1:
-                    spm_reuse[k] *= spm[i]
                     exchanges[k] *= dram[i]
                 else:
                     exchanges[k] *= rest[i]
                     if k == kept_operand and spm[i] > 1 and not nest.indexed[k, i]:
-                        stays = False
-        if not stays:
+                        stayed = False
+        if not stayed:
             continue
         combine(
             nest,
@@ -359,10 +362,10 @@ def weigh_orders(
             sums,
             hops,
             moved,
-            spm_reuse,
-            dram_reuse,
+            stays,
             exchanges,
             first_passes,
+            fresh_passes,
             first_tiles,
             price,
             counts,
@@ -378,6 +381,18 @@ def weigh_orders(
                 top[0] = np.inf
                 if state[KNOWN] < 0:
                     return
+
+
+@compiled
+def product_of_run(nest: NestTable, run: int, factors: np.ndarray, products: np.ndarray) -> None:
+    """Of the factors of loops, as bits: of all, and of those that move the result."""
+    every = of_result = 1
+    for i in range(len(factors)):
+        if run >> i & 1:
+            every *= factors[i]
+            if nest.indexed[len(nest.operands) - 1, i]:
+                of_result *= factors[i]
+    products[ALL], products[OF_RESULT] = every, of_result
 
 
 @compiled

@@ -4,12 +4,9 @@ import numpy as np
 
 from tilestitch.compiled import compiled
 from tilestitch.mapping.parts import exchange, fits, mean_exchange, transfer
-from tilestitch.mapping.price import (
-    combine,
-    exchanges_of,
-    reuse_of,
-)
+from tilestitch.mapping.price import combine, exchanges_of, runs_of
 from tilestitch.mapping.tables import MachineTable, NestTable
+from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 
 
 @compiled
@@ -32,28 +29,29 @@ def price_mapping(
     dram, spm, rf, spatial = factors[0], factors[1], factors[2], factors[3]
     loops, operands = len(nest.extents), len(nest.operands)
     pass_tile, tile = np.empty(loops, np.int64), np.empty(loops, np.int64)
-    compute = passes = tiles = 1
+    passes = tiles = fresh_passes = 1
     first_passes = first_tiles = 1.0
     exact = True
     for i in range(loops):
         pass_tile[i] = rf[i] * spatial[i]
         tile[i] = min(spm[i] * pass_tile[i], nest.extents[i])
         exact = exact and dram[i] * spm[i] * pass_tile[i] == nest.extents[i]
-        compute *= rf[i]
         passes *= spm[i]
         tiles *= dram[i]
         if nest.indexed[operands - 1, i]:
             first_passes *= -(-nest.extents[i] // pass_tile[i])
             first_tiles *= dram[i]
-    sums, hops = exchange(nest, machine, rf, spatial, exchanged)
+            fresh_passes *= spm[i]
+    compute = pass_cycles(nest, machine, published, rf)
+    sums, hops = exchange(nest, machine, published, rf, spatial, exchanged)
     if not exact:
         hops = mean_exchange(nest, rf, spatial, machine.multicast, exchanged)
     transfer(nest, machine, published, tile, dram, moved)
-    spm_reuse, dram_reuse = np.empty(operands, np.int64), np.empty(operands, np.int64)
-    run, exchanges = np.empty((operands, loops), np.int64), np.empty(operands)
-    reuse_of(nest, dram, orders[0], dram_reuse, run)
-    reuse_of(nest, spm, orders[1], spm_reuse, run)
-    exchanges_of(nest, pass_tile, dram, run, exchanges)
+    stays = np.empty((2, operands + 1, 2), np.int64)
+    runs, exchanges = np.empty((operands + 1, loops), np.int64), np.empty(operands)
+    runs_of(nest, dram, orders[0], runs, stays[MEMORY])
+    runs_of(nest, spm, orders[1], runs, stays[SCRATCHPAD])
+    exchanges_of(nest, pass_tile, dram, runs, exchanges)
     combine(
         nest,
         machine,
@@ -65,10 +63,10 @@ def price_mapping(
         sums,
         hops,
         moved,
-        spm_reuse,
-        dram_reuse,
+        stays,
         exchanges,
         first_passes,
+        fresh_passes,
         first_tiles,
         price,
         counts,
