@@ -9,7 +9,7 @@ from random import Random
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.hardware.microarchitecture import Microarchitecture, ScratchpadLayout
 from tilestitch.ir import loop_nest
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.mapping.evaluate import Mode, Pricer
@@ -116,6 +116,28 @@ def random_microarchitecture(rng: Random) -> Microarchitecture:
         network_latency_cycles=pick((0, 2, 2, 7)),
         configuration_words=pick((0, 4)),
     )
+
+
+def random_details(rng: Random, micro: Microarchitecture) -> Microarchitecture:
+    """With the others moved, that cycles depend on and prices do not."""
+    pick = rng.choice
+    return replace(
+        micro,
+        fifo_words=pick((1, 2, 8)),
+        register_writes_per_cycle=pick((None, 1, 2)),
+        scratchpad_ports=pick((1, 2)),
+        scratchpad_port_bytes=pick((1, 2, 8)),
+        scratchpad_layout=pick(tuple(ScratchpadLayout)),
+        dram_latency_cycles=pick((0, 0, 7)),
+    )
+
+
+def random_mapping(nest: LoopNest, rng: Random, *, ragged: bool) -> LoopMapping:
+    """Any split of every loop, in any order; it may not fit."""
+    loops = range(len(nest.loops))
+    dram, spm, rf, spatial = zip(*(rng.choice(splits(extent, ragged=ragged)) for extent in nest.extents), strict=True)
+    orders = tuple(rng.sample(loops, len(loops))), tuple(rng.sample(loops, len(loops)))
+    return LoopMapping(dram, spm, rf, spatial, *orders)
 
 
 def splits(extent: int, *, ragged: bool) -> list[Split]:

@@ -78,6 +78,7 @@ def test_help_comes_at_once():
         "reproduce",
         "characterize",
         "explore",
+        "validate",
     ],
 )
 def test_every_command_has_help(command):

@@ -11,7 +11,10 @@ ROOT = "tilestitch"
 
 LAYERS = {
     8: ("cli",),
-    7: ("__init__", "api", "characterize", "contest", "explore", "fusion", "mapper", "onnx_backend", "reproduce"),
+    7: (
+        *("__init__", "api", "characterize", "contest", "explore", "fusion", "mapper", "onnx_backend", "reproduce"),
+        "validation",
+    ),
     6: ("batches", "compilation", "pipeline", "stages"),
     5: ("emit", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
     4: ("cost", "mapping"),
@@ -26,6 +29,7 @@ LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 BESIDE = {
     *(("__init__", "api"), ("dtypes", "errors"), ("text_files", "errors"), ("units", "errors")),
     ("compiled", "interruption"),
+    ("validation", "mapper"),  # mappings as JSON
     ("cost", "mapping"),  # the time of a tile on an array
     *(("stages", "compilation"), ("batches", "compilation"), ("batches", "stages")),
     *(("pipeline", "compilation"), ("pipeline", "stages"), ("pipeline", "batches")),

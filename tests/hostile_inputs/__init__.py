@@ -12,6 +12,7 @@ from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
 from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
 from tests.hostile_inputs.sizes import SIZES
+from tests.hostile_inputs.validation import VALIDATION
 
 GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "files": FILES,
@@ -29,4 +30,5 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "places": PLACES,
     "contest": CONTEST,
     "fusion": FUSION,
+    "validation": VALIDATION,
 }

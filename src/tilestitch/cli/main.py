@@ -17,6 +17,7 @@ from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_optio
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
+from tilestitch.cli.validate import validate
 from tilestitch.errors import InputError
 
 
@@ -150,5 +151,5 @@ def compare_command(
     return verdict(reports)
 
 
-for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, explore):
+for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, explore, validate):
     main.add_command(command)

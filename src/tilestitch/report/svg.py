@@ -2,6 +2,7 @@
 
 import colorsys
 import math
+from collections.abc import Sequence
 from html import escape
 
 from tilestitch.report.curves import Axis, Curve
@@ -45,6 +46,16 @@ def curve_svg(curve: Curve, machine: str, *, origin: str) -> str:
         lines.append(_text(WIDTH - RIGHT + 32, place, series.label))
     lines.append("</svg>")
     return "\n".join(lines) + "\n"
+
+
+def stacked_svg(pictures: Sequence[str]) -> str:
+    """Pictures of curves, one above the other."""
+    height = HEIGHT * len(pictures)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}">'
+    ]
+    lines += [one.rstrip().replace("<svg ", f'<svg y="{HEIGHT * at}" ', 1) for at, one in enumerate(pictures)]
+    return "\n".join([*lines, "</svg>"]) + "\n"
 
 
 class _Scale:

@@ -1,0 +1,106 @@
+"""The command that holds the analytical model of an array against its simulation."""
+
+from pathlib import Path
+
+import click
+
+from tilestitch.cli.application import held_back
+from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.map import BASE
+from tilestitch.cli.options import Choices, network_options, output_options
+from tilestitch.cli.output import encoded, expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError
+
+MOST_MAPPINGS = 1_000_000
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    default=BASE,
+    show_default=True,
+    help="A machine with an array, or the file of one, as for map.",
+)
+@click.option(
+    "--mappings",
+    type=click.IntRange(1, MOST_MAPPINGS),
+    default=1000,
+    show_default=True,
+    help="Random mappings, in equal parts over the layers.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the mappings.")
+@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
+@click.option("--ragged", is_flag=True, help="Factors need not divide.")
+@click.option(
+    "--worst", type=click.IntRange(0, 1000), default=5, show_default=True, help="Mappings with the largest errors."
+)
+@click.option(
+    "--plot",
+    metavar="FILE.svg",
+    type=click.Path(path_type=Path),
+    help="Draw estimated over simulated cycles, and the distribution of errors.",
+)
+@network_options
+@output_options
+def validate(
+    model: str,
+    machine: str,
+    mappings: int,
+    seed: int,
+    layers: tuple[str, ...],
+    ragged: bool,
+    worst: int,
+    plot: Path | None,
+    choices: Choices,
+    json_path: Path | None,
+    quiet: bool,
+) -> None:
+    """Hold the analytical model of an array against its simulation, over random mappings of the layers of MODEL.
+
+    MODEL is what map takes. Every mapping is priced by the model of map, and simulated cycle by cycle. For the worst
+    ones both are asked again without one mechanism of the machine after another: what the model misses is what the
+    difference goes with.
+    """
+    expect_json(json_path, model, machine)
+    if plot is not None:
+        if plot.suffix != ".svg":
+            raise InputError(f"--plot {plot.name}: the picture is SVG; give it a name that ends in .svg")
+        expect_writable(plot)
+        if json_path is not None and plot.resolve() == json_path.resolve():
+            raise InputError(f"--plot and --json both name {plot.name}; choose two places")
+        for source in (model, machine):
+            expect_other(plot, source)
+    with shown_progress(quiet=quiet) as progress:
+        with held_back():
+            from tilestitch import api
+            from tilestitch.mapper.sources import chosen_layers, open_machine, open_nests
+            from tilestitch.passes import simplify
+            from tilestitch.validation.compare import compare_layers
+            from tilestitch.validation.json import validation_json
+            from tilestitch.validation.plot import validation_svg
+            from tilestitch.validation.summary import Validation, worst_of
+            from tilestitch.validation.text import validation_text
+
+        progress("load", 0, 1)
+        array = open_machine(machine, api.load_machine, BASE).machine
+        nests = chosen_layers(
+            open_nests(
+                model,
+                lambda name: simplify(
+                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
+                ),
+            ),
+            layers,
+        )
+        found = compare_layers(nests.layers, array, mappings, seed=seed, ragged=ragged, progress=progress)
+        progress("explain", 0, 1)
+        done = Validation(nests.name, array, seed, ragged, found, worst_of(found, array, worst))
+        json_text = validation_json(done)
+        files = json_file(json_path, json_text)
+        if plot is not None:
+            files.append((plot, encoded(validation_svg(done))))
+        write_files(files)
+    show_output(validation_text(done), json_text, json_path, quiet=quiet)
