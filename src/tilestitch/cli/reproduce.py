@@ -29,7 +29,7 @@ def reproduce(
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Print what a publication reports beside what Tilestitch gives. NAME is graphturbo, dlfusion or dmazerunner.
+    """Print what is published beside what Tilestitch gives. NAME is graphturbo, dlfusion, dmazerunner or dirac.
 
     Ends with 1 where a row that must match does not. Speed-ups, and numbers read off figures, never must.
     """

@@ -43,6 +43,11 @@ class ArrayMachine:
     micro: Microarchitecture = field(default_factory=Microarchitecture)
 
     @property
+    def run_start_cycles(self) -> Fraction:
+        """Of each contiguous run, before its first byte: the set-up of DMA, and the latency of DRAM."""
+        return self.dma_setup_cycles + self.micro.dram_latency_cycles
+
+    @property
     def configuration_cycles(self) -> int:
         """All networks get the words of their multicast controllers at once, a word a cycle each."""
         return self.micro.configuration_words * (ceil_div(self.elements, self.columns) + self.elements)
@@ -68,7 +73,6 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
         raise InputError(f"machine {machine.name!r}: an array works from memories.lb or memories.gb; found neither")
     into = machine.link.bandwidth_bytes_per_cycle
     setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
-    setup += unit.micro.dram_latency_cycles
     half = scratchpad.size_bytes // 2
     banks = scratchpad.banks // 2 if scratchpad.banks > 1 else half  # without banks operands share every byte
     return _machine(

@@ -30,7 +30,7 @@ class Microarchitecture:
     multiplier_stages: int = 2
     adder_stages: int = 1
     double_buffered: tuple[bool, bool, bool] = (True, True, False)  # registers of the first, other reads, result
-    network_latency_cycles: int = 2  # of the row's and the column's controller
+    network_latency_cycles: int = 2  # of the row's and the column's controller; at least 1
     fifo_words: int = 2  # between a network and a register file
     register_writes_per_cycle: int | None = None  # that a FIFO empties; None: as many words as the network brings
     instruction_words: int | None = None  # of one element; None: loops in hardware, for passes of any length

@@ -51,6 +51,7 @@ _BITS = WholeField("bits", 1, 64)
 _STAGES = WholeField("stages", 1, 64)
 _WORDS = WholeField("words", 1, 2**20)
 _NO_OR_MORE_WORDS = WholeField("words", 0, 2**20)
+_LATENCY = WholeField("cycles", 1, 1024)
 _PORTS = WholeField("ports", 1, 2)
 _SETUP_CYCLES = WholeField("cycles", 0, 10**9)
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
@@ -125,7 +126,7 @@ class ArrayModel(_Model):
     first_double_buffered: _Switch = True
     second_double_buffered: _Switch = True
     result_double_buffered: _Switch = False
-    network_latency_cycles: _SetupCycles = 2
+    network_latency_cycles: Annotated[int, PlainValidator(_LATENCY)] = 2
     fifo_words: Annotated[int, PlainValidator(_WORDS)] = 2
     register_writes_per_cycle: Annotated[int, PlainValidator(_WORDS)] | None = None
     instruction_words: Annotated[int, PlainValidator(_WORDS)] | None = None

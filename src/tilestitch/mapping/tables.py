@@ -80,7 +80,7 @@ def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
 
 def machine_table(machine: ArrayMachine) -> MachineTable:
     """The numbers of one machine."""
-    setup, per_byte = _short(machine.dma_setup_cycles), _short(machine.dma_cycles_per_byte)
+    setup, per_byte = _short(machine.run_start_cycles), _short(machine.dma_cycles_per_byte)
     parts = lcm(setup.denominator, per_byte.denominator)
     rates = [_short(rate) for rate in (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)]
     return MachineTable(

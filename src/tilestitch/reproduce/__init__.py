@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tilestitch.errors import InputError, printable
+from tilestitch.reproduce.dirac import dirac_rows
 from tilestitch.reproduce.dlfusion import dlfusion_rows
 from tilestitch.reproduce.dmazerunner import dmazerunner_rows
 from tilestitch.reproduce.graphturbo import graphturbo_rows
@@ -11,7 +12,7 @@ from tilestitch.reproduce.rows import Row, rows_json, rows_text
 __all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
 
 Progress = Callable[[str, int, int], None]  # step, done, total
-NAMES = ("graphturbo", "dlfusion", "dmazerunner")
+NAMES = ("graphturbo", "dlfusion", "dmazerunner", "dirac")
 
 
 def reproduce(
@@ -34,4 +35,6 @@ def reproduce(
         return dlfusion_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
     if name == "dmazerunner":
         return dmazerunner_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
+    if name == "dirac":
+        return dirac_rows(networks=networks, machines=machines, progress=progress)
     return graphturbo_rows(networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)

@@ -14,8 +14,6 @@ from tilestitch.sim.array.dma import (
     DONE,
     LOADED_TILES,
     NEVER,
-    OUT_AT,
-    OUT_GROUPS,
     READ_TILES,
     RETURNED_TILES,
     STORED_GROUPS,
@@ -55,12 +53,14 @@ from tilestitch.sim.array.slot import (
     AFTER_IN,
     APART,
     CLASS,
+    CLOSES,
     DRAINED,
     ENDS,
     IN_TOKEN,
     ISSUE,
     JOBS,
     LIKE,
+    OUT_ENDED,
     OUT_TOKEN,
     READ_LAG,
     RELEASE,
@@ -70,8 +70,9 @@ from tilestitch.sim.array.slot import (
     Array,
     Flight,
     Queue,
-    arrive,
+    out_of_array,
     run_slot,
+    settle,
 )
 from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOAD_WAIT, REPEATED
 
@@ -79,7 +80,7 @@ KNOWN = 2**10  # kinds of slots that are remembered
 
 
 # Where the controller is.
-NOW, TILES_READ, CURRENT, NEXT_CLASS, LEFT, PENDING, CLOSES, STARTED, FINISHED, POSITION = range(10)
+NOW, TILES_READ, CURRENT, NEXT_CLASS, LEFT, PENDING, GROUP_GOES, STARTED, FINISHED, POSITION = range(10)
 
 
 class Controller(NamedTuple):
@@ -106,6 +107,7 @@ class Known(NamedTuple):
 
     keys: np.ndarray
     cycles: np.ndarray
+    out_cycles: np.ndarray  # until the last result that goes out has gone
     counts: np.ndarray
 
 
@@ -146,14 +148,11 @@ def run_overlapped(
         ends = current >= 0 and (changes or not left)
         group_ends = ends and (not left or tile_moved[written] == 1)
         _plan_slot(plan, controller, changes, position[PENDING] == 1 if doubled else ends)
+        slot[CLOSES] = position[GROUP_GOES] if doubled else group_ends
         if current >= 0:
             passes[current] += 1
         now = slot_or_known(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
-        if position[CLOSES] == 1 if doubled else group_ends:
-            queue.numbers[OUT_GROUPS] += 1
-            queue.numbers[OUT_AT] = now + plan.numbers[LATENCY] + 1
-            _wake(queue, now)
-        position[PENDING], position[CLOSES] = doubled and ends, doubled and group_ends
+        position[PENDING], position[GROUP_GOES] = doubled and ends, doubled and group_ends
         if position[PENDING] == 1:
             controller.gone[:] = visit
         if changes:
@@ -360,25 +359,13 @@ def _until_loaded(
     window: np.ndarray,
 ) -> int:
     """The first cycle from `now` on in which the inputs of so many tiles are in the scratchpad."""
-    begin = now
+    begin = settled = now
     while queue.numbers[LOADED_TILES] < tiles:
         now = max(now, queue.numbers[WAKE])
         if now >= NEVER:  # nothing that it waits for can happen
             return now
-        if values and now >= begin + plan.numbers[LATENCY] + 1:
-            for lane in range(plan.numbers[LATENCY] + 1):
-                arrive(
-                    flight.words,
-                    flight.first,
-                    flight.place,
-                    flight.value,
-                    lane,
-                    array.registers,
-                    array.scratchpad,
-                    plan.offset,
-                    plan.aim,
-                    plan.target,
-                )
+        if values:
+            settled = settle(plan, flight, array, begin, settled, now)
         _step(plan, queue, array, now, values, every_run, counts, events, window)
     return now
 
@@ -397,25 +384,13 @@ def _until_done(
     window: np.ndarray,
 ) -> int:
     """The cycle in which all results are in DRAM."""
-    begin = now
+    begin = settled = now
     while queue.numbers[DONE] == 0:
         now = max(now, queue.numbers[WAKE])
         if now >= NEVER:  # nothing that it waits for can happen
             return now
-        if values and now >= begin + plan.numbers[LATENCY] + 1:
-            for lane in range(plan.numbers[LATENCY] + 1):
-                arrive(
-                    flight.words,
-                    flight.first,
-                    flight.place,
-                    flight.value,
-                    lane,
-                    array.registers,
-                    array.scratchpad,
-                    plan.offset,
-                    plan.aim,
-                    plan.target,
-                )
+        if values:
+            settled = settle(plan, flight, array, begin, settled, now)
         _step(plan, queue, array, now, values, every_run, counts, events, window)
     return now
 
@@ -458,16 +433,23 @@ def slot_or_known(
     if waits or tries == len(keys) or plan.numbers[CHECKED] == 1 or plan.numbers[EMPTIED] > 0:
         run_slot(plan, slot, jobs, flight, array, queue, False, False, counts, events, window)
         return slot[ENDS]
+    closes = slot[CLOSES] == 1
     if keys[at] < 0:
         wake = queue.numbers[WAKE]
-        queue.numbers[WAKE] = NEVER  # what DMA does meanwhile is counted below
+        queue.numbers[WAKE], slot[CLOSES] = NEVER, 0  # what DMA does meanwhile is counted below
         run_slot(plan, slot, jobs, flight, array, queue, False, False, known.counts[at], events, window)
         queue.numbers[WAKE] = wake
         keys[at], known.cycles[at] = slot[LIKE], slot[ENDS] - slot[START]
+        known.out_cycles[at] = jobs[slot[JOBS] - 1, OUT_ENDED] if slot[JOBS] > 0 else 0
     else:
         counts[REPEATED] += 1
     counts += known.counts[at]
     end = slot[START] + known.cycles[at]
+    if closes:
+        out = slot[START] + known.out_cycles[at]
+        while queue.numbers[WAKE] < out:
+            _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
+        out_of_array(queue.numbers, out, plan.numbers[LATENCY] + 1)
     while queue.numbers[WAKE] < end:
         _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
     return end

@@ -16,7 +16,7 @@ SETUP, PER_BYTE, PARTS, LATENCY = range(4)
 def flat_dram(machine: ArrayMachine) -> np.ndarray:
     """Set-up once a run, a rate, and a latency, whatever the addresses."""
     latency = machine.micro.dram_latency_cycles
-    setup = (machine.dma_setup_cycles - latency).limit_denominator(1000)
+    setup = machine.dma_setup_cycles.limit_denominator(1000)
     rate = machine.dma_cycles_per_byte
     per_byte = 1 / (1 / rate).limit_denominator(1000) if 0 < rate < 1 else rate.limit_denominator(1000)
     parts = int(np.lcm(setup.denominator, per_byte.denominator))

@@ -104,12 +104,14 @@ def exchange(
 
 
 @lending
-def execute(plan: Plan, slot: np.ndarray, loaded: np.ndarray, one: int, buffers: np.ndarray) -> int:
+def execute(plan: Plan, slot: np.ndarray, queue: np.ndarray, one: int, buffers: np.ndarray) -> int:
     """Let elements execute a pass in this slot; the cycles in which its instructions are issued."""
+    since = slot[START] + slot[READ_LAG]
+    loaded = queue[since % len(queue)]
     rows = plan.program_first[one + 1] - plan.program_first[one]
     together = plan.together[one]
     period = max(together, plan.numbers[ADDER])
-    loaded[SINCE] = slot[START] + slot[READ_LAG]
+    loaded[SINCE] = since
     loaded[NEXT], loaded[LAST] = plan.program_first[one], plan.program_first[one + 1]
     loaded[IN_ROUND], loaded[ROUND], loaded[PERIOD] = 0, together, period
     loaded[MASK] = plan.masked[one]

@@ -36,6 +36,7 @@ from tilestitch.sim.array.streams import streams_of
 from tilestitch.sim.array.tally import COUNTS
 from tilestitch.sim.array.transfers import transfers_of
 
+MOST_PASSES = 8  # that have begun and have not read a register yet
 SLOTS_AT_ONCE = 2**11  # between two looks at the keyboard
 FIRST_EVENTS = 2**12  # room for events; more is made where a window has more
 
@@ -151,7 +152,12 @@ def _run(
         step = run_dirac
     else:
         step = run_overlapped
-    known = Known(np.full(KNOWN, -1, np.int64), np.zeros(KNOWN, np.int64), np.zeros((KNOWN, COUNTS), np.int64))
+    known = Known(
+        np.full(KNOWN, -1, np.int64),
+        np.zeros(KNOWN, np.int64),
+        np.zeros(KNOWN, np.int64),
+        np.zeros((KNOWN, COUNTS), np.int64),
+    )
     while controller.position[FINISHED] == 0:
         step(
             plan,
@@ -186,7 +192,7 @@ def _empty(plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool) 
         np.zeros(int(2 * operands[:, TILE].sum()) if values else 1, memory.dtype),
         memory,
         np.zeros(BUFFERS + len(operands), np.int64),
-        np.full(BUFFERS + len(operands), -1, np.int64),
+        np.full((MOST_PASSES, BUFFERS + len(operands)), -1, np.int64),
         np.full((2, int(2 * operands[:, BANKS].sum())), -1, np.int64),
         np.full((2, int(2 * operands[:, BANKS].sum())), -1, np.int64),
         np.zeros((NETWORKS, elements), np.int64),

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.compiled import lending
-from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
+from tilestitch.sim.array.dma import NEVER, OUT_AT, OUT_GROUPS, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event
 from tilestitch.sim.array.plan import (
     BANKS,
     CHECKED,
     ELEMENTS,
     EMPTIED,
+    FETCH_TO_READ,
     FIFO,
     FIRST_BANK,
     LATENCY,
@@ -85,13 +86,14 @@ from tilestitch.sim.array.tally import (
     DRAINED,  # cycles of the pipeline before that, in this slot
     AT_LEAST,  # cycles of the slot
     TAIL,  # cycles of it after all is done
+    CLOSES,  # 1 where the last results of a tile of the scratchpad go out
     AFTER_IN,  # cycles from the last word that comes in to the end of the slot
     AFTER_OUT,
     LIKE,  # what its length depends on, as one number: equal for slots of equal lengths
     READ_LAG,  # cycles from the slot's first until its first instruction reads registers
     ENDS,  # the cycle after its last: what the slot finds out
     SLOT_NUMBERS,
-) = range(15)
+) = range(16)
 # What elements execute, and since which cycle. Then the first register x elements of every operand's buffer.
 SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
 
@@ -112,7 +114,7 @@ class Array(NamedTuple):
     scratchpad: np.ndarray
     memory: np.ndarray
     running: np.ndarray  # what elements execute
-    loaded: np.ndarray  # what they execute next
+    loaded: np.ndarray  # cycle, what: what they execute from a cycle on, by its number modulo the rows
     bank_until: np.ndarray  # read or write, bank: the last cycle in which it is taken
     bank_row: np.ndarray
     fifo: np.ndarray  # network, element: words in it
@@ -188,7 +190,11 @@ def run_slot(
                 at = turn[network]
                 if at < 0 or cycle < jobs[at, RELEASE]:
                     continue
-                if asks[RETURNED_TILES] < jobs[at, IN_TOKEN] or asks[STORED_GROUPS] < jobs[at, OUT_TOKEN]:
+                may_go = jobs[at, OUT_WORD] < jobs[at, OUT_END] and asks[STORED_GROUPS] >= jobs[at, OUT_TOKEN]
+                may_come = jobs[at, IN_WORD] < jobs[at, IN_END] and asks[RETURNED_TILES] >= jobs[at, IN_TOKEN]
+                if jobs[at, OUT_WORD] < jobs[at, OUT_END] and not may_go:
+                    may_come = False
+                if not may_go and not may_come:
                     if asks[WAKE] == NEVER:  # nothing that it waits for can happen
                         slot[ENDS] = NEVER
                         return
@@ -217,10 +223,14 @@ def run_slot(
                     numbers,
                     operands,
                     values,
+                    may_come,
                 )
                 counts[NETWORK_BUSY + network] += 1
                 if held > 0:
                     counts[(NETWORK_CONFLICTS if held == 1 else NETWORK_FULL) + network] += 1
+                if slot[CLOSES] == 1 and jobs[at, OUT_END] > 0 and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
+                    slot[CLOSES] = 0
+                    out_of_array(asks, now + 1, lanes)
                 if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
                     jobs[at, ENDED] = cycle + 1
                     if jobs[at, OPERAND] == written:
@@ -275,6 +285,41 @@ def _dma(
 
 
 @lending
+def out_of_array(asks: np.ndarray, now: int, lanes: int) -> None:
+    """All results of a tile have been sent before cycle `now`: DMA may have them when they have arrived."""
+    asks[OUT_GROUPS] += 1
+    asks[OUT_AT] = now + lanes
+    if asks[WAKE] == NEVER:
+        asks[WAKE] = now
+
+
+@lending
+def settle(plan: Plan, flight: Flight, array: Array, over: int, first: int, until: int) -> int:
+    """What goes on in the cycles from `first` until `until` after a slot that was over in cycle `over`.
+
+    Words arrive, and the last instructions read registers; after some cycles nothing is left. Returns the cycle from
+    which on nothing was done yet.
+    """
+    lanes = plan.numbers[LATENCY] + 1
+    end = min(until, over + lanes + FETCH_TO_READ)
+    for now in range(first, end):
+        arrive(
+            flight.words,
+            flight.first,
+            flight.place,
+            flight.value,
+            now % lanes,
+            array.registers,
+            array.scratchpad,
+            plan.offset,
+            plan.aim,
+            plan.target,
+        )
+        _execute(array.running, array.loaded, now, plan.numbers[ELEMENTS], array.registers, plan.registers, plan.mask)
+    return max(first, end)
+
+
+@lending
 def _next_job(jobs: np.ndarray, count: int, operands: np.ndarray, network: int, first: int) -> int:
     for at in range(first, count):
         if operands[jobs[at, OPERAND], NETWORK] == network:
@@ -319,9 +364,10 @@ def _execute(
     mask: np.ndarray,
 ) -> None:
     """All elements execute the instruction that reads registers in this cycle, if there is one."""
-    if now == loaded[SINCE]:
+    row = now % len(loaded)
+    if now == loaded[row, SINCE]:
         for number in range(len(running)):
-            running[number] = loaded[number]
+            running[number] = loaded[row, number]
     if running[NEXT] != running[LAST]:
         if running[IN_ROUND] < running[ROUND]:
             row, masked = running[NEXT], running[MASK]
@@ -379,6 +425,7 @@ def _send(
     numbers: np.ndarray,
     operands: np.ndarray,
     values: bool,
+    may_come: bool,
 ) -> int:
     """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
     operand = jobs[job, OPERAND]
@@ -408,7 +455,7 @@ def _send(
         if word == jobs[job, OUT_END]:
             jobs[job, OUT_ENDED] = cycle + 1
     word = jobs[job, IN_WORD]
-    if word < jobs[job, IN_END] and (apart < 0 or (not goes and cycle >= jobs[job, OUT_ENDED] + apart)):
+    if may_come and (apart < 0 or (not goes and cycle >= jobs[job, OUT_ENDED] + apart)):
         credit, sent = jobs[job, CREDIT] + rate, 0
         firsts[network, lane], places[network, lane] = word, jobs[job, IN_REGISTERS]
         while word < jobs[job, IN_END] and credit >= size:
