@@ -17,6 +17,7 @@ from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_optio
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
+from tilestitch.cli.simulate import simulate
 from tilestitch.cli.validate import validate
 from tilestitch.errors import InputError
 
@@ -151,5 +152,5 @@ def compare_command(
     return verdict(reports)
 
 
-for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, explore, validate):
+for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate):
     main.add_command(command)

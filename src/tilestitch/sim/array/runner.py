@@ -56,6 +56,11 @@ class ArrayRun:
     events: np.ndarray  # rows by `events`, in the order in which they ended up in the window
 
     @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all elements."""
+        return int(self.passes @ self.programs.macs)
+
+    @property
     def busy(self) -> np.ndarray:
         """Multiply-accumulates of each element; those that the mapping does not use are not there."""
         return self.passes @ self.programs.busy

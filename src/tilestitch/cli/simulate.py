@@ -1,0 +1,159 @@
+"""The command that simulates mappings on an array of processing elements, cycle by cycle."""
+
+import re
+from pathlib import Path
+
+import click
+
+from tilestitch.cli.application import held_back
+from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.map import BASE
+from tilestitch.cli.options import Choices, is_given, network_options, output_options
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.progress import shown_progress
+from tilestitch.errors import InputError, printable
+
+OBJECTIVES = ("edp", "energy", "latency")
+VALUES = ("integers", "floats", "none")  # a test holds these against the simulator
+WINDOW = "0:9999"
+
+
+@click.command("simulate")
+@click.argument("model")
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    default=BASE,
+    show_default=True,
+    help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default=OBJECTIVES[0],
+    show_default=True,
+    help="What is least for the mappings that are simulated.",
+)
+@click.option("--ragged", is_flag=True, help="Mappings whose factors need not divide; takes longer.")
+@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
+@click.option(
+    "--mapping",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Simulate the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(VALUES),
+    default=VALUES[0],
+    show_default=True,
+    help="What moves through the array and is compared with numpy.",
+)
+@click.option("--extrapolate", is_flag=True, help="Do not simulate passes again that repeat; computes no values.")
+@click.option("--stats", is_flag=True, help="Also what elements, networks and DMA did; in the JSON for each element.")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a Chrome trace of one layer for Perfetto (ui.perfetto.dev).",
+)
+@click.option("--window", metavar="FIRST:LAST", default=WINDOW, show_default=True, help="Cycles that the trace shows.")
+@network_options
+@output_options
+def simulate(
+    model: str,
+    machine: str,
+    objective: str,
+    ragged: bool,
+    layers: tuple[str, ...],
+    mapping: Path | None,
+    values: str,
+    extrapolate: bool,
+    stats: bool,
+    trace: Path | None,
+    window: str,
+    choices: Choices,
+    json_path: Path | None,
+    quiet: bool,
+) -> None:
+    """Simulate MODEL's loop nests on an array of processing elements, cycle by cycle.
+
+    MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers, as for map.
+    Each different layer runs once in its best mapping, on values, and its result is compared with numpy's.
+    """
+    _expect_sense(mapping, extrapolate, trace)
+    inputs = [str(one) for one in (model, machine, mapping) if one is not None]
+    expect_json(json_path, *inputs)
+    span = (0, 0)
+    if trace is not None:
+        span = _window(window)
+        expect_writable(trace)
+        for source in inputs:
+            expect_other(trace, source)
+    with shown_progress(quiet=quiet) as progress:
+        with held_back():
+            from tilestitch import api
+            from tilestitch.mapper.array_trace import array_trace
+            from tilestitch.mapper.simulated import SimulateOptions, simulate_layer, simulate_layers
+            from tilestitch.mapper.simulated_json import simulated_json
+            from tilestitch.mapper.simulated_text import simulated_text
+            from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
+            from tilestitch.mapping.evaluate import Mode
+            from tilestitch.mapping.network import MapOptions
+            from tilestitch.mapping.search import Objective
+            from tilestitch.passes import simplify
+            from tilestitch.sim.array.values import Values
+
+        progress("load", 0, 1)
+        source = open_machine(machine, api.load_machine, BASE)
+        nests = chosen_layers(
+            open_nests(
+                model,
+                lambda name: simplify(
+                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
+                ),
+            ),
+            layers,
+        )
+        for option, given in (("--mapping", mapping), ("--trace", trace)):
+            if given is not None and len(nests.layers) != 1:
+                raise InputError(f"{option} is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer")
+        options = SimulateOptions(Values(values), extrapolate, span)
+        if mapping is not None:
+            layer = nests.layers[0]
+            given = open_mapping(str(mapping), layer.nest, source, Mode.DEFAULT)
+            found = (simulate_layer(layer, source.machine, given, options, progress),)
+            chosen = f"mapping of {printable(mapping.name, 80)}"
+        else:
+            map_options = MapOptions(Objective(objective), ragged=ragged)
+            found = simulate_layers(nests.layers, source.machine, map_options, options, progress)
+            chosen = f"mappings by exact search, least {objective}" + (", ragged factors" if ragged else "")
+        progress("write", 0, 1)
+        json_text = simulated_json(nests, source, found, chosen, stats=stats)
+        files: Files = json_file(json_path, json_text)
+        if trace is not None:
+            files.append((trace, encoded(array_trace(found[0].simulated, span))))
+        write_files(files)
+        text = simulated_text(nests, source, found, chosen, stats=stats)
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _expect_sense(mapping: Path | None, extrapolate: bool, trace: Path | None) -> None:
+    """Refuse options that say nothing together."""
+    if mapping is not None and (is_given("objective") or is_given("ragged")):
+        raise InputError("--mapping says what is simulated, and nothing is searched; leave out --objective, --ragged")
+    if extrapolate and is_given("values"):
+        raise InputError("--extrapolate computes no values, as it leaves out passes; leave out --values")
+    if extrapolate and trace is not None:
+        raise InputError("--trace shows every pass, and --extrapolate leaves out some; leave out one of them")
+    if trace is None and is_given("window"):
+        raise InputError("--window says what --trace FILE shows; give --trace as well")
+
+
+def _window(text: str) -> tuple[int, int]:
+    """The first cycle, and the one after the last."""
+    found = re.fullmatch(r"([0-9]{1,15}):([0-9]{1,15})", text, re.ASCII)
+    if found is None or int(found[1]) > int(found[2]):
+        shown = printable(text, 60)
+        raise InputError(f"--window {shown}: expected FIRST:LAST, two cycles in their order, such as --window 0:9999")
+    return int(found[1]), int(found[2]) + 1
