@@ -152,16 +152,15 @@ def test_numpy_computes_what_the_nest_says() -> None:
     """Whatever the nest: with gaps and overlaps, loops that no operand has, more memory than is used."""
     rng = Random(3)
     for nest in [random_nest(rng) for _ in range(60)] + [NOWHERE, LARGER]:
-        operands = random_operands(nest, Values.INTEGERS)
-        expected = np.zeros(nest.write.shape, np.int64)
-        for iteration in np.ndindex(*nest.extents):
-            factors = [
-                int(array[index_of(read, list(iteration))]) for read, array in zip(nest.reads, operands, strict=True)
-            ]
-            expected[index_of(nest.write, list(iteration))] += prod(factors)
-        np.testing.assert_array_equal(computed(nest, operands), expected)
-        exact = [one.astype(np.int64) * 2**20 for one in operands]  # beyond what float64 holds
-        np.testing.assert_array_equal(computed(nest, exact), expected * 2 ** (20 * len(exact)) % 2**64)
+        small = random_operands(nest, Values.INTEGERS)
+        large = [one * np.int64(2 ** (50 // len(small))) + 1 for one in small]  # their sums are beyond float64
+        for operands in (small, large):
+            expected = np.zeros(nest.write.shape, np.int64)
+            for iteration in np.ndindex(*nest.extents):
+                pairs = zip(nest.reads, operands, strict=True)
+                factors = [int(array[index_of(read, list(iteration))]) for read, array in pairs]
+                expected[index_of(nest.write, list(iteration))] += prod(factors)
+            np.testing.assert_array_equal(computed(nest, operands), expected)
 
 
 NOWHERE = LoopNest(
@@ -204,8 +203,8 @@ WHOLE = LoopMapping((1, 1, 1), (1, 1, 1), (2, 2, 4), (2, 2, 1), (0, 1, 2), (0, 1
 
 def test_float_sums_stay_within_their_rounding() -> None:
     """Of sums in the order of the array, which are not numpy's; and not within a thousandth of that."""
-    nest = matrix_product("long", m=2, n=2, k=4096)
-    mapping = LoopMapping((1, 1, 16), (1, 1, 16), (2, 2, 4), (1, 1, 4), (0, 1, 2), (0, 1, 2))
+    nest = matrix_product("long", m=2, n=2, k=64)
+    mapping = LoopMapping((1, 1, 2), (1, 1, 2), (2, 2, 4), (1, 1, 4), (0, 1, 2), (0, 1, 2))
     operands = random_operands(nest, Values.FLOATS)
     found = run_mapping(nest, DMAZERUNNER, mapping, operands).result
     assert found is not None
@@ -268,4 +267,4 @@ def test_leaving_out_passes_that_repeat_changes_nothing_but_how_many_are_left_ou
         assert some.networks == every.networks
         assert some.values is Values.NONE
         left_out += some.repeated_slots
-    assert left_out > 100
+    assert left_out > 20
