@@ -248,7 +248,7 @@ def _plan_slot(plan: Plan, controller: Controller, changes: bool, goes: bool) ->
     out = controller.gone if doubled else visit
     apart = -1
     if goes or comes:
-        release = 0
+        release = numbers[LATENCY] + 1  # what went out in the slot before is in the scratchpad then
         if goes:
             slot[DRAINED], slot[SUM_CLASS] = numbers[DRAIN], out[V_CLASS]
             slot[SUM_RELEASE] = numbers[DRAIN] + (0 if doubled else slot[ISSUE])

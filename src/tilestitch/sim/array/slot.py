@@ -449,7 +449,7 @@ def _send(
             sent += 1
             word += 1
             credit -= size
-        jobs[job, OUT_CREDIT] = min(credit, rate if held == 0 else size - 1)
+        jobs[job, OUT_CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
         jobs[job, OUT_WORD] = word
         words[NETWORKS, lane] = sent
         if word == jobs[job, OUT_END]:
@@ -470,7 +470,7 @@ def _send(
             sent += 1
             word += 1
             credit -= size
-        jobs[job, CREDIT] = min(credit, rate if held == 0 else size - 1)
+        jobs[job, CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
         jobs[job, IN_WORD] = word
         words[network, lane] = sent
     return held
