@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from tests.nests import DMAZERUNNER, every_mapping
+from tests.nests import DMAZERUNNER, every_mapping, random_machine, random_nest
 from tilestitch.cli import main as cli
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine
@@ -21,7 +21,7 @@ from tilestitch.validation import compare as comparing
 from tilestitch.validation.compare import Compared, LayerCompared, compare_layers
 from tilestitch.validation.draw import Draw
 from tilestitch.validation.mechanisms import explain
-from tilestitch.validation.summary import buckets_of, errors_of, worst_of
+from tilestitch.validation.summary import buckets_of, energy_of, errors_of, worst_of
 
 LINE = "O[m,n] += A[m,k] * B[k,n]; m=16 n=12 k=24"
 CONV = convolution("conv", n=1, m=8, c=8, ox=6, oy=6, fx=3, fy=3)
@@ -158,6 +158,16 @@ def test_a_case_without_a_difference_has_nothing_to_explain() -> None:
     assert worst_of([replace(validated(CONV, machine, 1), found=tuple(found))], machine, 5) == ()
 
 
+def test_energy_is_compared_by_component() -> None:
+    """The model's is what the simulator counts; a component that is doubled is seen to be."""
+    found = list(validated(CONV, DMAZERUNNER, 20).found)
+    assert all(one.agree == 20 for one in energy_of(found).values())
+    found[7] = replace(found[7], estimated_pj={**found[7].estimated_pj, "noc": 2 * found[7].simulated_pj["noc"]})
+    wrong = energy_of(found)
+    assert (wrong["noc"].agree, wrong["noc"].worst) == (19, 1)
+    assert wrong["dram"].agree == 20
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """Text, JSON and picture; another seed gives others."""
     outcomes = []
@@ -200,3 +210,23 @@ def test_the_picture_says_what_its_axes_are(tmp_path: Path) -> None:
     ):
         assert label in text
     assert text.count("<circle") >= 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_nests_on_random_machines_are_explained_or_said_not_to_be(seed: int) -> None:
+    """Whatever the machine: nothing breaks, and an explanation is one by its numbers."""
+    rng = Random(seed)
+    for _ in range(6):
+        nest, machine = random_nest(rng), random_machine(rng)
+        try:
+            done = validated(nest, machine, 5)
+        except DoesNotFit:
+            continue
+        for case, why in worst_of([done], machine, 2):
+            if why.mechanisms:
+                assert 2 * abs(why.left) <= abs(case.difference)
+            else:
+                assert all(
+                    2 * abs(trial.difference) > abs(case.difference) or 2 * abs(trial.error) > abs(case.error)
+                    for trial in why.trials
+                )

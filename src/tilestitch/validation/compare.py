@@ -1,6 +1,6 @@
 """Mappings of layers, priced by the analytical model and simulated cycle by cycle."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from random import Random
@@ -10,8 +10,9 @@ import numpy as np
 from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.evaluate import Pricer
+from tilestitch.mapping.evaluate import Priced, Pricer
 from tilestitch.mapping.network import Layer
+from tilestitch.sim.array.energy import energy_of
 from tilestitch.sim.array.runner import run_mapping
 from tilestitch.validation.draw import Draw
 
@@ -31,6 +32,8 @@ class Compared:
     estimated_cycles: int
     simulated_cycles: int
     counts: np.ndarray  # of the simulation, by `sim.array.tally`
+    estimated_pj: Mapping[str, float]  # by component
+    simulated_pj: Mapping[str, float]
 
     @property
     def difference(self) -> int:
@@ -41,6 +44,16 @@ class Compared:
     def error(self) -> float:
         """The difference, as a part of what was simulated."""
         return self.difference / self.simulated_cycles
+
+    @property
+    def energy_errors(self) -> dict[str, float]:
+        """Likewise of every component of the energy."""
+        return {
+            name: (self.estimated_pj[name] - simulated) / simulated
+            if simulated > 0
+            else float(self.estimated_pj[name] > 0)
+            for name, simulated in self.simulated_pj.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +88,7 @@ def compare_layers(
 
 def compare(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> Compared:
     """One mapping by both. Raises DoesNotFit and InputError for what the simulator does not run."""
-    run = run_mapping(nest, machine, mapping, every_slot=False)
-    return Compared(nest, mapping, Pricer(nest, machine)(mapping).cycles, run.cycles, run.counts)
+    return _simulated(nest, machine, mapping, Pricer(nest, machine)(mapping))
 
 
 def _compared(
@@ -113,14 +125,19 @@ def _compared(
             too_long += 1
             continue
         try:
-            run = run_mapping(nest, machine, mapping, every_slot=False)
+            found.append(_simulated(nest, machine, mapping, priced))
         except DoesNotFit:  # a limit that a price has not, such as instructions of an element
             misfits += 1
             continue
-        found.append(Compared(nest, mapping, priced.cycles, run.cycles, run.counts))
         in_vain = 0
         progress(f"simulate {nest.name}", done + len(found), total)
     return LayerCompared(layer, tuple(found), drawn, misfits, too_long)
+
+
+def _simulated(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping, priced: Priced) -> Compared:
+    run = run_mapping(nest, machine, mapping, every_slot=False)
+    energy = energy_of(run, machine)
+    return Compared(nest, mapping, priced.cycles, run.cycles, run.counts, priced.components, energy.components)
 
 
 def _every_cycle(nest: LoopNest, machine: ArrayMachine) -> bool:

@@ -4,11 +4,10 @@ import json
 from typing import Any
 
 from tilestitch.mapper.json import mapping_json
-from tilestitch.sim.array.tally import CAUSES
+from tilestitch.sim.array.simulated import CAUSE_NAMES
 from tilestitch.validation.compare import Compared
 from tilestitch.validation.mechanisms import Explanation
-from tilestitch.validation.summary import Errors, Validation, buckets_of, errors_of
-from tilestitch.validation.text import CAUSE_NAMES
+from tilestitch.validation.summary import Errors, Validation, buckets_of, energy_of, errors_of
 
 
 def validation_json(done: Validation) -> str:
@@ -27,6 +26,10 @@ def validation_json(done: Validation) -> str:
             {"up_to": None if one.limit is None else 100 * one.limit, "mappings": one.mappings}
             for one in buckets_of(done.found)
         ],
+        "energy": {
+            name: {"mappings_that_agree": one.agree, "worst_absolute_error": 100 * one.worst}
+            for name, one in energy_of(done.found).items()
+        },
         "layers": [
             {
                 "name": layer.layer.nest.name,
@@ -58,7 +61,7 @@ def _case(case: Compared, why: Explanation) -> dict[str, Any]:
         "estimated_cycles": case.estimated_cycles,
         "simulated_cycles": case.simulated_cycles,
         "error": 100 * case.error,
-        "simulated_cycles_by_cause": dict(zip(CAUSE_NAMES, map(int, case.counts[:CAUSES]), strict=True)),
+        "simulated_cycles_by_cause": dict(zip(CAUSE_NAMES, map(int, case.counts[: len(CAUSE_NAMES)]), strict=True)),
         "mechanisms": list(why.mechanisms),
         "cycles_left": abs(why.left),
         "without": {

@@ -11,6 +11,7 @@ from tilestitch.hardware.microarchitecture import Controller
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.validation.compare import Compared, compare
 
+DMA = "waits for DMA"
 WIDE = 2**16  # bytes: more than all words of a cycle
 
 Without = Callable[[LoopNest, LoopMapping, ArrayMachine], tuple[LoopNest, ArrayMachine]]
@@ -130,7 +131,7 @@ MECHANISMS = (
     Mechanism("latency of the networks", _late),
     Mechanism("drain of the pipeline", _drain),
     Mechanism("several DMA channels", _channels),
-    Mechanism("waits for DMA", _dma),
+    Mechanism(DMA, _dma),
     Mechanism("configuration", _micro(configuration_words=0)),
     Mechanism("another controller", _micro(controller=Controller.OVERLAPPED)),
 )

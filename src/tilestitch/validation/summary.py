@@ -8,6 +8,7 @@ from tilestitch.validation.compare import Compared, LayerCompared
 from tilestitch.validation.mechanisms import Explanation, explain
 
 LIMITS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # errors up to which a row of the table counts
+ROUNDING = 1e-9  # of sums of floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,14 @@ class Errors:
     most_of_95: float  # of the 95 % that are smallest
     worst: float
     signed: float  # mean with signs: above 0 where the model says too many cycles
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyErrors:
+    """Of one component: mappings in which model and simulation agree, and the largest relative difference."""
+
+    agree: int
+    worst: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,15 @@ def buckets_of(found: Sequence[Compared]) -> tuple[Bucket, ...]:
     counts = [sum(size <= limit for size in sizes) for limit in LIMITS] + [len(sizes)]
     fresh = [after - before for before, after in zip([0, *counts[:-1]], counts, strict=True)]
     return tuple(Bucket(limit, many) for limit, many in zip([*LIMITS, None], fresh, strict=True))
+
+
+def energy_of(found: Sequence[Compared]) -> dict[str, EnergyErrors]:
+    """By component."""
+    errors = [one.energy_errors for one in found]
+    return {
+        name: EnergyErrors(sum(abs(one[name]) <= ROUNDING for one in errors), max(abs(one[name]) for one in errors))
+        for name in errors[0]
+    }
 
 
 def worst_of(

@@ -3,26 +3,14 @@
 import json
 
 from tilestitch.mapper.json import mapping_json
+from tilestitch.mapper.text import COMPONENTS
 from tilestitch.report.table import table, title
-from tilestitch.sim.array.tally import CAUSES
+from tilestitch.sim.array.simulated import CAUSE_NAMES
+from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
 from tilestitch.units import counted
 from tilestitch.validation.compare import MOST_PASSES, Compared
-from tilestitch.validation.mechanisms import Explanation
-from tilestitch.validation.summary import LIMITS, Validation, buckets_of, errors_of
-
-# What the whole array does or waits for, as the simulator counts it.
-CAUSE_NAMES = (
-    "arithmetic",
-    "inputs",
-    "pipeline",
-    "partial sums",
-    "results",
-    "DMA of the next tile",
-    "DMA of results",
-    "first load",
-    "last store",
-)
-assert len(CAUSE_NAMES) == CAUSES
+from tilestitch.validation.mechanisms import DMA, Explanation
+from tilestitch.validation.summary import LIMITS, Validation, buckets_of, energy_of, errors_of
 
 
 def validation_text(done: Validation) -> str:
@@ -63,6 +51,9 @@ def validation_text(done: Validation) -> str:
             sizes = [f"{size:.3%}" for size in figures] + [f"{one.signed:+.3%}"]
             rows.append((str(number), layer.layer.nest.name, f"{one.mappings:,}", *sizes))
     lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
+    lines += ["", *title("Energy")]
+    rows = [(COMPONENTS[name], f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
+    lines += table(("", "mappings that agree", "largest difference"), rows, "lrr")
     if done.worst:
         lines += ["", *title("Worst mappings, and what the model misses")]
     for number, (case, why) in enumerate(done.worst, 1):
@@ -71,11 +62,11 @@ def validation_text(done: Validation) -> str:
 
 
 def _case_lines(number: int, case: Compared, why: Explanation) -> list[str]:
-    cycles = sum(int(count) for count in case.counts[:CAUSES])
+    causes = [int(count) for count in case.counts[: len(CAUSE_NAMES)]]
     waits = [
-        f"{name} {int(count) / cycles:.1%}"
-        for name, count in zip(CAUSE_NAMES, case.counts[:CAUSES], strict=True)
-        if count > 0
+        f"{name.replace('_', ' ')} {cycles / sum(causes):.1%}"
+        for name, cycles in zip(CAUSE_NAMES, causes, strict=True)
+        if cycles > 0
     ]
     return [
         f"{number} {case.nest.name}: {case.estimated_cycles:,} estimated, {case.simulated_cycles:,} simulated, "
@@ -90,7 +81,12 @@ def explanation_text(case: Compared, why: Explanation) -> str:
     """What was measured, in a sentence."""
     if not why.mechanisms:
         return f"unexplained: no mechanism takes half of the {counted(abs(case.difference), 'cycle')} along"
+    names = list(why.mechanisms)
+    if DMA in names:
+        waits = [(int(case.counts[cause]), what) for cause, what in ((LOAD_WAIT, "next tile"), (ROOM_WAIT, "results"))]
+        most, what = max(waits)
+        names[names.index(DMA)] += f" (simulated: {most:,} cycles for the {what})" if most > 0 else ""
     return (
-        f"{' or '.join(why.mechanisms)}: without, {abs(why.left):,} of {counted(abs(case.difference), 'cycle')} of "
-        "difference are left"
+        f"{' or '.join(names)}: without, {abs(why.left):,} of {counted(abs(case.difference), 'cycle')} of difference "
+        "are left"
     )
