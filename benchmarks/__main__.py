@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("chip_timing", "compilation", "fusion", "growth", "mapping", "partition")
+BENCHMARKS = ("array_simulation", "chip_timing", "compilation", "fusion", "growth", "mapping", "partition")
 BY_NAME = ("peers",)  # installs other programs
 
 

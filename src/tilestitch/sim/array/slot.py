@@ -188,11 +188,14 @@ def run_slot(
         if busy > 0:
             for network in range(NETWORKS):
                 at = turn[network]
-                if at < 0 or cycle < jobs[at, RELEASE]:
+                if at < 0:
                     continue
-                may_go = jobs[at, OUT_WORD] < jobs[at, OUT_END] and asks[STORED_GROUPS] >= jobs[at, OUT_TOKEN]
-                may_come = jobs[at, IN_WORD] < jobs[at, IN_END] and asks[RETURNED_TILES] >= jobs[at, IN_TOKEN]
-                if jobs[at, OUT_WORD] < jobs[at, OUT_END] and not may_go:
+                job = jobs[at]
+                if cycle < job[RELEASE]:
+                    continue
+                may_go = job[OUT_WORD] < job[OUT_END] and asks[STORED_GROUPS] >= job[OUT_TOKEN]
+                may_come = job[IN_WORD] < job[IN_END] and asks[RETURNED_TILES] >= job[IN_TOKEN]
+                if job[OUT_WORD] < job[OUT_END] and not may_go:
                     may_come = False
                 if not may_go and not may_come:
                     if asks[WAKE] == NEVER:  # nothing that it waits for can happen
@@ -200,12 +203,11 @@ def run_slot(
                         return
                     waited += 1
                     continue
-                if jobs[at, BEGAN] < 0:
-                    jobs[at, BEGAN] = cycle
+                if job[BEGAN] < 0:
+                    job[BEGAN] = cycle
                 held = _send(
                     plan,
-                    jobs,
-                    at,
+                    job,
                     network,
                     now,
                     cycle,
@@ -228,15 +230,15 @@ def run_slot(
                 counts[NETWORK_BUSY + network] += 1
                 if held > 0:
                     counts[(NETWORK_CONFLICTS if held == 1 else NETWORK_FULL) + network] += 1
-                if slot[CLOSES] == 1 and jobs[at, OUT_END] > 0 and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
+                if slot[CLOSES] == 1 and job[OUT_END] > 0 and job[OUT_WORD] == job[OUT_END]:
                     slot[CLOSES] = 0
                     out_of_array(asks, now + 1, lanes)
-                if jobs[at, IN_WORD] == jobs[at, IN_END] and jobs[at, OUT_WORD] == jobs[at, OUT_END]:
-                    jobs[at, ENDED] = cycle + 1
-                    if jobs[at, OPERAND] == written:
-                        if jobs[at, OUT_END] > 0:
-                            out_end = jobs[at, OUT_ENDED] + slot[AFTER_OUT]
-                        if jobs[at, IN_END] > 0:
+                if job[IN_WORD] == job[IN_END] and job[OUT_WORD] == job[OUT_END]:
+                    job[ENDED] = cycle + 1
+                    if job[OPERAND] == written:
+                        if job[OUT_END] > 0:
+                            out_end = job[OUT_ENDED] + slot[AFTER_OUT]
+                        if job[IN_END] > 0:
                             out_end = max(out_end, cycle + 1 + slot[AFTER_IN])
                     else:
                         in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
@@ -406,8 +408,7 @@ def _multiply_add(result: np.ndarray, one: np.ndarray, other: np.ndarray) -> Non
 @lending
 def _send(
     plan: Plan,
-    jobs: np.ndarray,
-    job: int,
+    job: np.ndarray,
     network: int,
     now: int,
     cycle: int,
@@ -428,50 +429,50 @@ def _send(
     may_come: bool,
 ) -> int:
     """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
-    operand = jobs[job, OPERAND]
-    rate = 8 * operands[operand, RATE_ABOVE]
-    size = operands[operand, WORD_BITS] * operands[operand, RATE_BELOW]
+    operand = job[OPERAND]
+    facts = operands[operand]
+    rate, size = 8 * facts[RATE_ABOVE], facts[WORD_BITS] * facts[RATE_BELOW]
     held = 0
-    apart = jobs[job, APART]
-    goes = jobs[job, OUT_WORD] < jobs[job, OUT_END]
+    apart = job[APART]
+    goes = job[OUT_WORD] < job[OUT_END]
     if goes:
-        credit = jobs[job, OUT_CREDIT] + rate
-        word, sent = jobs[job, OUT_WORD], 0
-        firsts[NETWORKS, lane], places[NETWORKS, lane] = word, jobs[job, OUT_PLACE]
-        while word < jobs[job, OUT_END] and credit >= size:
-            if numbers[CHECKED] == 1 and _taken(plan, array, operand, jobs[job, OUT_PLACE] + offset[word], 1, now):
+        credit = job[OUT_CREDIT] + rate
+        word, sent = job[OUT_WORD], 0
+        firsts[NETWORKS, lane], places[NETWORKS, lane] = word, job[OUT_PLACE]
+        while word < job[OUT_END] and credit >= size:
+            if numbers[CHECKED] == 1 and _taken(plan, array, operand, job[OUT_PLACE] + offset[word], 1, now):
                 held = 1
                 break
             if values:
-                at = jobs[job, OUT_REGISTERS] + target[aim[word]]
+                at = job[OUT_REGISTERS] + target[aim[word]]
                 value[NETWORKS, lane, sent] = registers[at]
                 registers[at] = 0
             sent += 1
             word += 1
             credit -= size
-        jobs[job, OUT_CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
-        jobs[job, OUT_WORD] = word
+        job[OUT_CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
+        job[OUT_WORD] = word
         words[NETWORKS, lane] = sent
-        if word == jobs[job, OUT_END]:
-            jobs[job, OUT_ENDED] = cycle + 1
-    word = jobs[job, IN_WORD]
-    if may_come and (apart < 0 or (not goes and cycle >= jobs[job, OUT_ENDED] + apart)):
-        credit, sent = jobs[job, CREDIT] + rate, 0
-        firsts[network, lane], places[network, lane] = word, jobs[job, IN_REGISTERS]
-        while word < jobs[job, IN_END] and credit >= size:
-            if numbers[CHECKED] == 1 and _taken(plan, array, operand, jobs[job, IN_PLACE] + offset[word], 0, now):
+        if word == job[OUT_END]:
+            job[OUT_ENDED] = cycle + 1
+    word = job[IN_WORD]
+    if may_come and (apart < 0 or (not goes and cycle >= job[OUT_ENDED] + apart)):
+        credit, sent = job[CREDIT] + rate, 0
+        firsts[network, lane], places[network, lane] = word, job[IN_REGISTERS]
+        while word < job[IN_END] and credit >= size:
+            if numbers[CHECKED] == 1 and _taken(plan, array, operand, job[IN_PLACE] + offset[word], 0, now):
                 held = 1
                 break
             if numbers[EMPTIED] > 0 and _full(plan, array, network, word, now):
                 held = 2
                 break
             if values:
-                value[network, lane, sent] = scratchpad[jobs[job, IN_PLACE] + offset[word]]
+                value[network, lane, sent] = scratchpad[job[IN_PLACE] + offset[word]]
             sent += 1
             word += 1
             credit -= size
-        jobs[job, CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
-        jobs[job, IN_WORD] = word
+        job[CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
+        job[IN_WORD] = word
         words[network, lane] = sent
     return held
 
