@@ -28,6 +28,7 @@ LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 # Parts of one layer do not know each other, but for these.
 BESIDE = {
     *(("__init__", "api"), ("dtypes", "errors"), ("text_files", "errors"), ("units", "errors")),
+    ("api", "mapper"),
     ("compiled", "interruption"),
     ("validation", "mapper"),  # mappings as JSON
     ("cost", "mapping"),  # the time of a tile on an array

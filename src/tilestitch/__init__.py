@@ -5,16 +5,36 @@
     graph = tilestitch.load_graph("resnet50.onnx")
     machine = tilestitch.load_machine("stcp920")
 
-These and `compile`, `compare`, `map_network` and `evaluate_mapping` come from `tilestitch.api`, which is imported when
-one of them is first used, so that `import tilestitch` alone loads nothing else.
+These and `compile`, `compare`, `map_network`, `evaluate_mapping`, `simulate_layers` and `simulate_mapping` come from
+`tilestitch.api`, which is imported when one of them is first used, so that `import tilestitch` alone loads nothing
+else.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilestitch.api import compare, compile, evaluate_mapping, load_graph, load_machine, map_network
+    from tilestitch.api import (
+        compare,
+        compile,
+        evaluate_mapping,
+        load_graph,
+        load_machine,
+        map_network,
+        simulate_layers,
+        simulate_mapping,
+    )
 
-__all__ = ["__version__", "compare", "compile", "evaluate_mapping", "load_graph", "load_machine", "map_network"]
+__all__ = [
+    "__version__",
+    "compare",
+    "compile",
+    "evaluate_mapping",
+    "load_graph",
+    "load_machine",
+    "map_network",
+    "simulate_layers",
+    "simulate_mapping",
+]
 
 __version__ = "0.1.0"
 

@@ -40,13 +40,19 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
-from tilestitch.mapping.json_lines import price_json
+from tilestitch.mapper import simulated as mapper
+from tilestitch.mapper.simulated import SimulatedLayer, SimulateOptions
+from tilestitch.mapping.evaluate import Mode
+from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
 from tilestitch.partition.grouping import GroupingRule
 from tilestitch.passes import simplify
 from tilestitch.pipeline import MAX_BATCH, References, compile_network
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
+from tilestitch.sim.array import simulated
+from tilestitch.sim.array.simulated import SimulatedMapping
+from tilestitch.sim.array.values import Values
 from tilestitch.stages import Progress
 
 __all__ = [
@@ -62,6 +68,8 @@ __all__ = [
     "load_machine",
     "map_network",
     "open_model",
+    "simulate_layers",
+    "simulate_mapping",
 ]
 
 Model: TypeAlias = str | Path | onnx.ModelProto
@@ -225,6 +233,61 @@ def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerun
     A mapping that does not fit is priced as well, and `valid` is false; raises InputError for what is no mapping.
     """
     return price_json(mapping, array_of_core(_machine(machine)))
+
+
+def simulate_mapping(
+    mapping: Mapping[str, object],
+    machine: Machine = "dmazerunner-256",
+    *,
+    values: str = "integers",
+    extrapolate: bool = False,
+) -> SimulatedMapping:
+    """Simulate a mapping cycle by cycle; it is said as `tilestitch map --evaluate` reads it.
+
+    `values` ("integers", "floats", "none") move through the array, and what it computes is compared with numpy;
+    `extrapolate` leaves out passes that repeat, and computes no values. Raises InputError for what is no mapping or has
+    no schedule, DoesNotFit for what the machine is too small for.
+    """
+    nest = nest_of(mapping)
+    return simulated.simulate_mapping(
+        nest,
+        array_of_core(_machine(machine)),
+        mapping_of(nest, mapping, Mode.DEFAULT),
+        values=_values(values, extrapolate=extrapolate),
+        extrapolate=extrapolate,
+    )
+
+
+def simulate_layers(
+    model: Model,
+    machine: Machine = "dmazerunner-256",
+    options: MapOptions | None = None,
+    *,
+    values: str = "integers",
+    extrapolate: bool = False,
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    progress: Progress | None = None,
+) -> tuple[SimulatedLayer, ...]:
+    """The best mapping of every different layer of a network, by the model, simulated cycle by cycle.
+
+    Each has what the model estimates beside what was simulated; `mapper.simulated.totals_of` adds them up.
+    `MapOptions` choose the mappings; for the others see `simulate_mapping`.
+    """
+    what = SimulateOptions(_values(values, extrapolate=extrapolate), extrapolate)
+    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
+    layers, _ = layers_of(graph)
+    return mapper.simulate_layers(
+        layers, array_of_core(_machine(machine)), options or MapOptions(), what, progress or _nothing
+    )
+
+
+def _values(values: str, *, extrapolate: bool) -> Values:
+    known = [str(one) for one in Values]
+    if values not in known:
+        raise InputError(f"values: expected {', '.join(known)}, found {_shown(values)}")
+    return Values.NONE if extrapolate else Values(values)
 
 
 def _nothing(step: str, done: int, total: int) -> None:

@@ -11,6 +11,7 @@ from tests.hostile_inputs.growths import GROWTHS
 from tests.hostile_inputs.machines import MACHINES
 from tests.hostile_inputs.making import Hostile
 from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
+from tests.hostile_inputs.simulation import SIMULATION
 from tests.hostile_inputs.sizes import SIZES
 from tests.hostile_inputs.validation import VALIDATION
 
@@ -30,5 +31,6 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "places": PLACES,
     "contest": CONTEST,
     "fusion": FUSION,
+    "simulation": SIMULATION,
     "validation": VALIDATION,
 }

@@ -88,6 +88,8 @@ def simulate(
     if trace is not None:
         span = _window(window)
         expect_writable(trace)
+        if json_path is not None and trace.resolve() == json_path.resolve():
+            raise InputError(f"--trace and --json both name {trace.name}; choose two places")
         for source in inputs:
             expect_other(trace, source)
     with shown_progress(quiet=quiet) as progress:
