@@ -48,12 +48,17 @@ SOURCES = (
     "sim/array/dirac_clock.py",
     "sim/array/dma.py",
     "sim/array/dram.py",
+    "sim/array/element.py",
     "sim/array/events.py",
     "sim/array/jobs.py",
     "sim/array/loops.py",
+    "sim/array/network.py",
     "sim/array/plan.py",
+    "sim/array/repeats.py",
     "sim/array/slot.py",
+    "sim/array/state.py",
     "sim/array/tally.py",
+    "sim/array/waiting.py",
     "sim/chip/timing.py",
 )
 

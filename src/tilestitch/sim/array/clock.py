@@ -10,17 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.compiled import compiled
-from tilestitch.sim.array.dma import (
-    DONE,
-    LOADED_TILES,
-    NEVER,
-    READ_TILES,
-    RETURNED_TILES,
-    STORED_GROUPS,
-    WAKE,
-    dma_step,
-    start_queue,
-)
+from tilestitch.sim.array.dma import NEVER, READ_TILES, start_queue
 from tilestitch.sim.array.events import WAIT_EVENT, add_event
 from tilestitch.sim.array.jobs import (
     V_CLASS,
@@ -37,47 +27,27 @@ from tilestitch.sim.array.jobs import (
     scratchpad_at,
 )
 from tilestitch.sim.array.loops import END, NEXT_TILE, began, class_of, next_pass, place
-from tilestitch.sim.array.plan import (
-    CHECKED,
-    CLASSES,
-    CONFIGURATION,
-    DOUBLE,
-    DRAIN,
-    EMPTIED,
-    FETCH_TO_READ,
-    LATE,
-    LATENCY,
-    Plan,
-)
-from tilestitch.sim.array.slot import (
+from tilestitch.sim.array.plan import CLASSES, CONFIGURATION, DOUBLE, DRAIN, FETCH_TO_READ, LATE, LATENCY, Plan
+from tilestitch.sim.array.repeats import Known, slot_or_known
+from tilestitch.sim.array.state import (
     AFTER_IN,
     APART,
     CLASS,
     CLOSES,
     DRAINED,
-    ENDS,
-    IN_TOKEN,
     ISSUE,
     JOBS,
     LIKE,
-    OUT_ENDED,
-    OUT_TOKEN,
     READ_LAG,
-    RELEASE,
     START,
     SUM_CLASS,
     SUM_RELEASE,
     Array,
     Flight,
     Queue,
-    out_of_array,
-    run_slot,
-    settle,
 )
-from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOAD_WAIT, REPEATED
-
-KNOWN = 2**10  # kinds of slots that are remembered
-
+from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOAD_WAIT
+from tilestitch.sim.array.waiting import until_done, until_loaded, wake
 
 # Where the controller is.
 NOW, TILES_READ, CURRENT, NEXT_CLASS, LEFT, PENDING, GROUP_GOES, STARTED, FINISHED, POSITION = range(10)
@@ -100,15 +70,6 @@ class Controller(NamedTuple):
     slot: np.ndarray
     jobs: np.ndarray
     loaded: np.ndarray  # what elements execute next, as in Array
-
-
-class Known(NamedTuple):
-    """Slots that were run before."""
-
-    keys: np.ndarray
-    cycles: np.ndarray
-    out_cycles: np.ndarray  # until the last result that goes out has gone
-    counts: np.ndarray
 
 
 @compiled
@@ -143,7 +104,7 @@ def run_overlapped(
     for _ in range(slots):
         left, current = position[LEFT] == 1, position[CURRENT]
         queue.numbers[READ_TILES] = position[TILES_READ]
-        _wake(queue, position[NOW])
+        wake(queue, position[NOW])
         changes = left and moved[written] == 1 and current >= 0
         ends = current >= 0 and (changes or not left)
         group_ends = ends and (not left or tile_moved[written] == 1)
@@ -163,7 +124,7 @@ def run_overlapped(
         elif position[PENDING] == 1:
             position[CURRENT] = -1
         else:
-            end = _until_done(plan, queue, flight, array, now, values, every_slot, counts, events, window)
+            end = until_done(plan, queue, flight, array, now, values, every_slot, counts, events, window)
             counts[LAST_STORE] += end - now
             add_event(events, window, WAIT_EVENT, LAST_STORE, now, end, 0, 0)
             now = end
@@ -189,7 +150,7 @@ def _start(
     """The array is configured while the inputs of the first tile come."""
     position, visit = controller.position, controller.visit
     start_queue(plan, queue.numbers, queue.tile, queue.moved, queue.parity, queue.results, queue.flying)
-    now = _until_loaded(plan, queue, flight, array, 0, 1, values, every_run, counts, events, window)
+    now = until_loaded(plan, queue, flight, array, 0, 1, values, every_run, counts, events, window)
     now = max(now, plan.numbers[CONFIGURATION])
     counts[FIRST_LOAD] += now
     add_event(events, window, WAIT_EVENT, FIRST_LOAD, 0, now, 0, 0)
@@ -296,160 +257,9 @@ def _next(
             controller.half[operand] ^= tile_moved[operand]
         position[TILES_READ] += 1
         before = now
-        now = _until_loaded(
+        now = until_loaded(
             plan, queue, flight, array, now, position[TILES_READ], values, every_run, counts, events, window
         )
         counts[LOAD_WAIT] += now - before
         add_event(events, window, WAIT_EVENT, LOAD_WAIT, before, now, 0, 0)
     return now
-
-
-@compiled
-def _wake(queue: Queue, now: int) -> None:
-    """What the queue waits for may be there."""
-    if queue.numbers[WAKE] == NEVER:
-        queue.numbers[WAKE] = now
-
-
-@compiled
-def _step(
-    plan: Plan,
-    queue: Queue,
-    array: Array,
-    now: int,
-    values: bool,
-    every_run: bool,
-    counts: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
-) -> None:
-    dma_step(
-        plan,
-        now,
-        every_run,
-        queue.numbers,
-        queue.tile,
-        queue.moved,
-        queue.parity,
-        queue.results,
-        queue.ends,
-        queue.flying,
-        queue.state,
-        values,
-        array.scratchpad,
-        array.memory,
-        counts,
-        events,
-        window,
-    )
-
-
-@compiled
-def _until_loaded(
-    plan: Plan,
-    queue: Queue,
-    flight: Flight,
-    array: Array,
-    now: int,
-    tiles: int,
-    values: bool,
-    every_run: bool,
-    counts: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
-) -> int:
-    """The first cycle from `now` on in which the inputs of so many tiles are in the scratchpad."""
-    begin = settled = now
-    while queue.numbers[LOADED_TILES] < tiles:
-        now = max(now, queue.numbers[WAKE])
-        if now >= NEVER:  # nothing that it waits for can happen
-            return now
-        if values:
-            settled = settle(plan, flight, array, begin, settled, now)
-        _step(plan, queue, array, now, values, every_run, counts, events, window)
-    return now
-
-
-@compiled
-def _until_done(
-    plan: Plan,
-    queue: Queue,
-    flight: Flight,
-    array: Array,
-    now: int,
-    values: bool,
-    every_run: bool,
-    counts: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
-) -> int:
-    """The cycle in which all results are in DRAM."""
-    begin = settled = now
-    while queue.numbers[DONE] == 0:
-        now = max(now, queue.numbers[WAKE])
-        if now >= NEVER:  # nothing that it waits for can happen
-            return now
-        if values:
-            settled = settle(plan, flight, array, begin, settled, now)
-        _step(plan, queue, array, now, values, every_run, counts, events, window)
-    return now
-
-
-@compiled
-def slot_or_known(
-    plan: Plan,
-    slot: np.ndarray,
-    jobs: np.ndarray,
-    flight: Flight,
-    array: Array,
-    queue: Queue,
-    known: Known,
-    values: bool,
-    every_slot: bool,
-    counts: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
-) -> int:
-    """Run a slot, or find how long one like it took; the cycle after its last."""
-    if every_slot:
-        run_slot(plan, slot, jobs, flight, array, queue, values, True, counts, events, window)
-        return slot[ENDS]
-    waits = False
-    if slot[JOBS] > 0:
-        last = slot[JOBS] - 1
-        if jobs[last, IN_TOKEN] > 0 or jobs[last, OUT_TOKEN] > 0:
-            until = slot[START] + jobs[last, RELEASE]
-            while queue.numbers[WAKE] <= until:
-                _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
-            waits = (
-                queue.numbers[RETURNED_TILES] < jobs[last, IN_TOKEN]
-                or queue.numbers[STORED_GROUPS] < jobs[last, OUT_TOKEN]
-            )
-    keys = known.keys
-    at, tries = slot[LIKE] % len(keys), 0
-    while keys[at] != slot[LIKE] and keys[at] >= 0 and tries < len(keys):
-        at = (at + 1) % len(keys)
-        tries += 1
-    if waits or tries == len(keys) or plan.numbers[CHECKED] == 1 or plan.numbers[EMPTIED] > 0:
-        run_slot(plan, slot, jobs, flight, array, queue, False, False, counts, events, window)
-        return slot[ENDS]
-    closes = slot[CLOSES] == 1
-    if keys[at] < 0:
-        wake = queue.numbers[WAKE]
-        queue.numbers[WAKE], slot[CLOSES] = NEVER, 0  # what DMA does meanwhile is counted below
-        run_slot(plan, slot, jobs, flight, array, queue, False, False, known.counts[at], events, window)
-        queue.numbers[WAKE] = wake
-        keys[at], known.cycles[at] = slot[LIKE], slot[ENDS] - slot[START]
-        known.out_cycles[at] = jobs[slot[JOBS] - 1, OUT_ENDED] if slot[JOBS] > 0 else 0
-    else:
-        counts[REPEATED] += 1
-    counts += known.counts[at]
-    end = slot[START] + known.cycles[at]
-    if closes:
-        out = slot[START] + known.out_cycles[at]
-        while queue.numbers[WAKE] < out:
-            _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
-        out_of_array(queue.numbers, out, plan.numbers[LATENCY] + 1)
-    while queue.numbers[WAKE] < end:
-        _step(plan, queue, array, queue.numbers[WAKE], False, False, counts, events, window)
-    return end

@@ -11,7 +11,7 @@ and that ragged passes last as long as whole ones, is INFERRED.
 import numpy as np
 
 from tilestitch.compiled import compiled, lending
-from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller, Known, slot_or_known
+from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller
 from tilestitch.sim.array.dma import (
     CHANGED,
     GROUP_OF,
@@ -47,7 +47,8 @@ from tilestitch.sim.array.jobs import (
 )
 from tilestitch.sim.array.loops import NEXT_PASS, began, class_of, kind_of, next_pass, next_tile, place
 from tilestitch.sim.array.plan import ADDER, CLASSES, CONFIGURATION, DRAIN, LATENCY, TILES, Plan
-from tilestitch.sim.array.slot import (
+from tilestitch.sim.array.repeats import Known, slot_or_known
+from tilestitch.sim.array.state import (
     AFTER_IN,
     AFTER_OUT,
     APART,

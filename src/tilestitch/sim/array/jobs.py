@@ -4,7 +4,7 @@ import numpy as np
 
 from tilestitch.compiled import lending
 from tilestitch.sim.array.plan import ADDER, BUFFER, CLASSES, REGISTERS, SCRATCHPAD, TILE, Plan
-from tilestitch.sim.array.slot import (
+from tilestitch.sim.array.state import (
     APART,
     BEGAN,
     BUFFERS,

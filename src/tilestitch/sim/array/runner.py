@@ -10,7 +10,7 @@ from tilestitch.errors import InvalidIR
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Controller as ControllerKind
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.sim.array.clock import FINISHED, KNOWN, NOW, POSITION, TILES_READ, Controller, Known, run_overlapped
+from tilestitch.sim.array.clock import FINISHED, NOW, POSITION, TILES_READ, Controller, run_overlapped
 from tilestitch.sim.array.dirac_clock import run_dirac
 from tilestitch.sim.array.dma import NEVER, QUEUE_NUMBERS
 from tilestitch.sim.array.events import EVENT_COLUMNS, FOUND, WINDOW_NUMBERS
@@ -31,7 +31,8 @@ from tilestitch.sim.array.plan import (
 )
 from tilestitch.sim.array.programs import Programs, programs_of, sums_of
 from tilestitch.sim.array.refusals import refuse_misfit, refuse_unsupported
-from tilestitch.sim.array.slot import BUFFERS, JOB_COLUMNS, SLOT_NUMBERS, Array, Flight, Queue
+from tilestitch.sim.array.repeats import KNOWN, Known
+from tilestitch.sim.array.state import BUFFERS, JOB_COLUMNS, SLOT_NUMBERS, Array, Flight, Queue
 from tilestitch.sim.array.streams import streams_of
 from tilestitch.sim.array.tally import COUNTS
 from tilestitch.sim.array.transfers import transfers_of

@@ -4,33 +4,46 @@ In every cycle words that networks sent some cycles ago reach registers, element
 go from element to element, and networks take words from the scratchpad. The slot ends when all of that has.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tilestitch.compiled import lending
 from tilestitch.sim.array.dma import NEVER, OUT_AT, OUT_GROUPS, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
+from tilestitch.sim.array.element import execute_cycle
 from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event
-from tilestitch.sim.array.plan import (
-    BANKS,
-    CHECKED,
-    ELEMENTS,
-    EMPTIED,
-    FETCH_TO_READ,
-    FIFO,
-    FIRST_BANK,
-    LATENCY,
-    NETWORK,
-    NETWORKS,
-    PORTS,
-    RATE_ABOVE,
-    RATE_BELOW,
-    ROW_BYTES,
-    ROWS,
-    SCRATCHPAD,
-    TILE,
-    WORD_BITS,
-    Plan,
+from tilestitch.sim.array.network import arrive, backlog, next_job, send
+from tilestitch.sim.array.plan import ELEMENTS, FETCH_TO_READ, LATENCY, NETWORK, NETWORKS, Plan
+from tilestitch.sim.array.state import (
+    AFTER_IN,
+    AFTER_OUT,
+    AT_LEAST,
+    BEGAN,
+    CLASS,
+    CLOSES,
+    DRAINED,
+    ENDED,
+    ENDS,
+    IN_BEGAN,
+    IN_END,
+    IN_TOKEN,
+    IN_WORD,
+    ISSUE,
+    JOBS,
+    OPERAND,
+    OUT_BEGAN,
+    OUT_END,
+    OUT_ENDED,
+    OUT_REGISTERS,
+    OUT_TOKEN,
+    OUT_WORD,
+    READ_LAG,
+    RELEASE,
+    START,
+    SUM_CLASS,
+    SUM_RELEASE,
+    TAIL,
+    Array,
+    Flight,
+    Queue,
 )
 from tilestitch.sim.array.tally import (
     COLLECTED,
@@ -50,89 +63,6 @@ from tilestitch.sim.array.tally import (
     SUMS_WAIT,
     WRITTEN,
 )
-
-# Columns of what networks do in a slot. A row brings the words of one operand, or takes results, or both at once.
-(
-    OPERAND,
-    IN_WORD,  # next word of the stream that comes in
-    IN_END,
-    IN_PLACE,  # first word of its box in the scratchpad
-    IN_REGISTERS,  # first register x elements of its buffer
-    OUT_WORD,  # likewise of what goes out
-    OUT_END,
-    OUT_PLACE,
-    OUT_REGISTERS,
-    RELEASE,  # cycle of the slot from which on it may begin
-    APART,  # cycles from the end of what goes out until anything comes in; -1: both at once
-    IN_TOKEN,  # tiles whose results must have returned
-    OUT_TOKEN,  # tiles of results that must have been stored
-    CREDIT,  # that its network has for it, in eighths of a byte x the rate's lower part
-    OUT_CREDIT,
-    BEGAN,  # cycle in which its first word went; -1 before
-    ENDED,  # the cycle of the slot after its last word
-    IN_BEGAN,  # first word of its streams
-    OUT_BEGAN,
-    OUT_ENDED,  # the cycle of the slot after the last word that goes out
-    JOB_COLUMNS,
-) = range(21)
-# Numbers of a slot.
-(
-    START,  # its first cycle
-    JOBS,
-    CLASS,  # of the pass that is computed; -1: none
-    ISSUE,  # cycles in which its instructions are issued
-    SUM_CLASS,  # of the sums that elements add up; -1: none
-    SUM_RELEASE,  # cycle of the slot from which on they do
-    DRAINED,  # cycles of the pipeline before that, in this slot
-    AT_LEAST,  # cycles of the slot
-    TAIL,  # cycles of it after all is done
-    CLOSES,  # 1 where the last results of a tile of the scratchpad go out
-    AFTER_IN,  # cycles from the last word that comes in to the end of the slot
-    AFTER_OUT,
-    LIKE,  # what its length depends on, as one number: equal for slots of equal lengths
-    READ_LAG,  # cycles from the slot's first until its first instruction reads registers
-    ENDS,  # the cycle after its last: what the slot finds out
-    SLOT_NUMBERS,
-) = range(16)
-# What elements execute, and since which cycle. Then the first register x elements of every operand's buffer.
-SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
-
-
-class Flight(NamedTuple):
-    """Words between scratchpad and registers: for each network, and for results, by cycle of sending."""
-
-    words: np.ndarray  # lane, cycle: how many
-    first: np.ndarray  # their first word in its stream
-    place: np.ndarray  # first register x elements, or first word of the scratchpad
-    value: np.ndarray  # lane, cycle, word
-
-
-class Array(NamedTuple):
-    """All that the array remembers from one cycle to the next."""
-
-    registers: np.ndarray
-    scratchpad: np.ndarray
-    memory: np.ndarray
-    running: np.ndarray  # what elements execute
-    loaded: np.ndarray  # cycle, what: what they execute from a cycle on, by its number modulo the rows
-    bank_until: np.ndarray  # read or write, bank: the last cycle in which it is taken
-    bank_row: np.ndarray
-    fifo: np.ndarray  # network, element: words in it
-    fifo_at: np.ndarray  # when that was
-    turn: np.ndarray  # network: the job that it is at
-
-
-class Queue(NamedTuple):
-    """What the DMA queue remembers."""
-
-    numbers: np.ndarray
-    tile: np.ndarray
-    moved: np.ndarray
-    parity: np.ndarray
-    results: np.ndarray
-    ends: np.ndarray
-    flying: np.ndarray
-    state: np.ndarray  # of the memory behind it
 
 
 @lending
@@ -163,7 +93,7 @@ def run_slot(
     turn = array.turn  # the job that each network is at
     busy = 0
     for network in range(NETWORKS):
-        turn[network] = _next_job(jobs, slot[JOBS], operands, network, 0)
+        turn[network] = next_job(jobs, slot[JOBS], operands, network, 0)
         busy += turn[network] >= 0
     hop = last_hop = 0
     if slot[SUM_CLASS] >= 0:
@@ -174,11 +104,11 @@ def run_slot(
     while True:
         now = start + cycle
         if now >= asks[WAKE]:
-            _dma(plan, now, every_run, queue, array, values, counts, events, window)
+            step_queue(plan, now, every_run, queue, array, values, counts, events, window)
         lane = now % lanes
         if values:
             arrive(words, first, places, value, lane, registers, scratchpad, offset, aim, target)
-            _execute(running, loaded, now, elements, registers, instructions, mask)
+            execute_cycle(running, loaded, now, elements, registers, instructions, mask)
         while hop < last_hop and sum_cycle[hop] <= cycle - slot[SUM_RELEASE]:
             if values:
                 base = jobs[slot[JOBS] - 1, OUT_REGISTERS]
@@ -205,7 +135,7 @@ def run_slot(
                     continue
                 if job[BEGAN] < 0:
                     job[BEGAN] = cycle
-                held = _send(
+                held = send(
                     plan,
                     job,
                     network,
@@ -241,8 +171,8 @@ def run_slot(
                         if job[IN_END] > 0:
                             out_end = max(out_end, cycle + 1 + slot[AFTER_IN])
                     else:
-                        in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + _backlog(plan, array, network, now))
-                    turn[network] = _next_job(jobs, slot[JOBS], operands, network, at + 1)
+                        in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + backlog(plan, array, network, now))
+                    turn[network] = next_job(jobs, slot[JOBS], operands, network, at + 1)
                     busy -= turn[network] < 0
         cycle += 1
         if busy == 0 and hop == last_hop and cycle >= max(least, in_end, out_end) + slot[TAIL]:
@@ -254,7 +184,7 @@ def run_slot(
 
 
 @lending
-def _dma(
+def step_queue(
     plan: Plan,
     now: int,
     every_run: bool,
@@ -317,213 +247,10 @@ def settle(plan: Plan, flight: Flight, array: Array, over: int, first: int, unti
             plan.aim,
             plan.target,
         )
-        _execute(array.running, array.loaded, now, plan.numbers[ELEMENTS], array.registers, plan.registers, plan.mask)
+        execute_cycle(
+            array.running, array.loaded, now, plan.numbers[ELEMENTS], array.registers, plan.registers, plan.mask
+        )
     return max(first, end)
-
-
-@lending
-def _next_job(jobs: np.ndarray, count: int, operands: np.ndarray, network: int, first: int) -> int:
-    for at in range(first, count):
-        if operands[jobs[at, OPERAND], NETWORK] == network:
-            return at
-    return -1
-
-
-@lending
-def arrive(
-    words: np.ndarray,
-    first: np.ndarray,
-    places: np.ndarray,
-    value: np.ndarray,
-    lane: int,
-    registers: np.ndarray,
-    scratchpad: np.ndarray,
-    offset: np.ndarray,
-    aim: np.ndarray,
-    target: np.ndarray,
-) -> None:
-    """Words that were sent as many cycles ago as the network takes are in the register files, or in the scratchpad."""
-    for network in range(NETWORKS):
-        for one in range(words[network, lane]):
-            word, place = first[network, lane] + one, places[network, lane]
-            sent = value[network, lane, one]
-            for to in target[aim[word] : aim[word + 1]]:
-                registers[place + to] = sent
-        words[network, lane] = 0
-    for one in range(words[NETWORKS, lane]):
-        scratchpad[places[NETWORKS, lane] + offset[first[NETWORKS, lane] + one]] = value[NETWORKS, lane, one]
-    words[NETWORKS, lane] = 0
-
-
-@lending
-def _execute(
-    running: np.ndarray,
-    loaded: np.ndarray,
-    now: int,
-    elements: int,
-    registers: np.ndarray,
-    instructions: np.ndarray,
-    mask: np.ndarray,
-) -> None:
-    """All elements execute the instruction that reads registers in this cycle, if there is one."""
-    row = now % len(loaded)
-    if now == loaded[row, SINCE]:
-        for number in range(len(running)):
-            running[number] = loaded[row, number]
-    if running[NEXT] != running[LAST]:
-        if running[IN_ROUND] < running[ROUND]:
-            row, masked = running[NEXT], running[MASK]
-            operands = instructions.shape[1]
-            result = running[BUFFERS + operands - 1] + instructions[row, operands - 1] * elements
-            one = running[BUFFERS] + instructions[row, 0] * elements
-            if masked < 0 and operands == 3:
-                other = running[BUFFERS + 1] + instructions[row, 1] * elements
-                _multiply_add(
-                    registers[result : result + elements],
-                    registers[one : one + elements],
-                    registers[other : other + elements],
-                )
-            else:
-                for element in range(elements):
-                    if masked < 0 or mask[masked, element]:
-                        product = registers[one + element]
-                        for operand in range(1, operands - 1):
-                            factor = running[BUFFERS + operand] + instructions[row, operand] * elements + element
-                            product *= registers[factor]
-                        registers[result + element] += product
-            running[NEXT] += 1
-            if masked >= 0:
-                running[MASK] += 1
-        running[IN_ROUND] += 1
-        if running[IN_ROUND] == running[PERIOD]:
-            running[IN_ROUND] = 0
-
-
-@lending
-def _multiply_add(result: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
-    for element in range(len(result)):  # the elements are lanes of vector instructions
-        result[element] += one[element] * other[element]
-
-
-@lending
-def _send(
-    plan: Plan,
-    job: np.ndarray,
-    network: int,
-    now: int,
-    cycle: int,
-    lane: int,
-    words: np.ndarray,
-    firsts: np.ndarray,
-    places: np.ndarray,
-    value: np.ndarray,
-    array: Array,
-    registers: np.ndarray,
-    scratchpad: np.ndarray,
-    offset: np.ndarray,
-    aim: np.ndarray,
-    target: np.ndarray,
-    numbers: np.ndarray,
-    operands: np.ndarray,
-    values: bool,
-    may_come: bool,
-) -> int:
-    """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
-    operand = job[OPERAND]
-    facts = operands[operand]
-    rate, size = 8 * facts[RATE_ABOVE], facts[WORD_BITS] * facts[RATE_BELOW]
-    held = 0
-    apart = job[APART]
-    goes = job[OUT_WORD] < job[OUT_END]
-    if goes:
-        credit = job[OUT_CREDIT] + rate
-        word, sent = job[OUT_WORD], 0
-        firsts[NETWORKS, lane], places[NETWORKS, lane] = word, job[OUT_PLACE]
-        while word < job[OUT_END] and credit >= size:
-            if numbers[CHECKED] == 1 and _taken(plan, array, operand, job[OUT_PLACE] + offset[word], 1, now):
-                held = 1
-                break
-            if values:
-                at = job[OUT_REGISTERS] + target[aim[word]]
-                value[NETWORKS, lane, sent] = registers[at]
-                registers[at] = 0
-            sent += 1
-            word += 1
-            credit -= size
-        job[OUT_CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
-        job[OUT_WORD] = word
-        words[NETWORKS, lane] = sent
-        if word == job[OUT_END]:
-            job[OUT_ENDED] = cycle + 1
-    word = job[IN_WORD]
-    if may_come and (apart < 0 or (not goes and cycle >= job[OUT_ENDED] + apart)):
-        credit, sent = job[CREDIT] + rate, 0
-        firsts[network, lane], places[network, lane] = word, job[IN_REGISTERS]
-        while word < job[IN_END] and credit >= size:
-            if numbers[CHECKED] == 1 and _taken(plan, array, operand, job[IN_PLACE] + offset[word], 0, now):
-                held = 1
-                break
-            if numbers[EMPTIED] > 0 and _full(plan, array, network, word, now):
-                held = 2
-                break
-            if values:
-                value[network, lane, sent] = scratchpad[job[IN_PLACE] + offset[word]]
-            sent += 1
-            word += 1
-            credit -= size
-        job[CREDIT] = min(credit, max(rate, size - 1) if held == 0 else size - 1)
-        job[IN_WORD] = word
-        words[network, lane] = sent
-    return held
-
-
-@lending
-def _taken(plan: Plan, array: Array, number: int, word: int, writes: int, now: int) -> bool:
-    """Whether the port of the bank that has a word of the scratchpad is taken; if not, it is taken now."""
-    operand = plan.operands[number]
-    within = word - operand[SCRATCHPAD]
-    half = within // operand[TILE]
-    within -= half * operand[TILE]
-    begin = within * operand[WORD_BITS] // 8
-    row = begin // operand[ROW_BYTES]
-    rows = -(-(begin + -(-operand[WORD_BITS] // 8)) // operand[ROW_BYTES]) - row
-    bank = row // operand[ROWS] if operand[ROWS] > 0 else row % operand[BANKS]
-    bank = operand[FIRST_BANK] + half * operand[BANKS] + min(bank, operand[BANKS] - 1)
-    port = writes if plan.numbers[PORTS] == 2 else 0
-    if array.bank_until[port, bank] >= now:
-        return array.bank_row[port, bank] != 2 * row + writes or rows > 1
-    array.bank_until[port, bank] = now + rows - 1
-    array.bank_row[port, bank] = 2 * row + writes
-    return False
-
-
-@lending
-def _full(plan: Plan, array: Array, network: int, word: int, now: int) -> bool:
-    """Whether some element that needs a word has no place for it in its FIFO; if not, it is put there."""
-    elements, emptied = plan.numbers[ELEMENTS], plan.numbers[EMPTIED]
-    for at in range(plan.aim[word], plan.aim[word + 1]):
-        element = plan.target[at] % elements
-        left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
-        if left >= plan.numbers[FIFO]:
-            return True
-    for at in range(plan.aim[word], plan.aim[word + 1]):
-        element = plan.target[at] % elements
-        left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
-        array.fifo[network, element] = max(0, left) + 1
-        array.fifo_at[network, element] = now
-    return False
-
-
-@lending
-def _backlog(plan: Plan, array: Array, network: int, now: int) -> int:
-    """Cycles until the FIFOs of a network are empty, beyond the one in which a word passes through."""
-    emptied = plan.numbers[EMPTIED]
-    most = 0
-    if emptied > 0:
-        for element in range(plan.numbers[ELEMENTS]):
-            left = array.fifo[network, element] - emptied * (now - array.fifo_at[network, element])
-            most = max(most, -(-left // emptied) - 1)
-    return most
 
 
 @lending
