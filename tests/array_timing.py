@@ -6,7 +6,7 @@ tile was there before. docs/mapping.md#the-model says the rules.
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import ceil, prod
 
 from tilestitch.hardware.accelerator import Reduction
@@ -15,28 +15,53 @@ from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand
 
 
 def array_cycles(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> int:
-    """Of a mapping with exact factors: every tile takes its slots or its DMA, whichever is longer."""
+    """Of a mapping with exact factors."""
     layer = Layer(nest, machine, mapping)
-    tiles, slots = layer.tiles, layer.slots()
-    dma = [0] * len(tiles)
+    tiles, slots, result = layer.tiles, layer.slots(), layer.result
+    loads, stores = [0] * len(tiles), [0] * len(tiles)
     for number in range(1, len(tiles)):
         for at in range(len(nest.operands)):
             if tiles[number][at] == tiles[number - 1][at]:
                 continue
-            if at < layer.result:
-                dma[number - 1] += layer.moved[at]
-                continue
-            dma[number] += layer.moved[at]  # the results of the tile before are stored
-            if tiles[number][at] in [tile[at] for tile in tiles[:number]]:
-                dma[number - 1] += layer.moved[at]
+            if at < result or tiles[number][at] in [tile[at] for tile in tiles[:number]]:
+                loads[number - 1] += layer.moved[at]
+            if at == result:  # those of the tile before
+                stores[number] += layer.moved[at]
     each = len(slots) // len(tiles)
-    cycles = max(machine.configuration_cycles, sum(layer.moved[: layer.result]))
-    cycles += layer.slot(0, list(range(layer.result)), 0, leaves=False, comes=False)
-    for number, moved in enumerate(dma):
-        cycles += max(moved, sum(slots[number * each : (number + 1) * each]))
-    if layer.double[layer.result]:
-        cycles += layer.drain + layer.sums + layer.words_cycles[layer.result]
-    return cycles + machine.micro.network_latency_cycles + 1 + layer.moved[layer.result]
+    fill = layer.slot(0, list(range(result)), 0, leaves=False, comes=False)
+    cycles = max(machine.configuration_cycles, sum(layer.moved[:result]))
+    if layer.double[result]:
+        cycles += fill
+        for number in range(len(tiles)):
+            own = sum(slots[number * each : (number + 1) * each])
+            cycles += max(loads[number] + stores[number], own)
+        cycles += layer.drain + layer.sums + layer.words_cycles[result]
+    else:
+        cycles += sum(turns(layer, [fill, *slots], each, loads, stores)) + slots[-1]
+    return cycles + machine.micro.network_latency_cycles + 1 + layer.moved[result]
+
+
+def turns(
+    layer: "Layer", slots: Sequence[int], each: int, loads: Sequence[int], stores: Sequence[int]
+) -> Iterator[int]:
+    """Cycles from the slot that brings the first pass of a tile to that of the next, tile by tile."""
+    tiles = layer.tiles
+    pairs = [[one == other for one, other in zip(*two, strict=True)] for two in pairwise(tiles)]
+    stays = any(same[layer.result] for same in pairs)
+    # Then a store that begins when its results have gone, and not before, may go on in the next turn.
+    goes_on = stays and layer.late == 0 and not any(any(same[: layer.result]) for same in pairs)
+    late = 0
+    for number, (load, store) in enumerate(zip(loads, stores, strict=True)):
+        own = slots[number * each : (number + 1) * each]
+        if not goes_on:
+            yield max(sum(own), load + store)
+            continue
+        turn = max(sum(own), late + load)
+        late = 0
+        if store:
+            gone = own[0] + layer.machine.micro.network_latency_cycles + 1
+            late = max(0, max(gone, load) + store - turn)
+        yield turn
 
 
 class Layer:

@@ -246,16 +246,16 @@ def test_a_result_that_stays_is_loaded_only_if_it_was_stored_before() -> None:
     """Every run takes ten cycles, all else nothing to speak of: four tiles with A and B, of two of which C is stored.
 
     With K outside M it is stored after every tile, and comes back for the second half of the tiles: dMazeRunner's model
-    has it come every time. While a tile is worked on, the inputs of the next come and the results before it go.
+    has it come every time. Inputs of a tile come in the turn of the one before, results go in the turn of the next.
     """
     nest = product("results", m=2, n=1, k=4)
     machine = replace(FREE, dma_setup_cycles=Fraction(10))
     tiles, rf = (2, 1, 2), (1, 1, 2)
     stays, returns = (LoopMapping(tiles, ONES, rf, ONES, order, ORDER) for order in (ORDER, (2, 1, 0)))
-    first_and_last = 20 + 2 + 3 + 10  # A and B, their exchange, until C has arrived, C
     last = 2 + 6 + 1  # cycles of a pass, until its sum is in the register file, C over its network
-    assert price(nest, machine, stays).cycles == first_and_last + 20 + 20 + (20 + 10) + last
-    assert price(nest, machine, returns).cycles == first_and_last + 10 + (20 + 20) + (10 + 20) + 10
+    first_and_last = 20 + last + 3 + 10  # A and B, the last slot, until C has arrived, C
+    assert price(nest, machine, stays).cycles == first_and_last + 20 + 20 + 20 + 10
+    assert price(nest, machine, returns).cycles == first_and_last + 10 + (20 + 10 + 10) + (10 + 10 + 10) + 10
     assert price(nest, machine, stays, Mode.PUBLISHED).cycles == 4 * 20 + 2 * (10 + 10)
     assert price(nest, machine, stays).accesses[2].dram_load_words == 0
     assert price(nest, machine, returns).accesses[2].dram_load_words == 2

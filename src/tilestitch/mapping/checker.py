@@ -8,7 +8,7 @@ import numpy as np
 
 from tilestitch.compiled import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
-from tilestitch.mapping.price import DRAM, ENERGY, MAC, PRICED, RF, SPM, TIME, combine, runs_of
+from tilestitch.mapping.price import DRAM, ENERGY, LOADS, MAC, PRICED, RF, SPM, STORES, TIME, combine, runs_of
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable
 from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 from tilestitch.mapping.whole import price_mapping
@@ -73,7 +73,15 @@ def tile_floor(
             price,
             counts,
         )
-        floor[0] = min(floor[0], price[TIME])
+        time = price[TIME]
+        if not published:  # all DMA is one after the other, and beside the first load and the last store all passes are
+            time = 0.0
+            begin = 0.0
+            for k in range(operands):
+                time += (counts[k, LOADS] + counts[k, STORES]) * moved[k, CYCLES]
+                begin += moved[k, CYCLES]
+            time = max(time, begin + float(tiles) * compute)
+        floor[0] = min(floor[0], time)
         floor[1] = min(floor[1], price[MAC] + price[RF] + price[SPM] + price[DRAM])
 
 

@@ -96,7 +96,7 @@ def layer_cycles(
     fresh_passes: int,
     fresh_tiles: int,
 ) -> int:
-    """Cycles of all `tiles` of the scratchpad with `passes` each, where every tile takes its slots or its DMA.
+    """Cycles of all `tiles` of the scratchpad with `passes` each.
 
     `fresh_passes` and `fresh_tiles` are different results of the passes of a tile, and of tiles. A tile or pass is
     called fresh if its results were never worked on before. Boundaries between passes, and between tiles, go by the
@@ -114,7 +114,7 @@ def layer_cycles(
             changes[k] *= stays[MEMORY, k, ALL]
         if k < written:
             load += int(moved[k, CYCLES])
-    store, result_stays = int(moved[written, CYCLES]), stays[MEMORY, written, ALL]
+    store = int(moved[written, CYCLES])
     always = overlapped and changes[written] == 1
 
     # All slots of a tile but its last: of a fresh tile, and of another.
@@ -145,12 +145,74 @@ def layer_cycles(
             again_inside += passes // changes[written] * opening
 
     time = max(machine.configuration, load) + store + ends_cycles(nest, machine, exchanged, sums)
-    time += slot_cycles(nest, machine, exchanged, 0, 0, changes, passes * tiles, False, False)
-    unbroken = stays[MEMORY, operands, ALL]  # fresh tiles come in rows of so many
+    fill = slot_cycles(nest, machine, exchanged, 0, 0, changes, passes * tiles, False, False)
+    leaves = not overlapped or (changes[written] == 1 and tiles * passes > 1)
+    last = slot_cycles(nest, machine, exchanged, compute, sums, changes, 0, leaves, False)
+    if tiles == 1:
+        return time + fill + fresh_inside + last - (opening if passes > 1 else 0)
+    inside = (fresh_inside, again_inside)
+    if overlapped:
+        return (
+            time
+            + fill
+            + _tiles_overlapped(
+                nest,
+                machine,
+                compute,
+                passes,
+                tiles,
+                exchanged,
+                sums,
+                moved,
+                stays,
+                changes,
+                fresh_tiles,
+                inside,
+                opening,
+                last,
+            )
+        )
+    return (
+        time
+        + last
+        + _tiles_in_turn(
+            nest, machine, compute, passes, tiles, exchanged, sums, moved, stays, changes, fresh_tiles, inside, fill
+        )
+    )
+
+
+@compiled
+def _tiles_overlapped(
+    nest: NestTable,
+    machine: MachineTable,
+    compute: int,
+    passes: int,
+    tiles: int,
+    exchanged: np.ndarray,
+    sums: int,
+    moved: np.ndarray,
+    stays: np.ndarray,
+    changes: np.ndarray,
+    fresh_tiles: int,
+    inside: tuple[int, int],
+    opening: int,
+    last: int,
+) -> int:
+    """Cycles of several tiles whose results have two buffers: each takes its slots or its DMA.
+
+    `inside` are all slots of a tile but its last, of a fresh tile and of another; `opening` what a slot takes longer if
+    results go in it, `last` the very last.
+    """
+    written = len(nest.operands) - 1
+    fresh_inside, again_inside = inside
+    store, result_stays = int(moved[written, CYCLES]), stays[MEMORY, written, ALL]
+    always = changes[written] == 1
+    time = 0
+    unbroken = stays[MEMORY, written + 1, ALL]  # fresh tiles come in rows of so many
     level, own = 1, 1
     while level < tiles:
         after, after_own = tiles, fresh_tiles
-        for k in range(operands):
+        for k in range(written + 1):
             if level < stays[MEMORY, k, ALL] < after:
                 after, after_own = stays[MEMORY, k, ALL], stays[MEMORY, k, OF_RESULT]
         many = tiles // level - tiles // after
@@ -164,11 +226,10 @@ def layer_cycles(
         if level >= unbroken:
             fresh_both = 0
         from_fresh = fresh_tiles // unbroken if level <= unbroken < after and fresh_tiles < tiles else 0
-        leaves = always if overlapped else changes[written] <= passes * level
-        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, leaves, False)
+        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, always, False)
         more = 0
-        if returns and changes[written] <= passes * level:
-            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, leaves, True) - slot
+        if changes[written] <= passes * level:
+            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, always, True) - slot
         again = store if result_stays <= level else 0  # loaded
         if result_stays == 1:
             time += fresh_both * max(fresh_inside + slot, loads + store)
@@ -189,9 +250,132 @@ def layer_cycles(
                 rest -= changed
             time += rest * max(again_inside + slot + more, loads + again)
         level, own = after, after_own
-    leaves = not overlapped or (changes[written] == 1 and tiles * passes > 1)
-    last = slot_cycles(nest, machine, exchanged, compute, sums, changes, 0, leaves, False)
     last += fresh_inside if fresh_tiles == tiles else again_inside
-    if tiles == 1 and passes > 1 and changes[written] <= passes:
-        last -= opening
-    return time + max(last, store if tiles > 1 and result_stays == 1 else 0)
+    return time + max(last, store if result_stays == 1 else 0)
+
+
+@compiled
+def _tiles_in_turn(
+    nest: NestTable,
+    machine: MachineTable,
+    compute: int,
+    passes: int,
+    tiles: int,
+    exchanged: np.ndarray,
+    sums: int,
+    moved: np.ndarray,
+    stays: np.ndarray,
+    changes: np.ndarray,
+    fresh_tiles: int,
+    inside: tuple[int, int],
+    fill: int,
+) -> int:
+    """Cycles of several tiles whose results have one buffer, but for the very last slot.
+
+    What is loaded for the next tile comes from the slot on that brings the first pass of a tile (which belongs to the
+    tile before), and must be there before the slot that brings the first pass of the next: in that time, its turn, a
+    tile takes its slots or its DMA. `inside` is as in `_tiles_overlapped`; `fill` brings the very first pass.
+    """
+    written = len(nest.operands) - 1
+    fresh_inside, again_inside = inside
+    store, result_stays = int(moved[written, CYCLES]), stays[MEMORY, written, ALL]
+    unbroken = stays[MEMORY, written + 1, ALL]  # fresh tiles come in rows of so many
+    time = fresh_turn = again_turn = base = base_again = 0
+    level, own = 1, 1
+    while level < tiles:
+        after, after_own = tiles, fresh_tiles
+        for k in range(written + 1):
+            if level < stays[MEMORY, k, ALL] < after:
+                after, after_own = stays[MEMORY, k, ALL], stays[MEMORY, k, OF_RESULT]
+        many = tiles // level - tiles // after
+        loads = 0
+        moving = 0
+        for k in range(written):
+            if stays[MEMORY, k, ALL] <= level:
+                loads += int(moved[k, CYCLES])
+                moving += 1
+        # Boundaries by whether the tile before, and the tile after, is fresh.
+        to_fresh = fresh_tiles // own - fresh_tiles // after_own
+        fresh_both = fresh_tiles // unbroken * (unbroken // level - unbroken // min(after, unbroken))
+        if level >= unbroken:
+            fresh_both = 0
+        from_fresh = fresh_tiles // unbroken if level <= unbroken < after and fresh_tiles < tiles else 0
+        # The slot of a turn that brings its first pass, and what sums that come with it take longer.
+        leaves = changes[written] <= passes * level
+        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, leaves, False)
+        more = 0
+        if leaves and machine.late > 0:
+            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, True, True) - slot
+        stored = store if result_stays <= level else 0  # in the turn of the tile after the boundary
+        again = loads + stored  # the same may be loaded in the turn of the tile before it
+        if level == 1:
+            fresh_turn, again_turn = fresh_inside + slot, again_inside + slot + more
+            base, base_again = loads, again
+            time += max(fill + fresh_inside, loads)
+            # Later boundaries, and of them those to fresh tiles: turns before and after them are counted there.
+            later, later_fresh = tiles // after - 1, fresh_tiles // after_own - 1
+            if result_stays == 1:
+                final = fresh_turn if fresh_tiles == tiles else again_turn
+                time += max(final, store)
+                time += (fresh_both - 1 - later_fresh) * max(fresh_turn, loads + store)
+                time += from_fresh * max(fresh_turn, again + store)
+                time += (to_fresh - fresh_both) * max(again_turn, loads + store)
+                rest = many - to_fresh - from_fresh - later + later_fresh
+                time += rest * max(again_turn, again + store)
+            elif moving == written and machine.late == 0:
+                return time + _tiles_with_late_stores(
+                    machine,
+                    tiles,
+                    result_stays,
+                    fresh_tiles,
+                    again_turn,
+                    again_inside,
+                    loads,
+                    store,
+                    slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * result_stays, True, False),
+                )
+            else:
+                time += again_turn + (many - 1 - later) * max(again_turn, loads)
+        else:
+            kept = store if result_stays == 1 else 0  # stored in the turn before the boundary, of results before those
+            time += fresh_both * max(fresh_turn, loads + kept)
+            time += from_fresh * max(fresh_turn, again + kept)
+            time += (to_fresh - fresh_both) * max(again_turn, loads + kept)
+            time += (many - to_fresh - from_fresh) * max(again_turn, again + kept)
+            time += to_fresh * max(fresh_inside + slot, base + stored)
+            time += (many - to_fresh) * max(again_inside + slot + more, base_again + stored)
+        level, own = after, after_own
+    return time
+
+
+@compiled
+def _tiles_with_late_stores(
+    machine: MachineTable,
+    tiles: int,
+    result_stays: int,
+    fresh_tiles: int,
+    turn: int,
+    inside: int,
+    loads: int,
+    store: int,
+    slot: int,
+) -> int:
+    """Cycles of tiles but the first where results stay for several and all inputs move with every one.
+
+    Results that changed with a tile go in `slot`, which begins its turn; what their store takes then may go on in the
+    next turn, whose loads come after it.
+    """
+    changed = tiles // result_stays - 1
+    time = 0
+    begin = max(slot + inside, loads)
+    late = max(0, max(slot + machine.latency + 1, loads) + store - begin)
+    returned = changed + 1 - fresh_tiles
+    if result_stays == 2:
+        time += changed * begin + max(turn, late if changed > 0 else 0)
+        if changed > 0:  # the first turn, then those of which the one before has stored
+            time += max(turn, loads) + (fresh_tiles - 2) * max(turn, late + loads)
+            time += returned * max(turn, late + loads + store)
+        return time
+    time += changed * (begin + max(turn, late + loads)) + turn
+    time += (fresh_tiles - 1) * max(turn, loads) + returned * max(turn, loads + store)
+    return time + (tiles - 2 - 3 * changed) * max(turn, loads)
