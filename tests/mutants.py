@@ -43,7 +43,7 @@ class Mutant:
     @property
     def interpreted(self) -> bool:
         """Whether to run without compiled code: a changed file of compiled functions would be compiled anew."""
-        return self.file == "sim/chip/timing.py"
+        return self.file == "sim/chip/timing.py" or self.file.startswith("sim/array/")
 
 
 BY_HAND = "test_kernels::test_a_product_in_one_tile_takes_what_it_takes_by_hand"
@@ -1275,7 +1275,7 @@ MUTANTS = (
     ),
     Mutant(
         "mapping: results stall the array for nothing",
-        "mapping/price.py",
+        "mapping/published.py",
         "            cycles += (compute + sums) * passes // each\n",
         "            cycles += sums * passes // each\n",
         ("test_mapping::test_published_mode_is_the_published_model",),
@@ -1283,8 +1283,8 @@ MUTANTS = (
     Mutant(
         "mapping: loops that move an operand do not end its stay",
         "mapping/price.py",
-        "                if nest.indexed[k, loop]:\n                    break\n",
-        "                if nest.indexed[k, loop]:\n                    continue\n",
+        "                    break\n                runs[k, loop] = 1\n",
+        "                    continue\n                runs[k, loop] = 1\n",
         ("test_mapping::test_published_mode_is_the_published_model",),
     ),
     Mutant(
@@ -1324,6 +1324,61 @@ MUTANTS = (
         "    if found[BETTER]:\n",
         "    if found[BETTER] > 1:\n",
         ("test_mapping_certificate::test_proofs_of_small_searches_are_accepted_on_any_machine",),
+    ),
+    Mutant(
+        "array: results go before the pipeline is empty",
+        "sim/array/clock.py",
+        "            slot[SUM_RELEASE] = numbers[DRAIN] + (0 if doubled else slot[ISSUE])\n",
+        "            slot[SUM_RELEASE] = 0 if doubled else slot[ISSUE]\n",
+        ("test_array_by_hand::test_one_pass",),
+    ),
+    Mutant(
+        "array: inputs of the next pass come into the buffer in use",
+        "sim/array/clock.py",
+        "controller.new_buffer[operand] = controller.buffer[operand] ^ 1\n",
+        "controller.new_buffer[operand] = controller.buffer[operand]\n",
+        (
+            "test_array_simulator::test_any_mapping_gives_what_the_nest_means_in_as_many_cycles_with_and_without_repeated_slots",
+        ),
+    ),
+    Mutant(
+        "array: results stay in the registers when they have gone",
+        "sim/array/network.py",
+        "                registers[at] = 0\n",
+        "                registers[at] += 0\n",
+        (
+            "test_array_simulator::test_any_mapping_gives_what_the_nest_means_in_as_many_cycles_with_and_without_repeated_slots",
+        ),
+    ),
+    Mutant(
+        "array: DMA overwrites the tile that the networks read",
+        "sim/array/dma.py",
+        "queue[READ_TILES] <= queue[LIST]:",
+        "queue[READ_TILES] < queue[LIST]:",
+        (
+            "test_array_simulator::test_any_mapping_gives_what_the_nest_means_in_as_many_cycles_with_and_without_repeated_slots",
+        ),
+    ),
+    Mutant(
+        "array: a bank serves any number of words a cycle",
+        "sim/array/network.py",
+        "    if array.bank_until[port, bank] >= now:\n",
+        "    if array.bank_until[port, bank] > now:\n",
+        ("test_array_by_hand::test_one_pass",),
+    ),
+    Mutant(
+        "array: results of DiRAC go a cycle early",
+        "sim/array/dirac_clock.py",
+        "COLLECTED_AFTER = 4 ",
+        "COLLECTED_AFTER = 3 ",
+        ("test_reproduce_dirac::test_every_row_matches",),
+    ),
+    Mutant(
+        "array: DiRAC's requests follow one another at once",
+        "sim/array/dirac_clock.py",
+        "ACKNOWLEDGED = 2 ",
+        "ACKNOWLEDGED = 1 ",
+        ("test_reproduce_dirac::test_every_row_matches",),
     ),
     Mutant(
         "chip: an array computes two things at a time",

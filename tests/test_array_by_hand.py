@@ -39,8 +39,8 @@ def changed(**changes: object) -> ArrayMachine:
 
 
 # C[2,2] += A[2,3] * B[3,2] in one pass of one element: 17 + 17 cycles of DMA for 12 bytes each, 6 words on both
-# networks at once, 12 multiply-accumulates, 6 cycles until the pipeline is empty, 4 results, 3 cycles until the last of them is
-# in the scratchpad, 13 to store 8 bytes.
+# networks at once, 12 multiply-accumulates, 6 cycles until the pipeline is empty, 4 results, 3 cycles until the last of
+# them is in the scratchpad, 13 to store 8 bytes.
 ALONE = 17 + 17 + 6 + 12 + 6 + 4 + 3 + 13
 
 
