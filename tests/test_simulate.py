@@ -26,18 +26,13 @@ from tilestitch.sim.array.values import Values, computed, random_operands, round
 Case = tuple[LoopNest, ArrayMachine, LoopMapping]
 
 
-def is_slow(machine: ArrayMachine) -> bool:
-    """Whether a word takes its network more than two cycles, which the simulator does not do yet."""
-    return machine.networks == 1 and machine.operand_bits is not None
-
-
 def random_cases(seed: int, count: int, *, ragged: bool) -> Iterator[Case]:
     """Mappings that fit."""
     rng = Random(seed)
     while count > 0:
         nest, machine = random_nest(rng), random_machine(rng)
         mapping = random_mapping(nest, rng, ragged=ragged)
-        if not price(nest, machine, mapping).misfit and not is_slow(machine):
+        if not price(nest, machine, mapping).misfit:
             count -= 1
             yield nest, machine, mapping
 
