@@ -1223,6 +1223,35 @@ MUTANTS = (
         "latest[other] = place[needs[row]] if latest[other] < 0 else min(latest[other], place[needs[row]])",
         ("test_reorder::test_no_byte_is_touched_too_early_in_another_order",),
     ),
+    # Validations.
+    Mutant(
+        "validate: loops get no factor but the smallest",
+        "validation/draw.py",
+        "found[loop] = int(options[rng.randrange(fitting)])",
+        "found[loop] = int(options[0])",
+        ("test_validate::test_every_tiling_that_fits_is_drawn_and_no_other",),
+    ),
+    Mutant(
+        "validate: what takes cycles along explains them",
+        "validation/mechanisms.py",
+        " and 2 * abs(trial.error) <= abs(case.error)",
+        "",
+        ("test_validate::test_a_model_with_a_mistake_is_caught",),
+    ),
+    Mutant(
+        "validate: errors have no signs",
+        "validation/summary.py",
+        "sum(one.error for one in found) / count",
+        "sum(abs(one.error) for one in found) / count",
+        ("test_validate::test_numbers_of_errors_by_hand",),
+    ),
+    Mutant(
+        "validate: what is too long is not counted",
+        "validation/compare.py",
+        "            too_long += 1\n",
+        "",
+        ("test_validate::test_what_is_drawn_is_compared_or_counted",),
+    ),
     # Explorations.
     Mutant(
         "explore: a point is not stored",
