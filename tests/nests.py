@@ -113,7 +113,7 @@ def random_microarchitecture(rng: Random) -> Microarchitecture:
         multiplier_stages=pick((1, 2, 5)),
         adder_stages=pick((1, 1, 3)),
         double_buffered=(pick((True, True, False)), pick((True, True, False)), pick((False, False, True))),
-        network_latency_cycles=pick((0, 2, 2, 7)),
+        network_latency_cycles=pick((1, 2, 2, 7)),
         configuration_words=pick((0, 4)),
     )
 

@@ -36,8 +36,6 @@ def cases(seed: int, count: int) -> Iterator[Case]:
         nest, machine = random_nest(rng), random_machine(rng)
         if rng.choice((True, False)):  # else slots that repeat are left out
             machine = replace(machine, micro=random_details(rng, machine.micro))
-        latency = max(2, machine.micro.network_latency_cycles)  # words come no earlier than instructions have read
-        machine = replace(machine, micro=replace(machine.micro, network_latency_cycles=latency))
         values = np.random.default_rng(rng.getrandbits(32))
         operands = tuple(values.integers(-99, 100, operand.shape, np.int32) for operand in nest.reads)
         for _ in range(50):

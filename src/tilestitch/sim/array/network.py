@@ -25,11 +25,13 @@ from tilestitch.sim.array.plan import (
 from tilestitch.sim.array.state import (
     APART,
     CREDIT,
+    IN_BEGAN,
     IN_END,
     IN_PLACE,
     IN_REGISTERS,
     IN_WORD,
     OPERAND,
+    OUT_BEGAN,
     OUT_CREDIT,
     OUT_END,
     OUT_ENDED,
@@ -129,6 +131,8 @@ def send(
         credit, sent = job[CREDIT] + rate, 0
         firsts[network, lane], places[network, lane] = word, job[IN_REGISTERS]
         while word < job[IN_END] and credit >= size:
+            if goes and apart < 0 and word - job[IN_BEGAN] >= job[OUT_WORD] - job[OUT_BEGAN]:
+                break  # its registers have a result that has not gone yet
             if numbers[CHECKED] == 1 and _taken(plan, array, operand, job[IN_PLACE] + offset[word], 0, now):
                 held = 1
                 break
