@@ -18,7 +18,7 @@ VALIDATION = (
     asked("fewer than no worst mappings", "--worst", "-1"),
     asked("a layer that is not there", "--layer", "2"),
     asked("a picture that is no SVG", "--plot", "errors.png"),
-    asked("a picture in a place where nobody can write", "--plot", "/proc/errors.svg"),
+    asked("a picture in a place where nobody can write", "--plot", "/dev/null/errors.svg"),
     asked("a picture and the JSON in one file", "--plot", "errors.svg", "--json", "errors.svg"),
     asked("a machine without an array", "--machine", "stcp920"),
     Hostile("nothing to validate", ["validate"]),
