@@ -46,10 +46,9 @@ NEVER = np.int64(2**62)
     READ_TILES,  # whose inputs the networks have begun to read
     OUT_GROUPS,  # tiles of results that are in the scratchpad whole
     OUT_AT,  # the cycle from which the last of them is
-    GROUP,  # of the results of tile k
     DONE,
     QUEUE_NUMBERS,
-) = range(22)
+) = range(21)
 # The tiles of which the queue knows the place: k - 1, k, k + 1. Columns of their results.
 ORIGIN, KIND, GROUP_OF, CHANGED, RETURNS = range(5)
 INPUTS, STORE, RETURN = range(3)

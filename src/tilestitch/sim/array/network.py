@@ -39,6 +39,7 @@ from tilestitch.sim.array.state import (
     OUT_REGISTERS,
     OUT_WORD,
     Array,
+    Flight,
 )
 
 
@@ -79,29 +80,22 @@ def arrive(
 @lending
 def send(
     plan: Plan,
+    flight: Flight,
+    array: Array,
     job: np.ndarray,
     network: int,
     now: int,
     cycle: int,
     lane: int,
-    words: np.ndarray,
-    firsts: np.ndarray,
-    places: np.ndarray,
-    value: np.ndarray,
-    array: Array,
-    registers: np.ndarray,
-    scratchpad: np.ndarray,
-    offset: np.ndarray,
-    aim: np.ndarray,
-    target: np.ndarray,
-    numbers: np.ndarray,
-    operands: np.ndarray,
     values: bool,
     may_come: bool,
 ) -> int:
     """What a network sends in one cycle; 1 if a bank held a word up, 2 if a FIFO did."""
+    words, firsts, places, value = flight.words, flight.first, flight.place, flight.value
+    registers, scratchpad, numbers = array.registers, array.scratchpad, plan.numbers
+    offset, aim, target = plan.offset, plan.aim, plan.target
     operand = job[OPERAND]
-    facts = operands[operand]
+    facts = plan.operands[operand]
     rate, size = 8 * facts[RATE_ABOVE], facts[WORD_BITS] * facts[RATE_BELOW]
     held = 0
     apart = job[APART]

@@ -50,6 +50,8 @@ def refuse_misfit(geometry: Geometry, machine: ArrayMachine) -> None:
             "banks of the scratchpad, each of one operand",
         ),
     ]
+    listed = sum(geometry.register_words) * geometry.elements << len(geometry.ragged)
+    needs.append((listed, MAX_DELIVERIES, "words in the registers of all kinds of passes, which are listed"))
     micro = machine.micro
     instructions = geometry.most_instructions
     if micro.instruction_words is not None:

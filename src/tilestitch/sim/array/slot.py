@@ -135,28 +135,7 @@ def run_slot(
                     continue
                 if job[BEGAN] < 0:
                     job[BEGAN] = cycle
-                held = send(
-                    plan,
-                    job,
-                    network,
-                    now,
-                    cycle,
-                    lane,
-                    words,
-                    first,
-                    places,
-                    value,
-                    array,
-                    registers,
-                    scratchpad,
-                    offset,
-                    aim,
-                    target,
-                    numbers,
-                    operands,
-                    values,
-                    may_come,
-                )
+                held = send(plan, flight, array, job, network, now, cycle, lane, values, may_come)
                 counts[NETWORK_BUSY + network] += 1
                 if held > 0:
                     counts[(NETWORK_CONFLICTS if held == 1 else NETWORK_FULL) + network] += 1
