@@ -44,6 +44,19 @@ def test_ticks_follow_the_parameters(changes, ticks):
     assert run_mapping(NEST, machine, MAPPING, every_slot=False).cycles == ticks
 
 
+@pytest.mark.parametrize(
+    ("machine", "found"),
+    [
+        (replace(MACHINE, micro=replace(MACHINE.micro, double_buffered=(True, True, False))), "result_double_buffered"),
+        (replace(MACHINE, dma_channels=2), "dma_channels 2"),
+    ],
+    ids=["buffers", "channels"],
+)
+def test_a_machine_that_contradicts_its_controller_is_refused(machine, found):
+    with pytest.raises(InputError, match=found):
+        run_mapping(NEST, machine, MAPPING)
+
+
 def test_what_dirac_cannot_do_is_refused():
     """Its instructions name 256 registers, its memory for them has 512, and its elements add up nothing together."""
     spread = replace(MAPPING, rf=(1, 2, 1, 1, 1, 3, 3), spatial=(1, 1, 3, 3, 1, 1, 1), spm=(2, 2, 1, 1, 3, 1, 1))

@@ -8,6 +8,7 @@ import click
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
+from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
@@ -129,24 +130,15 @@ def map_(
             from tilestitch.mapper.files import mapping_files
             from tilestitch.mapper.json import evaluated_json, mapped_json
             from tilestitch.mapper.proofs import certificates_json, check_certificates
-            from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
+            from tilestitch.mapper.sources import open_machine, open_mapping
             from tilestitch.mapper.text import evaluated_text, mapped_text
             from tilestitch.mapping.evaluate import Mode, price
             from tilestitch.mapping.network import MapOptions, map_layers
             from tilestitch.mapping.search import Objective
-            from tilestitch.passes import simplify
 
         progress("load", 0, 1)
         source = open_machine(machine, api.load_machine, BASE)
-        nests = chosen_layers(
-            open_nests(
-                model,
-                lambda name: simplify(
-                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
-                ),
-            ),
-            layers,
-        )
+        nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
             text = check_certificates(

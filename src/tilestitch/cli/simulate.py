@@ -7,6 +7,7 @@ import click
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.layers import open_layers
 from tilestitch.cli.map import BASE
 from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
@@ -99,24 +100,15 @@ def simulate(
             from tilestitch.mapper.simulated import SimulateOptions, simulate_layer, simulate_layers
             from tilestitch.mapper.simulated_json import simulated_json
             from tilestitch.mapper.simulated_text import simulated_text
-            from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
+            from tilestitch.mapper.sources import open_machine, open_mapping
             from tilestitch.mapping.evaluate import Mode
             from tilestitch.mapping.network import MapOptions
             from tilestitch.mapping.search import Objective
-            from tilestitch.passes import simplify
             from tilestitch.sim.array.values import Values
 
         progress("load", 0, 1)
         source = open_machine(machine, api.load_machine, BASE)
-        nests = chosen_layers(
-            open_nests(
-                model,
-                lambda name: simplify(
-                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
-                ),
-            ),
-            layers,
-        )
+        nests = open_layers(model, choices, layers)
         for option, given in (("--mapping", mapping), ("--trace", trace)):
             if given is not None and len(nests.layers) != 1:
                 raise InputError(f"{option} is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer")

@@ -6,6 +6,7 @@ import click
 
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.layers import open_layers
 from tilestitch.cli.map import BASE
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
@@ -76,8 +77,7 @@ def validate(
     with shown_progress(quiet=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.mapper.sources import chosen_layers, open_machine, open_nests
-            from tilestitch.passes import simplify
+            from tilestitch.mapper.sources import open_machine
             from tilestitch.validation.compare import compare_layers
             from tilestitch.validation.json import validation_json
             from tilestitch.validation.plot import validation_svg
@@ -86,15 +86,7 @@ def validate(
 
         progress("load", 0, 1)
         array = open_machine(machine, api.load_machine, BASE).machine
-        nests = chosen_layers(
-            open_nests(
-                model,
-                lambda name: simplify(
-                    api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn
-                ),
-            ),
-            layers,
-        )
+        nests = open_layers(model, choices, layers)
         found = compare_layers(nests.layers, array, mappings, seed=seed, ragged=ragged, progress=progress)
         progress("explain", 0, 1)
         done = Validation(nests.name, array, seed, ragged, found, worst_of(found, array, worst))

@@ -38,6 +38,22 @@ def refuse_unsupported(nest: LoopNest, mapping: LoopMapping) -> None:
         )
 
 
+def refuse_contradiction(machine: ArrayMachine) -> None:
+    """Raises InputError for a machine that says what DiRAC's controller does not do."""
+    if machine.micro.controller is not Controller.DIRAC:
+        return
+    if not all(machine.micro.double_buffered):
+        raise InputError(
+            f"machine {machine.name!r}: controller dirac gives every operand two buffers of registers; write "
+            "first_double_buffered, second_double_buffered and result_double_buffered: true, or controller: overlapped"
+        )
+    if machine.dma_channels > 1:
+        raise InputError(
+            f"machine {machine.name!r}: controller dirac has one DMA channel, found dma_channels "
+            f"{machine.dma_channels}; write 1, or controller: overlapped"
+        )
+
+
 def refuse_misfit(geometry: Geometry, machine: ArrayMachine) -> None:
     """Raises DoesNotFit where elements, registers, banks or instructions are too few."""
     name = geometry.nest.name

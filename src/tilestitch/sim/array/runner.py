@@ -30,7 +30,7 @@ from tilestitch.sim.array.plan import (
     plan_of,
 )
 from tilestitch.sim.array.programs import Programs, programs_of, sums_of
-from tilestitch.sim.array.refusals import refuse_misfit, refuse_unsupported
+from tilestitch.sim.array.refusals import refuse_contradiction, refuse_misfit, refuse_unsupported
 from tilestitch.sim.array.repeats import KNOWN, Known
 from tilestitch.sim.array.state import BUFFERS, JOB_COLUMNS, SLOT_NUMBERS, Array, Flight, Queue
 from tilestitch.sim.array.streams import streams_of
@@ -85,6 +85,7 @@ def run_mapping(
     needs `operands` to be None and no window. Raises InputError and DoesNotFit for what has no schedule.
     """
     assert every_slot or (operands is None and window[0] == window[1]), "values and events need every slot"
+    refuse_contradiction(machine)
     refuse_unsupported(nest, mapping)
     geometry = Geometry.of(nest, mapping, machine)
     refuse_misfit(geometry, machine)

@@ -1,0 +1,21 @@
+"""The loop nests that a command is asked about."""
+
+from typing import TYPE_CHECKING
+
+from tilestitch.cli.options import Choices
+
+if TYPE_CHECKING:
+    from tilestitch.mapper.sources import Nests
+
+
+def open_layers(model: str, choices: Choices, layers: tuple[str, ...]) -> "Nests":
+    """The nests of a network, a line of einsum or a file of layers, or those of them that `layers` names."""
+    from tilestitch import api
+    from tilestitch.mapper.sources import chosen_layers, open_nests
+    from tilestitch.passes import simplify
+
+    found = open_nests(
+        model,
+        lambda name: simplify(api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn),
+    )
+    return chosen_layers(found, layers)
