@@ -7,9 +7,9 @@ Published times of compilation: Zhao et al., OSDI'23, for the same networks and 
 import time
 
 from tilestitch import zoo
-from tilestitch.compilation import Options, strategy_named
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 
 # Network, batch of the whole STCP920, limit in seconds of processor time on two cores of a server, published seconds.
 WORK = (("resnet50", 64, 5.0, 139), ("bert-large-384", 8, 15.0, 699), ("densenet121", 32, 10.0, 189))

@@ -8,11 +8,11 @@ import time
 from dataclasses import replace
 
 from tilestitch import api
-from tilestitch.cost.fused import BlockCost, Layer, Network, Read, block_model
-from tilestitch.fusion.fuse import fuse
+from tilestitch.commands.fuse.fuse import fuse
 from tilestitch.hardware.load import load_machine
+from tilestitch.partition.blocks.layers import layers_of
+from tilestitch.partition.blocks.model import BlockCost, Layer, Network, Read, block_model
 from tilestitch.partition.ideals import exact
-from tilestitch.partition.layers import layers_of
 from tilestitch.passes import simplify
 
 LIMITS = {  # seconds

@@ -7,9 +7,8 @@ from benchmarks.partition import residual_chain
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.lower.program import lower
-from tilestitch.partition.coarse import coarse_groups
-from tilestitch.partition.fuse_ops import fuse_ops
-from tilestitch.schedule.batch import local_capacity
+from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.subgraphs.coarse import coarse_groups
 from tilestitch.schedule.plan import plan
 from tilestitch.sim.chip.timing import simulate
 
@@ -26,7 +25,7 @@ def main() -> None:
         graph = residual_chain(size, rows=ROWS, width=WIDTH)
         marks = [time.process_time()]
         groups = [group.operators for group in fuse_ops(graph)]
-        coarse = coarse_groups(graph, local_capacity(machine))
+        coarse = coarse_groups(graph, machine.local_capacity_bytes)
         marks.append(time.process_time())
         schedule = plan(
             graph,

@@ -5,10 +5,10 @@ import time
 import numpy as np
 
 from tilestitch import zoo
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
-from tilestitch.partition.coarse import coarse_groups
+from tilestitch.partition.subgraphs.coarse import coarse_groups
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 

@@ -22,8 +22,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilestitch.emit.accelforge_mapping import accelforge_files
-from tilestitch.emit.zigzag_mapping import zigzag_accelerator, zigzag_files
+from tilestitch.formats.accelforge.written_mapping import accelforge_files
+from tilestitch.formats.zigzag.written_mapping import zigzag_accelerator, zigzag_files
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, product

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
+from tilestitch.explore.explore_text import explored_json, points_csv
 from tilestitch.explore.front import objective_named
 from tilestitch.explore.identity import digest_of
 from tilestitch.explore.methods import Grid, Method
 from tilestitch.explore.run import Explored, explore
 from tilestitch.explore.space import Space, space
 from tilestitch.explore.store import Store
-from tilestitch.explore.text import explored_json, points_csv
 from tilestitch.explore.values import values_of
 from tilestitch.explore.workers import Workers
 from tilestitch.hardware.accelerator import Accelerator, Level

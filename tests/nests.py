@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import permutations, product
 from random import Random
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
@@ -13,7 +14,6 @@ from tilestitch.hardware.microarchitecture import Microarchitecture, ScratchpadL
 from tilestitch.ir import loop_nest
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.mapping.evaluate import Mode, Pricer
-from tilestitch.units import ceil_div
 
 DMAZERUNNER = array_of_core(load_machine("dmazerunner-256"))
 Split = tuple[int, int, int, int]

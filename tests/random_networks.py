@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, Core, Dataflow, Level, MatrixUnit, Memory, Sharing, VectorUnit
 from tilestitch.hardware.load import load_machine
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.nests import DMAZERUNNER
-from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.frontend.nests.einsum import einsum_nest
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.formats.einsum import einsum_nest
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import ScratchpadLayout

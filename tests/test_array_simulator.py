@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.nests import random_details, random_machine, random_mapping, random_nest
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.sim.array.runner import run_mapping

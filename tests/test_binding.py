@@ -7,12 +7,12 @@ from tests.test_graphturbo import MIB, network, pieces_of_resnet50
 from tilestitch import api
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region
-from tilestitch.partition.fuse_ops import fuse_ops
-from tilestitch.partition.liveness import least_peak
+from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.subgraphs.liveness import least_peak
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
 from tilestitch.schedule.binding import Binding, Piece, Work, bind, infer, pieces_of, plain, update
-from tilestitch.schedule.instances import depth_first
+from tilestitch.schedule.orders import depth_first
 from tilestitch.schedule.pieces import bound
 from tilestitch.schedule.tasks import Task
 

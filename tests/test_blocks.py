@@ -17,17 +17,17 @@ from tests.test_cli import run
 from tests.test_small_networks import conv
 from tilestitch import api
 from tilestitch.api import FusionPlan, NamedBlock
-from tilestitch.compilation import Compilation
-from tilestitch.cost.fused import BlockCost
-from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.fusion.plan_file import parse_plan
-from tilestitch.fusion.simulated import simulated
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.commands.fuse.plan_file import parse_plan
+from tilestitch.commands.fuse.simulated_plan import simulated
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.program import Kind
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.partition.plans import block_cost, plan_named
+from tilestitch.partition.blocks.model import BlockCost
+from tilestitch.partition.blocks.plans import block_cost, plan_named
 from tilestitch.passes import simplify
+from tilestitch.pipeline.compilation import Compilation
 
 NAMED = ("dynamic-cores", "fixed-fusion", "dlfusion", "exact", "one-block")
 NETWORKS = ("resnet18:small", "mobilenet-v2:small", "googlenet:small", "bert-base-128:small", "conformer:small")

@@ -9,10 +9,10 @@ from tests.light_models import NAMES, light_model
 from tests.test_meaning import ZOO, assert_sound
 from tests.test_presets_run import RUNNING
 from tilestitch import zoo
-from tilestitch.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline import References, compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options, strategy_named
+from tilestitch.pipeline.compile import References, compile_network
 
 REFERENCES: dict[str, References] = {}
 

@@ -7,15 +7,15 @@ import pytest
 
 from tilestitch import api
 from tilestitch.api import HandGroup, HandItem, HandSchedule
-from tilestitch.compilation import Compilation
-from tilestitch.cost.division import nearest_cores, needed_by, parts_of
-from tilestitch.cost.nest import flatten
-from tilestitch.cost.shape import kernel_shape
-from tilestitch.cost.surroundings import Source, Surroundings
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
+from tilestitch.kernels.division import nearest_cores, needed_by, parts_of
+from tilestitch.kernels.nest import flatten
+from tilestitch.kernels.shape import kernel_shape
+from tilestitch.kernels.surroundings import Source, Surroundings
+from tilestitch.pipeline.compilation import Compilation
 
 GROUPS = (
     HandGroup("front", ("layer2.0.add",), pieces=4),

@@ -5,15 +5,15 @@ import random
 from functools import cache
 
 import pytest
+from tilestitch.partition.groups.certificate import certificate
 
 from tests.test_cli import run
 from tests.test_fusion import costs, wide
 from tests.test_ideals import MODEL
-from tilestitch.cost.fused import BlockCost
-from tilestitch.errors import InputError
-from tilestitch.fusion.certificate_file import certificate_json, checked_certificate
-from tilestitch.fusion.fuse import Fused, fuse
-from tilestitch.partition import certificate
+from tilestitch.base.errors import InputError
+from tilestitch.commands.fuse.certificate_file import certificate_json, checked_certificate
+from tilestitch.commands.fuse.fuse import Fused, fuse
+from tilestitch.partition.blocks.model import BlockCost
 
 
 @cache

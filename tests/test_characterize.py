@@ -12,12 +12,12 @@ import pytest
 
 from tests.test_cli import names_in, run
 from tests.test_ideals import MODEL
-from tilestitch.characterize.study import Study, characterize, repeated
-from tilestitch.characterize.text import ORIGIN, curve_csv, layers_csv, study_json, study_text
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.commands.characterize.characterize_text import ORIGIN, curve_csv, layers_csv, study_json, study_text
+from tilestitch.commands.characterize.study import Study, characterize, repeated
 from tilestitch.hardware.load import load_machine
-from tilestitch.partition.dlfusion import repeated_arithmetic
-from tilestitch.partition.synthetic import GRID, Convolution, Score, fit, layer_times, stack, stack_times
+from tilestitch.partition.blocks.dlfusion import repeated_arithmetic
+from tilestitch.partition.blocks.synthetic import GRID, Convolution, Score, fit, layer_times, stack, stack_times
 from tilestitch.report.curves import Axis, Curve, Series
 from tilestitch.report.svg import curve_svg
 

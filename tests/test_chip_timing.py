@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.programs import Row, compute, copy, make_program, port, random_program
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError, InvalidIR
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError, InvalidIR
 from tilestitch.hardware.accelerator import (
     Accelerator,
     Core,

@@ -15,15 +15,17 @@ import onnx
 import pytest
 from click.testing import CliRunner
 
-from tilestitch import api, compilation, pipeline, stages, zoo
+from tilestitch import api, zoo
+from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
-from tilestitch.compilation import Compilation
-from tilestitch.errors import DoesNotFit, InvalidIR
 from tilestitch.ir.report import CheckRow
-from tilestitch.report.json import report_json
-from tilestitch.report.text import compare_text, report_text
+from tilestitch.pipeline import compilation, stages
+from tilestitch.pipeline import compile as pipeline
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.report.report_json import report_json
+from tilestitch.report.report_text import compare_text, report_text
 
 NETWORK = ("resnet18:small", "--machine", "toy")
 START = "from tilestitch.cli.start import main; main()"
@@ -518,7 +520,7 @@ def test_links_are_written_through_and_devices_not_replaced(tmp_path):
 
 STAGE_SIGNAL = """
 import os, signal
-import tilestitch.pipeline, tilestitch.stages
+import tilestitch.pipeline.compile, tilestitch.pipeline.stages
 from tilestitch.cli import files
 
 def interrupting(function, number=signal.{signal}):
@@ -535,11 +537,11 @@ def interrupting(function, number=signal.{signal}):
 @pytest.mark.parametrize(
     "place",
     [
-        "tilestitch.stages.read_onnx",
-        "tilestitch.stages.plan",
-        "tilestitch.stages.lower",
-        "tilestitch.stages.simulate",
-        "tilestitch.pipeline.check",
+        "tilestitch.pipeline.stages.read_onnx",
+        "tilestitch.pipeline.stages.plan",
+        "tilestitch.pipeline.stages.lower",
+        "tilestitch.pipeline.stages.simulate",
+        "tilestitch.pipeline.compile.check",
         "files.os.fsync",
     ],
 )

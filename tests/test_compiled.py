@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from numba.core.caching import FunctionCache
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 
 
 def test_an_interruption_waits_until_code_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from tests.test_cli import START, run
-from tilestitch.contest.blocks import Prices
-from tilestitch.contest.bound import lower_bound
-from tilestitch.contest.evaluate import evaluate
-from tilestitch.contest.instance import Instance, parse_instance
-from tilestitch.contest.published import RESULTS, published
-from tilestitch.contest.rules import DESCRIPTION, PUBLISHED, RULES
-from tilestitch.contest.solution import Step, parse_solution, solution_json
-from tilestitch.contest.solve import solve
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.commands.contest.blocks import Prices
+from tilestitch.commands.contest.bound import lower_bound
+from tilestitch.commands.contest.evaluate import evaluate
+from tilestitch.commands.contest.instance import Instance, parse_instance
+from tilestitch.commands.contest.published import RESULTS, published
+from tilestitch.commands.contest.rules import DESCRIPTION, PUBLISHED, RULES
+from tilestitch.commands.contest.solution import Step, parse_solution, solution_json
+from tilestitch.commands.contest.solve import solve
 
 DATA = Path(__file__).parent / "data" / "mlsys2026"
 MATMUL, POINTWISE = "MatMul", "Pointwise"
@@ -161,7 +161,7 @@ def test_the_closed_form_costs_what_the_judge_counts(rules):
 
 def judged(instance, prices, priced, operators, resident, retained) -> Fraction:
     """The judge's latency of one sub-graph, as if all that it reads were in slow memory or resident."""
-    from tilestitch.contest import evaluate as judge
+    from tilestitch.commands.contest import evaluate as judge
 
     step = prices.step(frozenset(operators), priced, retained)
     structure = judge._expect_legal(instance, step, prices.rules, "here")

@@ -7,8 +7,8 @@ import pytest
 from onnx import numpy_helper
 
 from tests.onnx_nodes import node_cases
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops.conversion import FORMATS, convert

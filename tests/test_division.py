@@ -7,7 +7,12 @@ import pytest
 
 from tests.test_estimate import NETWORKS, region
 from tilestitch import api
-from tilestitch.cost.division import (
+from tilestitch.base.units import aligned, ceil_div
+from tilestitch.hardware.accelerator import Level
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.region import Region
+from tilestitch.ir.tiles import core_pieces, cuts_of, largest_piece, operator_boxes
+from tilestitch.kernels.division import (
     IN_DDR,
     IN_GB,
     IN_LB,
@@ -21,15 +26,10 @@ from tilestitch.cost.division import (
     parts_of,
     shares,
 )
-from tilestitch.cost.nest import flatten
-from tilestitch.cost.shape import KernelShape, kernel_shape, made_regions, operand_region
-from tilestitch.cost.surroundings import Source, cover
-from tilestitch.hardware.accelerator import Level
-from tilestitch.hardware.load import load_machine
-from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import core_pieces, cuts_of, largest_piece, operator_boxes
+from tilestitch.kernels.nest import flatten
+from tilestitch.kernels.shape import KernelShape, kernel_shape, made_regions, operand_region
+from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.schedule.splits import possible_splits
-from tilestitch.units import aligned, ceil_div
 
 LEVELS = {IN_DDR: Level.DDR, IN_GB: Level.GB, IN_LB: Level.LB}
 CORES = 8

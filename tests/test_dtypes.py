@@ -6,11 +6,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.graphs import Net
-from tilestitch.compilation import Options, strategy_named
-from tilestitch.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import STORAGE, DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.interpret import interpret
 
 

@@ -17,18 +17,18 @@ from onnx import helper, numpy_helper
 from tests.graphs import Net
 from tests.test_cli import run
 from tests.test_ideals import MODEL
-from tilestitch.cost.fused import BlockCost
-from tilestitch.emit.cnml import EmittedBlock, cnml_program
-from tilestitch.emit.cnml_calls import calls_of
-from tilestitch.emit.cnml_values import AllInputs, Call, Constant, shape_of
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.commands.fuse.emitted import cnml_of
+from tilestitch.commands.fuse.fuse import fuse
+from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
+from tilestitch.formats.cnml.calls import calls_of
+from tilestitch.formats.cnml.program import EmittedBlock, cnml_program
+from tilestitch.formats.cnml.values import AllInputs, Call, Constant, shape_of
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.fusion.emit import cnml_of
-from tilestitch.fusion.fuse import fuse
-from tilestitch.fusion.plan_file import parse_plan, plan_json
 from tilestitch.ir.graph import Graph
-from tilestitch.partition.dlfusion import PLANS
-from tilestitch.partition.layers import layers_of
+from tilestitch.partition.blocks.dlfusion import PLANS
+from tilestitch.partition.blocks.layers import layers_of
+from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.passes import simplify
 from tilestitch.zoo import build
 
@@ -94,7 +94,7 @@ def program(name: str, plan: str) -> str:
 
 
 def includes() -> str:
-    return str(files("tilestitch.emit").joinpath("include"))
+    return str(files("tilestitch.formats.cnml").joinpath("include"))
 
 
 def compiler() -> str:

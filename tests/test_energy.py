@@ -7,10 +7,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tilestitch.compilation import Options, strategy_named
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 
 
 def product(m: int, k: int, n: int) -> onnx.ModelProto:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tilestitch import api
-from tilestitch.cost.boxes import boxes_of, bytes_of, operand_region, part_of
-from tilestitch.cost.nest import RANK, TENSOR_OF, flatten
-from tilestitch.cost.shape import kernel_shape, part_box
-from tilestitch.cost.shape import operand_region as region_of_operand
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import operator_boxes
+from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
+from tilestitch.kernels.nest import RANK, TENSOR_OF, flatten
+from tilestitch.kernels.shape import kernel_shape, part_box
+from tilestitch.kernels.shape import operand_region as region_of_operand
 
 NETWORKS = (
     "resnet18:small",

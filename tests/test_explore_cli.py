@@ -155,7 +155,7 @@ def test_every_method_is_a_choice(method):
 
 def test_a_machine_on_which_the_compiler_errs_does_not_end_the_exploration(monkeypatch):
     """It is told, and the exit code is that of a mistake of ours."""
-    from tilestitch.errors import InvalidIR
+    from tilestitch.base.errors import InvalidIR
     from tilestitch.explore import simulated
 
     compile_network = simulated.compile_network

@@ -9,7 +9,7 @@ import pytest
 
 from tests.exploring import Formula, explored_by, told
 from tests.test_cli import run
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.explore import clusters, workers
 from tilestitch.explore.methods import Grid, Nsga2
 from tilestitch.explore.workers import Workers

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.exploring import Formula, explored_by, networks, told, toy_space
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Metric, Origin, Outcome
+from tilestitch.explore.explore_text import explored_text
 from tilestitch.explore.front import OBJECTIVES, objective_named, pareto_front, vector
 from tilestitch.explore.methods import Grid, Nsga2, Random, Rounds
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
-from tilestitch.explore.text import explored_text
 from tilestitch.explore.workers import Workers
 
 POINTS = 2 * toy_space().size

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.exploring import toy_space
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.explore.parameters import SHORT_NAMES
 from tilestitch.explore.values import values_of
 from tilestitch.hardware.accelerator import Level

@@ -21,10 +21,10 @@ from tests.test_operators_nn import OPERATORS as OPERATORS_NN
 from tests.test_operators_tensor import NODE_TESTS as OPERATORS_TENSOR
 from tests.test_quantised import QUANTISATION
 from tilestitch import zoo
-from tilestitch.errors import InputError
-from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.base.errors import InputError
+from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.operators.shapes import merged, refinement
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.frontend.shapes import merged, refinement
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import RULES, contraction

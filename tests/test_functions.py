@@ -8,8 +8,8 @@ from onnx import TensorProto, helper
 from tests.graphs import Net
 from tests.hostile_inputs.making import external_weight
 from tilestitch import api
-from tilestitch.errors import InputError
-from tilestitch.frontend.handlers import HANDLERS
+from tilestitch.base.errors import InputError
+from tilestitch.frontend.operators.handlers import HANDLERS
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ops import generic
 from tilestitch.sim.chip.interpret import interpret

@@ -10,14 +10,23 @@ import pytest
 
 from tests.test_cli import run
 from tests.test_ideals import MODEL, network
-from tilestitch.cost.fused import CORE_COUNTS, PICOSECONDS, BlockCost, BlockModel, Layer, Network, Read, core_counts
-from tilestitch.errors import DoesNotFit, InputError, InvalidIR
-from tilestitch.fusion.fuse import NAMES, every_plan, fuse, verify_proof
-from tilestitch.fusion.plan_file import NamedBlock, parse_plan, plan_json
-from tilestitch.fusion.text import fused_json, fused_text
-from tilestitch.partition.dlfusion import PLANS, Close, Joint, Members, joint
+from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
+from tilestitch.commands.fuse.fuse import NAMES, every_plan, fuse, verify_proof
+from tilestitch.commands.fuse.fuse_text import fused_json, fused_text
+from tilestitch.commands.fuse.plan_file import NamedBlock, parse_plan, plan_json
+from tilestitch.partition.blocks.dlfusion import PLANS, Close, Joint, Members, joint
+from tilestitch.partition.blocks.model import (
+    CORE_COUNTS,
+    PICOSECONDS,
+    BlockCost,
+    BlockModel,
+    Layer,
+    Network,
+    Read,
+    core_counts,
+)
+from tilestitch.partition.blocks.synthetic import SATURATED, Convolution, critical_operations, fit, saturation, stack
 from tilestitch.partition.ideals import along
-from tilestitch.partition.synthetic import SATURATED, Convolution, critical_operations, fit, saturation, stack
 
 # of the families that the paper's references name; the set itself is INFERRED
 FIVE = ("resnet18", "resnet50", "vgg19", "alexnet", "mobilenet-v2")
@@ -79,7 +88,7 @@ def test_the_algorithm_prices_each_layer_a_few_times():
 
 def test_random_searches_give_the_same_plan_each_time():
     """And another for another seed, at the same number of evaluations."""
-    from tilestitch.partition.dlfusion import anneal, genetic
+    from tilestitch.partition.blocks.dlfusion import anneal, genetic
 
     cost = costs("resnet18")
     for search in (anneal, genetic):

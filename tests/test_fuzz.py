@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests import fuzzing
 from tests.hostile_inputs.making import whole
 from tilestitch import api
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.hardware.describe import describe
 from tilestitch.hardware.load import parse_machine
 
 SECONDS = 60  # for one input: far more than any needs
@@ -74,7 +75,7 @@ def try_machine(seed: int) -> None:
             machine = parse_machine(fuzzing.changed_machine(text, seed), "mine.yaml")
         except InputError:
             return
-    assert str(machine)
+    assert describe(machine)
     outcome(whole() if seed % 3 else "resnet18:small", machine, verify=True)
 
 

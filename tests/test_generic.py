@@ -7,10 +7,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.graphs import Net
 from tilestitch import api
-from tilestitch.errors import InputError
-from tilestitch.frontend.elementwise import unary
-from tilestitch.frontend.handlers import HANDLERS
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.operators.elementwise import unary
+from tilestitch.frontend.operators.handlers import HANDLERS
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import DimKind
 from tilestitch.ir.program import Kind, Mode

@@ -9,23 +9,17 @@ from functools import cache
 import pytest
 
 from tilestitch import zoo
+from tilestitch.base.units import ceil_div
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
-from tilestitch.partition.coarse import coarse_groups
-from tilestitch.partition.liveness import least_peak
-from tilestitch.partition.splitting import factors, least_factor
+from tilestitch.kernels.instances import split_into_instances
+from tilestitch.partition.subgraphs.coarse import coarse_groups
+from tilestitch.partition.subgraphs.liveness import least_peak
+from tilestitch.partition.subgraphs.splitting import factors, least_factor
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
-from tilestitch.schedule.instances import (
-    breadth_first,
-    depth_first,
-    joined,
-    parked,
-    split_into_instances,
-    waiting_bytes,
-)
-from tilestitch.units import ceil_div
+from tilestitch.schedule.orders import breadth_first, depth_first, joined, parked, waiting_bytes
 
 MIB = 2**20
 RESNET_BLOCKS = [3, 4, 6, 3]

@@ -8,17 +8,18 @@ import pytest
 from tests.graphs import Net, cramped
 from tests.random_networks import random_model
 from tests.test_ideals import best_by_brute_force
-from tilestitch import api, stages
-from tilestitch.compilation import Options, strategy_named
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch import api
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.load import load_machine
-from tilestitch.partition.certificate import check
-from tilestitch.partition.fuse_ops import fuse_ops
-from tilestitch.partition.grouping import Grouping, GroupingRule, before, best_grouping, grouping_cost
+from tilestitch.partition.blocks.checker import check
+from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.subgraphs.grouping import Grouping, GroupingRule, before, best_grouping, grouping_cost
 from tilestitch.passes import simplify
-from tilestitch.pipeline import compile_network
-from tilestitch.stages import without_views
-from tilestitch.units import ceil_div
+from tilestitch.pipeline import stages
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.stages import without_views
 
 TOY = load_machine("toy")  # LB 2 x 64 KiB, GB 512 KiB; DDR 8 B, GB 64 B a cycle; 16 x 8 weights for each row
 

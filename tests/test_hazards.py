@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.graphs import Net, random_inputs
 from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, toy, two_windows
-from tilestitch.compilation import STRATEGIES, Options
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode, Program
 from tilestitch.ir.region import Region
@@ -24,7 +23,8 @@ from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Here, Linker, block_of
 from tilestitch.lower.motion import Motion
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip import room
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.execute import event_order, execute, memory_bytes

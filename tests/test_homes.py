@@ -5,13 +5,14 @@ from functools import cache
 import pytest
 
 from tests.random_networks import random_machine, random_model
-from tilestitch import api, batches
-from tilestitch.compilation import STRATEGIES, Compilation, Options, strategy_named
+from tilestitch import api
 from tilestitch.cost.bounds import least_cycles
-from tilestitch.cost.surroundings import Room, Source, cover, without
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region
-from tilestitch.pipeline import compile_network
+from tilestitch.kernels.surroundings import Room, Source, cover, without
+from tilestitch.pipeline import batches
+from tilestitch.pipeline.compilation import STRATEGIES, Compilation, Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
 
 NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")

@@ -14,11 +14,11 @@ from tests.hostile_inputs import GROUPS, making
 from tests.hostile_inputs.contest import CHAIN
 from tests.hostile_inputs.making import Hostile
 from tilestitch import api
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.cli import main as cli
-from tilestitch.contest.instance import parse_instance
-from tilestitch.contest.rules import PUBLISHED
-from tilestitch.contest.solve import solve
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.commands.contest.instance import parse_instance
+from tilestitch.commands.contest.rules import PUBLISHED
+from tilestitch.commands.contest.solve import solve
 
 SECONDS = 5.0  # of processor time, so that a busy computer does not matter
 CLICK = re.compile("Invalid value for|No such (option|command)|Option '|Got unexpected|Missing argument")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tilestitch import api
-from tilestitch.cost.fused import BlockCost, Layer, Network, Read, block_model
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.load import load_machine
-from tilestitch.partition.certificate import check
-from tilestitch.partition.fusion_bounds import fusion_bounds
+from tilestitch.partition.blocks.bounds import fusion_bounds
+from tilestitch.partition.blocks.checker import check
+from tilestitch.partition.blocks.layers import layers_of
+from tilestitch.partition.blocks.model import BlockCost, Layer, Network, Read, block_model
 from tilestitch.partition.ideals import along, exact, ideals
-from tilestitch.partition.layers import layers_of
 from tilestitch.passes import simplify
 
 MODEL = block_model(load_machine("mlu100"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilestitch import interruption
+from tilestitch.base import interruption
 
 START = "print('go', flush=True)\nfrom tilestitch.cli.start import main\nmain()"
 STRATEGIES = ("--strategy", "layerwise", "--strategy", "graphturbo")
@@ -137,7 +137,12 @@ def test_an_interrupted_bar_gives_the_cursor_back(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "waits"),
-    [("numba.core.typing", True), ("namedtuple_Result", True), ("tilestitch.stages", False), ("joblib", False)],
+    [
+        ("numba.core.typing", True),
+        ("namedtuple_Result", True),
+        ("tilestitch.pipeline.stages", False),
+        ("joblib", False),
+    ],
 )
 def test_an_interruption_waits_while_compiled_code_calls_python(monkeypatch, module, waits):
     """A failing constructor of a named tuple that compiled code gives back would crash the process."""

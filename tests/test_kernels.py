@@ -10,9 +10,8 @@ import pytest
 import tilestitch
 from tests.graphs import Net, cramped, random_inputs
 from tests.interpreter import interpret
-from tilestitch.compilation import STRATEGIES, Options
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.cost.bounds import Bounds, bounds
-from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
@@ -24,7 +23,8 @@ from tilestitch.lower import blocks
 from tilestitch.lower.program import lower
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.schedule.plan import plan
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.timing import simulate

@@ -7,9 +7,9 @@ import pytest
 
 from tests.light_models import FULL, NAMES, light_model
 from tests.test_meaning import assert_sound
-from tilestitch.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import References, compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options, strategy_named
+from tilestitch.pipeline.compile import References, compile_network
 
 STRATEGY_NAMES = [strategy.name for strategy in STRATEGIES]
 REFERENCES: dict[tuple[str, int], References] = {}

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.partition import residual_chain
 from tests.random_networks import random_model
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
-from tilestitch.partition.coarse import _Merging, coarse_groups
-from tilestitch.partition.liveness import least_peak
+from tilestitch.partition.subgraphs.coarse import _Merging, coarse_groups
+from tilestitch.partition.subgraphs.liveness import least_peak
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilestitch import api
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.loops import MAX_TURNS
 from tilestitch.frontend.reader import read_onnx
 

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from tests.graphs import Net
 from tests.random_networks import random_machine, random_model
 from tests.test_kernels import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
-from tilestitch.compilation import STRATEGIES, Options
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.cost.bounds import bounds
 from tilestitch.cost.kernel import DESCRIPTORS, MISFIT, estimate, measure
-from tilestitch.cost.nest import flatten
 from tilestitch.cost.place import GB, place_of, rates_of
-from tilestitch.cost.shape import kernel_shape
-from tilestitch.dtypes import DType
-from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Flag, Kind, Mode
+from tilestitch.kernels.nest import flatten
+from tilestitch.kernels.shape import kernel_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.schedule.plan import by_units
 from tilestitch.sim.chip.energy import energy
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Dataflow, Level, MatrixUnit, Sharing, VectorUnit
 from tilestitch.hardware.describe import describe
 from tilestitch.hardware.load import MAX_FILE_BYTES, load_machine, parse_machine, preset_names

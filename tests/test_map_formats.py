@@ -9,11 +9,11 @@ from tests.nest_files import (
     TIMELOOP_LAYER,
     ZIGZAG_LAYERS,
 )
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.commands.map.files import mapping_files
+from tilestitch.commands.map.sources import chosen_layers, open_machine, open_mapping, open_nests
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
-from tilestitch.mapper.files import mapping_files
-from tilestitch.mapper.sources import chosen_layers, open_machine, open_mapping, open_nests
 from tilestitch.mapping.evaluate import Mode, price
 
 BASE = "dmazerunner-256"

@@ -13,8 +13,8 @@ import tilestitch
 from tests.array_timing import array_cycles
 from tests.dmazerunner_model import published_cost
 from tests.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
-from tilestitch.dtypes import DType
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import array_alone
 from tilestitch.hardware.load import load_machine

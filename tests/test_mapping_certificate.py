@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tests.nests import DMAZERUNNER, random_machine, random_nest
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest, convolution
 from tilestitch.mapping.certificate import (

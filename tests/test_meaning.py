@@ -6,10 +6,10 @@ import onnx
 import pytest
 
 from tilestitch import zoo
-from tilestitch.compilation import STRATEGIES, Options, Stage, strategy_named
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline import References, compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options, Stage, strategy_named
+from tilestitch.pipeline.compile import References, compile_network
 
 SMALL = (
     "resnet18",

@@ -4,14 +4,15 @@ import pytest
 
 from tests.graphs import Net
 from tests.test_kernels import resolved
-from tilestitch import batches, zoo
-from tilestitch.compilation import Options, strategy_named
+from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
 from tilestitch.lower import blocks
 from tilestitch.lower.builder import Owner
 from tilestitch.lower.motion import Motion, motion_of, moved
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline import batches
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 
 
 def motion_along(net: Net, output: str, axis: int, fixed: tuple[str, ...] = ()) -> Motion:

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.fusion import wired
 from tests.test_ideals import MODEL, arbitrary, random_graph
-from tilestitch.cost.fused import BlockCost
-from tilestitch.fusion.fuse import fuse
+from tilestitch.commands.fuse.fuse import fuse
+from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.partition.ideals import Before, Plan, Price, along, exact
 from tilestitch.partition.moves import depth_first, nearly_best, with_moves
 

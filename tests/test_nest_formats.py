@@ -17,18 +17,18 @@ from tests.nest_files import (
     ZIGZAG_LAYERS,
     spoilt,
 )
-from tilestitch.errors import InputError
-from tilestitch.frontend.nests.dmazerunner import dmazerunner_layers, dmazerunner_mapping
-from tilestitch.frontend.nests.einsum import einsum_nest
-from tilestitch.frontend.nests.timeloop import timeloop_problem
-from tilestitch.frontend.nests.timeloop_mapping import timeloop_mapping
-from tilestitch.frontend.nests.zigzag import zigzag_layers
-from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
+from tilestitch.base.errors import InputError
+from tilestitch.formats.dmazerunner.machine import dmazerunner_machine
+from tilestitch.formats.dmazerunner.nest import dmazerunner_layers, dmazerunner_mapping
+from tilestitch.formats.einsum import einsum_nest
+from tilestitch.formats.timeloop.machine import timeloop_machine
+from tilestitch.formats.timeloop.mapping import timeloop_mapping
+from tilestitch.formats.timeloop.nest import timeloop_problem
+from tilestitch.formats.zigzag.machine import zigzag_machine
+from tilestitch.formats.zigzag.mapping import zigzag_mapping
+from tilestitch.formats.zigzag.nest import zigzag_layers
 from tilestitch.hardware.array_machine import array_of_core
-from tilestitch.hardware.dmazerunner_json import dmazerunner_machine
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.timeloop_yaml import timeloop_machine
-from tilestitch.hardware.zigzag_yaml import zigzag_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 
 CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)

@@ -8,20 +8,20 @@ from math import prod
 import pytest
 
 from tests.nest_files import DMAZERUNNER_MAPPING, SMALL_NESTS, random_mapping, spoilt
-from tilestitch.emit.accelforge_mapping import accelforge_files
-from tilestitch.emit.timeloop_mapping import timeloop_files
-from tilestitch.emit.zigzag_mapping import zigzag_accelerator, zigzag_files
-from tilestitch.errors import InputError
-from tilestitch.frontend.nests.dmazerunner import dmazerunner_mapping
-from tilestitch.frontend.nests.einsum import einsum_nest
-from tilestitch.frontend.nests.timeloop import timeloop_problem
-from tilestitch.frontend.nests.timeloop_mapping import timeloop_mapping
-from tilestitch.frontend.nests.zigzag import zigzag_layers
-from tilestitch.frontend.nests.zigzag_mapping import zigzag_mapping
+from tilestitch.base.errors import InputError
+from tilestitch.formats.accelforge.written_mapping import accelforge_files
+from tilestitch.formats.dmazerunner.nest import dmazerunner_mapping
+from tilestitch.formats.einsum import einsum_nest
+from tilestitch.formats.timeloop.machine import OWN_TARGETS, timeloop_machine
+from tilestitch.formats.timeloop.mapping import timeloop_mapping
+from tilestitch.formats.timeloop.nest import timeloop_problem
+from tilestitch.formats.timeloop.written_mapping import timeloop_files
+from tilestitch.formats.zigzag.machine import zigzag_machine
+from tilestitch.formats.zigzag.mapping import zigzag_mapping
+from tilestitch.formats.zigzag.nest import zigzag_layers
+from tilestitch.formats.zigzag.written_mapping import zigzag_accelerator, zigzag_files
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.timeloop_yaml import OWN_TARGETS, timeloop_machine
-from tilestitch.hardware.zigzag_yaml import zigzag_machine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
 
 MACHINE = array_of_core(load_machine("dmazerunner-256"))

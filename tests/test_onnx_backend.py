@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import tilestitch.onnx_backend as backend
 from tests.graphs import Net
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.onnx_backend.node_tests import DISPUTED, Outcome, Result, cases, results, summary
 from tilestitch.onnx_backend.operators import Way, listing, ways
 

@@ -13,13 +13,13 @@ from onnx.backend.test.case.test_case import TestCase
 from tests.graphs import Net
 from tests.interpreter import interpret
 from tests.onnx_nodes import node_cases
-from tilestitch.compilation import Options, strategy_named
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.frontend.operators.rearranging import affine_pieces
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.frontend.rearranging import affine_pieces
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.verify import verify_graph
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 
 # Which operands of an operator must be known while reading.
 CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {

@@ -10,8 +10,7 @@ from onnx import helper, numpy_helper
 
 from tests.graphs import cramped
 from tests.onnx_nodes import node_cases
-from tilestitch.compilation import Options, strategy_named
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
@@ -19,7 +18,8 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import generic
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import Reference

@@ -13,7 +13,8 @@ from tests.graphs import Net, chains
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Graph
 from tilestitch.ops import pattern
-from tilestitch.partition import fuse_ops, layerwise
+from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.groups.layerwise import layerwise
 from tilestitch.passes import simplify
 
 TVM = Path(__file__).parent / "data" / "tvm"

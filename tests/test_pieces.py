@@ -6,11 +6,11 @@ import pytest
 
 from tests.graphs import Net
 from tests.test_by_hand import BY_HAND, scheduled
-from tilestitch.cost.surroundings import Source
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
+from tilestitch.kernels.surroundings import Source
 from tilestitch.report.pieces import joined, lying, schedule_text
 
 

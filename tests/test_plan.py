@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.random_networks import random_model
-from tilestitch.compilation import STRATEGIES, Options
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options
+from tilestitch.pipeline.compile import compile_network
 
 
 def without(machine: Accelerator, *levels: Level) -> Accelerator:

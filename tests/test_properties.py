@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tests.random_networks import random_machine, random_model
 from tests.random_tensors import random_tensor_model
-from tilestitch.compilation import STRATEGIES, Options, Strategy
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine
 from tilestitch.ops import generic
-from tilestitch.pipeline import References, compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Options, Strategy
+from tilestitch.pipeline.compile import References, compile_network
 from tilestitch.sim.chip.check import Reference, check
 
 EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from tilestitch import api
-from tilestitch.compilation import STRATEGIES
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.pipeline.compilation import STRATEGIES
 
 FOLDER = Path(__file__).parent / "fixtures" / "pytorch"
 DIMS = {"length": 5}  # symbolic dims other than the batch

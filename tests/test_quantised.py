@@ -13,8 +13,7 @@ from tests.graphs import Net
 from tests.onnx_nodes import node_cases
 from tests.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tests.test_conversions import as_array, interpreted
-from tilestitch.compilation import STRATEGIES, Compilation, Options, Strategy, strategy_named
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Access, Axis, Tensor
@@ -22,7 +21,8 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import is_contraction
 from tilestitch.passes import simplify
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import STRATEGIES, Compilation, Options, Strategy, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.steps import Steps

@@ -9,9 +9,9 @@ from onnx import TensorProto
 
 from tests.graphs import Net
 from tilestitch import api
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.ir.report import Report
-from tilestitch.report.text import report_text
+from tilestitch.report.report_text import report_text
 from tilestitch.sim.chip.values import constant_to_storage
 
 LARGE = 60_000.0

@@ -9,7 +9,7 @@ import pytest
 
 import tilestitch
 from tests.graphs import Net
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 

@@ -9,14 +9,14 @@ import pytest
 from tests.random_networks import random_machine, random_model
 from tests.test_hazards import conflicts, misread, too_early
 from tilestitch import zoo
-from tilestitch.compilation import Compilation, Options, strategy_named
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import reorder
 from tilestitch.lower.reorder import list_schedule, reordered
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Compilation, Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate

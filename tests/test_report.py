@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tilestitch import api
-from tilestitch.compilation import STRATEGIES
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
 from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.ir.report import CheckRow, Misfit, Report
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
-from tilestitch.report.json import compare_json, report_json, value_json
-from tilestitch.report.text import compare_text, report_text, trace_text
+from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.report.report_json import compare_json, report_json, value_json
+from tilestitch.report.report_text import compare_text, report_text, trace_text
 from tilestitch.report.trace_json import _microseconds, chrome_trace
 
 NAMES = [strategy.name for strategy in STRATEGIES]

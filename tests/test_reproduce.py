@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from tilestitch import api, zoo
+from tilestitch.base.dtypes import DType
 from tilestitch.cli.main import main
-from tilestitch.dtypes import DType
 from tilestitch.ops import is_contraction
 from tilestitch.reproduce import graphturbo
 from tilestitch.reproduce.published import PublishedGraphTurbo, read

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.frontend.nests.einsum import einsum_nest
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.formats.einsum import einsum_nest
 from tilestitch.reproduce import reproduce
 from tilestitch.reproduce.dirac import machine_of, mapping_of
 from tilestitch.reproduce.published import read

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.nests import DMAZERUNNER, random_machine, random_mapping, random_nest
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Microarchitecture

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import tilestitch
 from tilestitch.cli import main as cli
 from tilestitch.cli import simulate as command
-from tilestitch.mapper import array_trace
+from tilestitch.commands.simulate import array_trace
 from tilestitch.mapping.network import MapOptions
 from tilestitch.mapping.search import Objective
 from tilestitch.sim.array.values import Values

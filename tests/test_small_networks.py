@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.graphs import Net
-from tilestitch.compilation import Options, strategy_named
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 
 Block = Callable[[Net, str], str]
 

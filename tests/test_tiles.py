@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import Net, chains
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
 from tilestitch.ir.boxes import all_operator_boxes, boxes_for_regions, boxes_of, hulls, read_regions
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region, even_pieces, pieces, split
@@ -24,7 +24,7 @@ from tilestitch.ir.tiles import (
     tiles_of,
 )
 from tilestitch.ir.transfers import MAX_STRIDES, in_memory_order, runs
-from tilestitch.partition import fuse_ops
+from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 

@@ -10,18 +10,18 @@ import pytest
 from click.testing import CliRunner
 
 from tests.nests import DMAZERUNNER, every_mapping, random_machine, random_nest
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.cli import main as cli
-from tilestitch.errors import DoesNotFit
+from tilestitch.commands.validate import compare as comparing
+from tilestitch.commands.validate.compare import Compared, LayerCompared, compare_layers
+from tilestitch.commands.validate.draw import Draw
+from tilestitch.commands.validate.mechanisms import explain
+from tilestitch.commands.validate.summary import buckets_of, energy_of, errors_of, worst_of
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest, convolution, product
 from tilestitch.mapping.evaluate import Mode, Pricer
 from tilestitch.mapping.json_lines import mapping_of
 from tilestitch.mapping.network import Layer
-from tilestitch.validation import compare as comparing
-from tilestitch.validation.compare import Compared, LayerCompared, compare_layers
-from tilestitch.validation.draw import Draw
-from tilestitch.validation.mechanisms import explain
-from tilestitch.validation.summary import buckets_of, energy_of, errors_of, worst_of
 
 LINE = "O[m,n] += A[m,k] * B[k,n]; m=16 n=12 k=24"
 CONV = convolution("conv", n=1, m=8, c=8, ox=6, oy=6, fx=3, fy=3)

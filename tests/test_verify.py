@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.graphs import Net
-from tilestitch.dtypes import DType
-from tilestitch.errors import InvalidIR
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.verify import verify_graph
 

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.graphs import Net
-from tilestitch import api, stages
+from tilestitch import api
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
-from tilestitch.schedule.whole import Cut, whole_may_be_better, without_repetition
+from tilestitch.partition.subgraphs.cuts import Cut, whole_may_be_better, without_repetition
+from tilestitch.pipeline import stages
 
 KIB = 1024
 ROOM = 2 * 64 * KIB + 512 * KIB  # of toy: two cores and the memory that they share

@@ -19,17 +19,10 @@ from typing import Any, TypeAlias
 import onnx
 
 from tilestitch import zoo
-from tilestitch.compilation import (
-    STRATEGIES,
-    Compilation,
-    Options,
-    Stage,
-    Strategy,
-    strategy_by_hand,
-    strategy_named,
-    strategy_of_plan,
-)
-from tilestitch.errors import DoesNotFit, InputError, printable
+from tilestitch.base.errors import DoesNotFit, InputError, printable
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.commands.simulate import layers as mapper
+from tilestitch.commands.simulate.layers import SimulatedLayer, SimulateOptions
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.inlining import without_functions
 from tilestitch.frontend.loading import load_model, with_own_outputs
@@ -40,20 +33,27 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
-from tilestitch.mapper import simulated as mapper
-from tilestitch.mapper.simulated import SimulatedLayer, SimulateOptions
 from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
-from tilestitch.partition.grouping import GroupingRule
+from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.passes import simplify
-from tilestitch.pipeline import MAX_BATCH, References, compile_network
+from tilestitch.pipeline.compilation import (
+    STRATEGIES,
+    Compilation,
+    Options,
+    Stage,
+    Strategy,
+    strategy_by_hand,
+    strategy_named,
+    strategy_of_plan,
+)
+from tilestitch.pipeline.compile import MAX_BATCH, References, compile_network
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
 from tilestitch.sim.array import simulated
 from tilestitch.sim.array.simulated import SimulatedMapping
 from tilestitch.sim.array.values import Values
-from tilestitch.stages import Progress
 
 __all__ = [
     "FusionPlan",
@@ -156,7 +156,7 @@ def compile(
     )
     chosen, target = _strategy(strategy), _machine(machine)
     proto, name = open_model(model)  # last: the others are refused at once
-    return compile_network(proto, name, target, chosen, options, progress=progress or _nothing)
+    return compile_network(proto, name, target, chosen, options, progress=progress or quiet)
 
 
 def compare(
@@ -192,7 +192,7 @@ def compare(
     def named(strategy: str) -> Progress:
         return lambda step, done, total: show(f"{strategy}: {step}", done, total)
 
-    show = progress or _nothing
+    show = progress or quiet
     found: list[Compilation | Misfit] = []
     for each in chosen:
         try:
@@ -272,14 +272,14 @@ def simulate_layers(
 ) -> tuple[SimulatedLayer, ...]:
     """The best mapping of every different layer of a network, by the model, simulated cycle by cycle.
 
-    Each has what the model estimates beside what was simulated; `mapper.simulated.totals_of` adds them up.
+    Each has what the model estimates beside what was simulated; `commands.simulate.layers.totals_of` adds them up.
     `MapOptions` choose the mappings; for the others see `simulate_mapping`.
     """
     what = SimulateOptions(_values(values, extrapolate=extrapolate), extrapolate)
     graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
     layers, _ = layers_of(graph)
     return mapper.simulate_layers(
-        layers, array_of_core(_machine(machine)), options or MapOptions(), what, progress or _nothing
+        layers, array_of_core(_machine(machine)), options or MapOptions(), what, progress or quiet
     )
 
 
@@ -288,10 +288,6 @@ def _values(values: str, *, extrapolate: bool) -> Values:
     if values not in known:
         raise InputError(f"values: expected {', '.join(known)}, found {_shown(values)}")
     return Values.NONE if extrapolate else Values(values)
-
-
-def _nothing(step: str, done: int, total: int) -> None:
-    """No progress shown."""
 
 
 def _strategy(strategy: str | HandSchedule | FusionPlan) -> Strategy:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
-from tilestitch.errors import InvalidIR, TilestitchError, printable
-from tilestitch.interruption import between_compiled
+from tilestitch.base.errors import InvalidIR, TilestitchError, printable
+from tilestitch.base.interruption import between_compiled
 
 SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 

@@ -26,11 +26,17 @@ def characterize(machine: str, out: Path | None, json_path: Path | None, quiet: 
     expect_json(json_path, machine)
     if out is not None:
         expect_folder(out)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.characterize.study import characterize as study_of
-            from tilestitch.characterize.text import ORIGIN, curve_csv, layers_csv, study_json, study_text
+            from tilestitch.commands.characterize.characterize_text import (
+                ORIGIN,
+                curve_csv,
+                layers_csv,
+                study_json,
+                study_text,
+            )
+            from tilestitch.commands.characterize.study import characterize as study_of
             from tilestitch.report.svg import curve_svg
 
         progress("study", 0, 1)

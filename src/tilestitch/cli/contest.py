@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.errors import InputError
+from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.errors import InputError
-from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 
 @click.command()
@@ -39,16 +39,16 @@ def contest(
     if out is not None:
         expect_writable(out)
         expect_other(out, instance)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch.contest.blocks import Prices
-            from tilestitch.contest.bound import lower_bound
-            from tilestitch.contest.evaluate import evaluate
-            from tilestitch.contest.instance import parse_instance
-            from tilestitch.contest.rules import rules_of
-            from tilestitch.contest.solution import parse_solution, solution_json
-            from tilestitch.contest.solve import solve
-            from tilestitch.contest.text import contest_json, contest_text
+            from tilestitch.commands.contest.blocks import Prices
+            from tilestitch.commands.contest.bound import lower_bound
+            from tilestitch.commands.contest.contest_text import contest_json, contest_text
+            from tilestitch.commands.contest.evaluate import evaluate
+            from tilestitch.commands.contest.instance import parse_instance
+            from tilestitch.commands.contest.rules import rules_of
+            from tilestitch.commands.contest.solution import parse_solution, solution_json
+            from tilestitch.commands.contest.solve import solve
 
         rules = rules_of(rules_name)
         problem = parse_instance(file_text(instance, "JSON", MAX_JSON_BYTES), instance.name)

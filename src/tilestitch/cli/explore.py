@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
-from tilestitch.errors import InputError, printable
 
 EVALUATORS = ("simulate", "map")
 METHODS = ("grid", "random", "optuna")
@@ -126,10 +126,18 @@ def explore(
         expect_writable(store)
         for source in sources:
             expect_other(store, source)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
+            from tilestitch.commands.map.sources import open_nests
             from tilestitch.explore.clusters import expect_cluster
+            from tilestitch.explore.explore_text import (
+                explored_json,
+                explored_text,
+                front_machines,
+                front_pictures,
+                points_csv,
+            )
             from tilestitch.explore.front import objective_named
             from tilestitch.explore.mapped import Mapped, packed_layers
             from tilestitch.explore.methods import Grid, Nsga2, Random
@@ -137,12 +145,10 @@ def explore(
             from tilestitch.explore.simulated import Simulated, packed_model
             from tilestitch.explore.space import space as space_of
             from tilestitch.explore.store import Store
-            from tilestitch.explore.text import explored_json, explored_text, front_machines, front_pictures, points_csv
             from tilestitch.explore.values import values_of
             from tilestitch.explore.workers import Workers
             from tilestitch.hardware.array_machine import array_of_core
             from tilestitch.hardware.load import load_machine, machine_text
-            from tilestitch.mapper.sources import open_nests
             from tilestitch.mapping.evaluate import Mode
             from tilestitch.mapping.network import MapOptions
             from tilestitch.mapping.search import Objective

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tilestitch.errors import InputError, printable
-from tilestitch.interruption import undisturbed
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.interruption import undisturbed
 
 
 def expect_writable(path: Path) -> None:

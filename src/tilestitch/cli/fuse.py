@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.errors import InputError
+from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress
-from tilestitch.errors import InputError
-from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 PLAN_HELP = (
     "baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact, "
@@ -88,16 +88,16 @@ def fuse(
         expect_writable(path)
         for source in sources:
             expect_other(path, source)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.fusion.certificate_file import certificate_json, checked_certificate
-            from tilestitch.fusion.emit import cnml_of
-            from tilestitch.fusion.fuse import block_cost, every_plan, verify_proof
-            from tilestitch.fusion.fuse import fuse as fuse_blocks
-            from tilestitch.fusion.plan_file import parse_plan, plan_json
-            from tilestitch.fusion.simulated import simulated
-            from tilestitch.fusion.text import checked_json, checked_text, fused_json, fused_text
+            from tilestitch.commands.fuse.certificate_file import certificate_json, checked_certificate
+            from tilestitch.commands.fuse.emitted import cnml_of
+            from tilestitch.commands.fuse.fuse import block_cost, every_plan, verify_proof
+            from tilestitch.commands.fuse.fuse import fuse as fuse_blocks
+            from tilestitch.commands.fuse.fuse_text import checked_json, checked_text, fused_json, fused_text
+            from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
+            from tilestitch.commands.fuse.simulated_plan import simulated
 
         given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name) if plan.endswith(".json") else plan
         proof = "" if check is None else file_text(check, "JSON", MAX_JSON_BYTES)

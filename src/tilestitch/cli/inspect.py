@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import click
 
+from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.options import (
@@ -19,7 +20,6 @@ from tilestitch.cli.options import (
 )
 from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import Progress, shown_progress
-from tilestitch.errors import InputError
 
 _Shown: TypeAlias = tuple[str, Callable[[], str]]  # a value as text, and what gives it as JSON
 
@@ -32,7 +32,7 @@ def machines(json_path: Path | None, quiet: bool) -> None:
     """List the machines that come along."""
     expect_json(json_path)
     from tilestitch.hardware.load import load_machine, preset_names
-    from tilestitch.report.json import listing_json
+    from tilestitch.report.report_json import listing_json
 
     found = [load_machine(name) for name in preset_names()]
     rows = [
@@ -67,7 +67,7 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     expect_json(json_path)
     with held_back():
         from tilestitch import api
-        from tilestitch.report.json import listing_json
+        from tilestitch.report.report_json import listing_json
         from tilestitch.zoo import ENTRIES
 
     if out is None and folder is None:
@@ -90,7 +90,7 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
         expect_folder(folder)
         every = tuple(entry.name_for(_LENGTH) for entry in ENTRIES)
         places = [(name, folder / f"{name.replace(':', '-')}.onnx") for name in names or every]
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         for number, (name, path) in enumerate(places):
             progress(f"write {path}", number, len(places))
             model = api.zoo_model(name)
@@ -112,7 +112,7 @@ def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) ->
     def values(progress: Progress) -> list[_Shown]:
         from tilestitch.hardware.describe import describe
         from tilestitch.hardware.load import load_machine
-        from tilestitch.report.json import value_json
+        from tilestitch.report.report_json import value_json
 
         found = map(load_machine, names)
         return [(describe(machine), partial(value_json, "machine", machine)) for machine in found]
@@ -132,7 +132,7 @@ def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_
         with held_back():
             from tilestitch import api
             from tilestitch.passes import simplify
-            from tilestitch.report.json import value_json
+            from tilestitch.report.report_json import value_json
 
         found = [api.load_graph(name, batch=choices.batch, dims=choices.dims) for name in names]
         if simplified:
@@ -181,7 +181,7 @@ def _show_compiled(
     def values(progress: Progress) -> list[_Shown]:
         with held_back():
             from tilestitch import api
-            from tilestitch.report.json import value_json
+            from tilestitch.report.report_json import value_json
 
         shown: list[_Shown] = []
         for name in names:
@@ -211,7 +211,7 @@ def _show(
     if json_path is not None and len(names) > 1:
         raise InputError(f"--json takes one value, {len(names)} are asked for; call it once for each")
     expect_json(json_path, *names)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         found = values(progress)
         json_text = "" if json_path is None else found[0][1]()
         write_files(json_file(json_path, json_text))

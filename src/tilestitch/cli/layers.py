@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from tilestitch.cli.options import Choices
 
 if TYPE_CHECKING:
-    from tilestitch.mapper.sources import Nests
+    from tilestitch.commands.map.sources import Nests
 
 
 def open_layers(model: str, choices: Choices, layers: tuple[str, ...]) -> "Nests":
     """The nests of a network, a line of einsum or a file of layers, or those of them that `layers` names."""
     from tilestitch import api
-    from tilestitch.mapper.sources import chosen_layers, open_nests
+    from tilestitch.commands.map.sources import chosen_layers, open_nests
     from tilestitch.passes import simplify
 
     found = open_nests(

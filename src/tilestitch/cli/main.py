@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tilestitch import __version__
+from tilestitch.base.errors import InputError
 from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.contest import contest
@@ -19,7 +20,6 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.simulate import simulate
 from tilestitch.cli.validate import validate
-from tilestitch.errors import InputError
 
 
 @click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -63,10 +63,10 @@ def compile_command(
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.report.json import report_json
+            from tilestitch.report.report_json import report_json
 
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)
@@ -115,13 +115,13 @@ def compare_command(
     expect_json(json_path, model, choices.machine, *names)
     if out is not None:
         expect_folder(out)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.compilation import STRATEGIES, Compilation
             from tilestitch.ir.report import Misfit
-            from tilestitch.report.json import compare_json
-            from tilestitch.report.text import compare_text
+            from tilestitch.pipeline.compilation import STRATEGIES, Compilation
+            from tilestitch.report.report_json import compare_json
+            from tilestitch.report.report_text import compare_text
 
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.errors import InputError
+from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.errors import InputError
-from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 BASE = "dmazerunner-256"
 EMITTED = ("zigzag", "timeloop", "accelforge")
@@ -124,14 +124,14 @@ def map_(
         _evaluate(evaluate, machine, json_path, quiet=quiet)
         return
     assert model is not None
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.mapper.files import mapping_files
-            from tilestitch.mapper.json import evaluated_json, mapped_json
-            from tilestitch.mapper.proofs import certificates_json, check_certificates
-            from tilestitch.mapper.sources import open_machine, open_mapping
-            from tilestitch.mapper.text import evaluated_text, mapped_text
+            from tilestitch.commands.map.files import mapping_files
+            from tilestitch.commands.map.map_json import evaluated_json, mapped_json
+            from tilestitch.commands.map.map_text import evaluated_text, mapped_text
+            from tilestitch.commands.map.proofs import certificates_json, check_certificates
+            from tilestitch.commands.map.sources import open_machine, open_mapping
             from tilestitch.mapping.evaluate import Mode, price
             from tilestitch.mapping.network import MapOptions, map_layers
             from tilestitch.mapping.search import Objective
@@ -235,7 +235,7 @@ def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) 
     """Print, or write to the file of --json, the price of every line."""
     with held_back():
         from tilestitch import api
-        from tilestitch.mapper.sources import open_machine
+        from tilestitch.commands.map.sources import open_machine
         from tilestitch.mapping.json_lines import price_lines
 
     source = open_machine(machine, api.load_machine, BASE)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.core import ParameterSource
 
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import State
-from tilestitch.errors import InputError, printable
-from tilestitch.text_files import MAX_JSON_BYTES, file_text
 
 if TYPE_CHECKING:
     from tilestitch.ir.by_hand import FusionPlan
@@ -54,7 +54,7 @@ def strategy_given(strategy: str) -> "str | FusionPlan":
     """What an option names: a strategy, or the plan of fused blocks in a file."""
     if not strategy.endswith(".json"):
         return strategy
-    from tilestitch.fusion.plan_file import parse_plan
+    from tilestitch.commands.fuse.plan_file import parse_plan
     from tilestitch.ir.by_hand import FusionPlan
 
     name = Path(strategy).name

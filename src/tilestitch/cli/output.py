@@ -11,8 +11,8 @@ from tilestitch.cli.application import FAILURE, SUCCESS, complain
 from tilestitch.cli.files import expect_other, expect_writable
 
 if TYPE_CHECKING:
-    from tilestitch.compilation import Compilation
     from tilestitch.ir.report import Report
+    from tilestitch.pipeline.compilation import Compilation
 
 STDOUT = Path("-")
 DUMPED_INSTRUCTIONS = 100_000  # of a program and its trace as text
@@ -36,8 +36,8 @@ def json_file(path: Path | None, text: str) -> Files:
 
 def outputs(folder: Path, done: "Compilation") -> Files:
     """The files of `-o`: report, schedule and trace of a simulated compilation."""
-    from tilestitch.report.json import report_json
-    from tilestitch.report.text import report_text
+    from tilestitch.report.report_json import report_json
+    from tilestitch.report.report_text import report_text
     from tilestitch.report.trace_json import chrome_trace
 
     assert done.report is not None

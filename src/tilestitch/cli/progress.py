@@ -1,20 +1,21 @@
 """What is being done, on the terminal; nothing where there is none."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[str, int, int], None]  # step, done, total
+from tilestitch.base.progress import Progress, quiet
 
 
 @contextmanager
-def shown_progress(*, quiet: bool) -> Iterator[Progress]:
+def shown_progress(*, silent: bool) -> Iterator[Progress]:
     """A function to call with each step: it draws a bar on stderr, which is gone in the end."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():  # None where it is closed
-        yield _nothing
+    if silent or sys.stderr is None or not sys.stderr.isatty():  # None where it is closed
+        yield quiet
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     columns = (
         SpinnerColumn(),
@@ -23,14 +24,10 @@ def shown_progress(*, quiet: bool) -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("start", total=None)
 
         def show(step: str, done: int, total: int) -> None:
             bars.update(task, description=step, completed=done, total=total if total > 1 else None)
 
         yield show
-
-
-def _nothing(step: str, done: int, total: int) -> None:
-    pass

@@ -34,7 +34,7 @@ def reproduce(
     Ends with 1 where a row that must match does not. Speed-ups, and numbers read off figures, never must.
     """
     expect_json(json_path)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         from tilestitch.reproduce import reproduce as rows_of
         from tilestitch.reproduce import rows_json, rows_text
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
@@ -12,7 +13,6 @@ from tilestitch.cli.map import BASE
 from tilestitch.cli.options import Choices, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.errors import InputError, printable
 
 OBJECTIVES = ("edp", "energy", "latency")
 VALUES = ("integers", "floats", "none")  # a test holds these against the simulator
@@ -93,14 +93,14 @@ def simulate(
             raise InputError(f"--trace and --json both name {trace.name}; choose two places")
         for source in inputs:
             expect_other(trace, source)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.mapper.array_trace import array_trace
-            from tilestitch.mapper.simulated import SimulateOptions, simulate_layer, simulate_layers
-            from tilestitch.mapper.simulated_json import simulated_json
-            from tilestitch.mapper.simulated_text import simulated_text
-            from tilestitch.mapper.sources import open_machine, open_mapping
+            from tilestitch.commands.map.sources import open_machine, open_mapping
+            from tilestitch.commands.simulate.array_trace import array_trace
+            from tilestitch.commands.simulate.layers import SimulateOptions, simulate_layer, simulate_layers
+            from tilestitch.commands.simulate.simulate_json import simulated_json
+            from tilestitch.commands.simulate.simulate_text import simulated_text
             from tilestitch.mapping.evaluate import Mode
             from tilestitch.mapping.network import MapOptions
             from tilestitch.mapping.search import Objective

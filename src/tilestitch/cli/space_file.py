@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 
 OPTION = "--space"
 MODELS = "models"
@@ -32,9 +32,9 @@ class WithSpaceFile(click.Command):
         return [*self._arguments(paths[0]), *args]
 
     def _arguments(self, path: str) -> Iterator[str]:
+        from tilestitch.base.text_files import file_text
         from tilestitch.hardware.fields import closest
         from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree
-        from tilestitch.text_files import file_text
 
         mistakes = []
         tree = read_tree(file_text(path, "YAML", MAX_BYTES), path, mistakes)

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from tilestitch.interruption import between_compiled, come_again
+from tilestitch.base.interruption import between_compiled, come_again
 
 _INTERRUPTED = 130
 

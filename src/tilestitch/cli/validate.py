@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
@@ -11,7 +12,6 @@ from tilestitch.cli.map import BASE
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.errors import InputError
 
 MOST_MAPPINGS = 1_000_000
 
@@ -74,15 +74,15 @@ def validate(
             raise InputError(f"--plot and --json both name {plot.name}; choose two places")
         for source in (model, machine):
             expect_other(plot, source)
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.mapper.sources import open_machine
-            from tilestitch.validation.compare import compare_layers
-            from tilestitch.validation.json import validation_json
-            from tilestitch.validation.plot import validation_svg
-            from tilestitch.validation.summary import Validation, worst_of
-            from tilestitch.validation.text import validation_text
+            from tilestitch.commands.map.sources import open_machine
+            from tilestitch.commands.validate.compare import compare_layers
+            from tilestitch.commands.validate.plot import validation_svg
+            from tilestitch.commands.validate.summary import Validation, worst_of
+            from tilestitch.commands.validate.validate_json import validation_json
+            from tilestitch.commands.validate.validate_text import validation_text
 
         progress("load", 0, 1)
         array = open_machine(machine, api.load_machine, BASE).machine

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tilestitch.base.dtypes import DType
+from tilestitch.base.units import ceil_div
 from tilestitch.cost.needs import Needs, needs
-from tilestitch.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
 from tilestitch.hardware.units import matrix_rate
 from tilestitch.ir.graph import Graph, Operator
@@ -13,7 +14,6 @@ from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
-from tilestitch.units import ceil_div
 
 
 @dataclass(frozen=True, slots=True)

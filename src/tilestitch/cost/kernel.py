@@ -7,10 +7,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.compiled import compiled
-from tilestitch.cost.arithmetic import aligned, matrix_cycles, up, vector_cycles
-from tilestitch.cost.boxes import boxes_of, bytes_of, hull, made_region, operand_region, part_of
-from tilestitch.cost.nest import (
+from tilestitch.base.jit import compiled
+from tilestitch.cost.place import (
+    ACCUMULATORS,
+    DIRECT,
+    FROM_DDR_SHARE,
+    FROM_GB_SHARE,
+    GB,
+    LB,
+    MEMORIES,
+    UNSUMMED,
+    WEIGHTS,
+    Place,
+    Rates,
+)
+from tilestitch.ir.transfers import contiguous_runs
+from tilestitch.kernels.arithmetic import aligned, matrix_cycles, up, vector_cycles
+from tilestitch.kernels.boxes import boxes_of, bytes_of, hull, made_region, operand_region, part_of
+from tilestitch.kernels.nest import (
     ANCHOR,
     BRINGS,
     DIMS,
@@ -38,20 +52,6 @@ from tilestitch.cost.nest import (
     WHERE,
     Nest,
 )
-from tilestitch.cost.place import (
-    ACCUMULATORS,
-    DIRECT,
-    FROM_DDR_SHARE,
-    FROM_GB_SHARE,
-    GB,
-    LB,
-    MEMORIES,
-    UNSUMMED,
-    WEIGHTS,
-    Place,
-    Rates,
-)
-from tilestitch.ir.transfers import contiguous_runs
 
 # Columns of what a tile needs of an operand.
 (

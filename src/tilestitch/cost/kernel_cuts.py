@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles, vector_lanes
 from tilestitch.ir.following import axes_that_follow
@@ -12,7 +13,6 @@ from tilestitch.ir.tiles import box_for_needs, cuts_of, operator_boxes
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
-from tilestitch.units import ceil_div
 
 WHOLE = -1  # in place of an axis: every piece needs all of the tensor
 HALVINGS = 8  # of a kernel, whose times are looked up; smaller parts are as fast as the smallest of these

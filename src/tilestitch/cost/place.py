@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.cost.shape import KernelShape, Operand
-from tilestitch.cost.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.kernels.shape import KernelShape, Operand
+from tilestitch.kernels.surroundings import FROM_DDR, NOWHERE, Room, Shares, Surroundings
 
 # Where something stays, and which memory has no room; the last is no memory.
 DDR, LB, WEIGHTS, ACCUMULATORS, GB, UNSUMMED = range(6)

@@ -1,9 +1,9 @@
 """Estimated cycles of an operator whose operands pass a core in pieces, because they do not fit it."""
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Core
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ops.work import operand_dtype, tile_cycles
-from tilestitch.units import ceil_div
 
 
 def streamed_cycles(graph: Graph, op: Operator, machine: Accelerator, core: Core) -> int:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.cost.kernel_cuts import HALVINGS, WHOLE, KernelCost, kernel_cost, operands_of
-from tilestitch.cost.shape import kernel_signature, local_names
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
+from tilestitch.kernels.shape import kernel_signature, local_names
 
 NOT_SEEN = -2  # in place of an axis
 OUTSIDE, IN_LB, IN_GB, IN_DDR = range(4)  # where a tensor lies

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.explore.evaluator import Outcome
 
 

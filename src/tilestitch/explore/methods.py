@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.explore.space import Space
 
 MAX_GRID = 100_000

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.explore.values import once
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.load import field_mistakes

@@ -1,10 +1,12 @@
 """An exploration: designs are proposed, evaluated and stored, until the method has no more."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.base.progress import Progress
+from tilestitch.base.units import counted
 from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed
 from tilestitch.explore.front import Objective, pareto_front, vector
 from tilestitch.explore.identity import digest_of, point_key, program_digest
@@ -12,9 +14,6 @@ from tilestitch.explore.methods import Method
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
 from tilestitch.explore.workers import Task, Workers
-from tilestitch.units import counted
-
-Progress = Callable[[str, int, int], None]  # step, done, total
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ import numpy as np
 import onnx
 from google.protobuf.message import EncodeError
 
-from tilestitch.compilation import Options, Strategy, strategy_named, strategy_of_plan
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
 from tilestitch.explore.identity import digest_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import FusionPlan
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, Strategy, strategy_named, strategy_of_plan
+from tilestitch.pipeline.compile import compile_network
 
 
 def packed_model(model: onnx.ModelProto, name: str) -> Packed:

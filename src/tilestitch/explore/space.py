@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.explore.parameters import Parameter, Path, Setting, parameter, path_text, text_at, with_setting
 from tilestitch.hardware.accelerator import CORE_LEVELS, Level
 from tilestitch.hardware.load import parse_machine

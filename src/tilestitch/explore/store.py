@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.explore.evaluator import Metric, Origin, Outcome
 
 APPLICATION = 0x54535058  # marks a database as ours

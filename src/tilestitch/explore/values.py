@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 
 MAX_VALUES = 1000  # of one parameter
 _WHOLE = "[1-9][0-9]{0,17}|0"

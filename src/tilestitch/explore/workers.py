@@ -13,12 +13,12 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_limits
 
-from tilestitch.errors import DoesNotFit, InputError, InvalidIR
+from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
+from tilestitch.base.interruption import in_worker
 from tilestitch.explore.clusters import Call, Pool, on_cluster
 from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed, machine_metrics
 from tilestitch.explore.identity import program_digest
 from tilestitch.hardware.load import parse_machine
-from tilestitch.interruption import in_worker
 
 _NETWORKS_KEPT = 8  # prepared, in each process
 

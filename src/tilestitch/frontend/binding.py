@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tilestitch.dtypes import STORAGE
-from tilestitch.errors import InputError
-from tilestitch.frontend.accesses import Shape
+from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
+from tilestitch.frontend.operators.accesses import Shape
 
 
 def with_sizes(where: str, model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:

@@ -6,9 +6,9 @@ from math import prod
 
 from onnx import TensorProto
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.base.units import format_bytes
 from tilestitch.frontend.weights import bits_of
-from tilestitch.units import format_bytes
 
 MAX_BYTES = 2**30  # that constants may take, besides those of the file and some copies of them
 MAX_PRODUCTS = 2**34  # multiply-accumulates that constants may cost: seconds

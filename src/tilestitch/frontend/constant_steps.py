@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilestitch.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import STORAGE, DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ops import RULES, is_view
 from tilestitch.ops.views import by_dims

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper, shape_inference
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.element_types import numpy_type
 from tilestitch.frontend.network import Node

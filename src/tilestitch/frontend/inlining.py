@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx
 from onnx import checker, inliner
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 
 MAX_NODES = 10**5  # of a network when all is written out
 MAX_DEPTH = 50  # of functions that call functions

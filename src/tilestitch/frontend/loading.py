@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper
 from onnx.external_data_helper import uses_external_data
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.frontend.weights import expect_bytes
 
 _PROTOBUF_LIMIT_BYTES = 2**31

@@ -8,7 +8,7 @@ from onnx import helper
 
 from tilestitch.frontend.functions import Definition, inside
 from tilestitch.frontend.network import Network, Node
-from tilestitch.frontend.shapes import normalised_axes
+from tilestitch.frontend.operators.shapes import normalised_axes
 
 MAX_TURNS = 250  # each is read, scheduled and run on its own, which takes time
 

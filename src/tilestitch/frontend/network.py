@@ -8,12 +8,12 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tilestitch.dtypes import STORAGE, DType
-from tilestitch.errors import InputError
-from tilestitch.frontend.accesses import Shape
+from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.errors import InputError
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.constant_steps import step_value
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
+from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
 
 

@@ -7,21 +7,21 @@ import numpy as np
 import onnx
 from onnx import defs
 
-from tilestitch.dtypes import STORAGE
-from tilestitch.errors import InputError, printable
-from tilestitch.frontend.accesses import Shape
+from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.errors import InputError, printable
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch, with_sizes
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.element_types import known_types, numpy_type, schema_type, type_name, type_text
 from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
-from tilestitch.frontend.generic import generic
-from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.loops import scanned, turns
 from tilestitch.frontend.network import Network, Node, NotCovered
+from tilestitch.frontend.operators.accesses import Shape
+from tilestitch.frontend.operators.generic import generic
+from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.operators.sequences import SEQUENCES, reads_sequence, sequence
 from tilestitch.frontend.rebatch import expect_independent_samples, rebatched_inputs, rebatching
-from tilestitch.frontend.sequences import SEQUENCES, reads_sequence, sequence
 from tilestitch.frontend.structure import (
     STANDARD,
     check_node,

@@ -13,8 +13,8 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.errors import InputError
-from tilestitch.frontend.accesses import Shape
+from tilestitch.base.errors import InputError
+from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 
 

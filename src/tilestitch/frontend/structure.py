@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import checker, defs
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 
 OLDEST_OPSET = 7  # numpy's broadcasting came with it
 STANDARD = ("", "ai.onnx")  # two names of one domain

@@ -5,9 +5,9 @@ from math import prod
 
 from onnx import TensorProto, helper
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.units import ceil_div
 from tilestitch.frontend.element_types import type_name
-from tilestitch.units import ceil_div
 
 _BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8}  # of types whose names do not say how many
 

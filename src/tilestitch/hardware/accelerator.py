@@ -5,7 +5,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.hardware.microarchitecture import Microarchitecture
 
 
@@ -182,12 +182,6 @@ class Accelerator:
     setup: Setup
     granule_bytes: int
 
-    def __str__(self) -> str:
-        """Its units, peaks and memories."""
-        from tilestitch.hardware.describe import describe  # which is about machines, and so knows this class
-
-        return describe(self)
-
     def memory(self, level: Level) -> Memory | None:
         """The memory of that level, None where the machine has none."""
         return self._by_level.get(level)
@@ -222,6 +216,15 @@ class Accelerator:
     def channel_bytes_per_cycle(self) -> Fraction:
         """The rate of one channel of DDR, which is all that a kernel on a single core can draw."""
         return self.ddr.bandwidth_bytes_per_cycle / self.ddr.channels
+
+    @property
+    def local_capacity_bytes(self) -> int:
+        """Bytes of the local buffers of a cluster's cores together; of GB where no core has one."""
+        local = [memory for core in self.cores if (memory := self.local(core, Level.LB)) is not None]
+        shared = self.memory(Level.GB)
+        if not local and shared is not None:
+            return shared.size_bytes
+        return sum(memory.size_bytes for memory in local)
 
     @property
     def private_ddr(self) -> bool:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Core, PEArray, Reduction
 from tilestitch.hardware.microarchitecture import Microarchitecture
-from tilestitch.units import ceil_div
 
 ROOM_BYTES = 2**40  # more than any tile
 

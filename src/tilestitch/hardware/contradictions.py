@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from pydantic_core import PydanticCustomError
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.hardware.accelerator import CORE_LEVELS, Level, Sharing
 from tilestitch.hardware.fields import WholeField, closest, shown
 from tilestitch.hardware.schema import (

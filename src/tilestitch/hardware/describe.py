@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.units import counted, format_bytes
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
 from tilestitch.hardware.microarchitecture import Controller
-from tilestitch.units import counted, format_bytes
 
 
 def describe(machine: Accelerator) -> str:

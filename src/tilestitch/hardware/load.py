@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError, printable
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.text_files import file_text
 from tilestitch.hardware.accelerator import (
     WORD_CYCLES,
     Accelerator,
@@ -42,7 +43,6 @@ from tilestitch.hardware.schema import (
     mistake_of,
 )
 from tilestitch.hardware.yaml_tree import Mistake, Tree, quoted, read_tree
-from tilestitch.text_files import file_text
 
 MAX_FILE_BYTES = 256 * 1024
 _ONE_PAGE = "; a machine is about one page of YAML"

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag
 from pydantic_core import ErrorDetails
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.hardware.accelerator import CORE_LEVELS, Dataflow, Level, Reduction, Sharing
 from tilestitch.hardware.fields import (
     ChoiceField,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import WORD_CYCLES, Dataflow, MatrixUnit, VectorUnit
-from tilestitch.units import ceil_div
 
 MAPPED = 2  # in the place of overlap: an array of processing elements
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 import yaml
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 
 TAG = "!"
 _PLAIN = re.compile(r"(?:-?[A-Za-z0-9_.+/](?:[A-Za-z0-9_.+/ -]*[A-Za-z0-9_.+/-])?)?")  # text that needs no quotes

@@ -13,9 +13,9 @@ from operator import le
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.units import counted
 from tilestitch.ir.region import Region
-from tilestitch.units import counted
 
 Attribute = int | float | str | bytes | tuple[int, ...] | tuple[float, ...]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
-from tilestitch.units import ceil_div
+from tilestitch.base.units import ceil_div
 
 
 class LoopLevel(StrEnum):

@@ -11,11 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
-from tilestitch.units import counted
 
 
 class Kind(IntEnum):

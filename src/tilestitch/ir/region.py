@@ -5,7 +5,7 @@ from operator import sub
 from types import EllipsisType
 from typing import NamedTuple
 
-from tilestitch.units import ceil_div
+from tilestitch.base.units import ceil_div
 
 
 class Region(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilestitch.units import counted, format_bytes, format_seconds
+from tilestitch.base.units import counted, format_bytes, format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Report:
     notes: tuple[str, ...]  # what a reader of the numbers must know, a sentence each
 
     def __str__(self) -> str:
-        """What matters most, in four lines; `report.text.report_text` gives the page."""
+        """What matters most, in four lines; `report.report_text.report_text` gives the page."""
         bounds = f"{self.ratio_to_bound:,.2f} x the largest bound of {self.bound_cycles:,} cycles"
         checks = ("passed" if self.verified else "FAILED") if self.checks else "not done"
         return "\n".join(

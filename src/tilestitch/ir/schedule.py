@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from math import prod
 
+from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
-from tilestitch.units import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from math import gcd, lcm
 
+from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 from tilestitch.ir.region import Region, even_pieces, pieces
 from tilestitch.ir.schedule import Kernel, Tiling
-from tilestitch.units import ceil_div
 
 
 def box_for_region(op: Operator, write: Access, region: Region) -> Region:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Access, Dim, DimKind, Graph, Operator
 from tilestitch.ir.program import Mode, Program
 from tilestitch.ir.region import Region

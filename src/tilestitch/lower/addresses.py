@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
+from tilestitch.base.units import ALIGNMENT_BYTES, aligned
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import ADDRESS, BASE, SPACE, TENSOR, Block
-from tilestitch.units import ALIGNMENT_BYTES, aligned
 
 
 class Ring:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tilestitch.cost.shape import kernel_key, local_names
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
+from tilestitch.kernels.shape import kernel_key, local_names
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster

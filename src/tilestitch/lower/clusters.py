@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.units import format_bytes
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import Buffers, Program
-from tilestitch.units import format_bytes
 
 
 def share_ddr(program: Program, clusters: int) -> Program:

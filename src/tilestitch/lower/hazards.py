@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use

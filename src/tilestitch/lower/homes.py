@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.surroundings import Source, free_gaps
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
+from tilestitch.kernels.surroundings import Source, free_gaps
 from tilestitch.lower.addresses import Ring, Surface
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Linker

@@ -6,8 +6,6 @@ stores of wave w in program order, so that an in-order mover never holds back th
 
 from math import prod
 
-from tilestitch.cost.shape import KernelShape, Operand, kernel_shape, made_regions
-from tilestitch.cost.surroundings import Source, cover, reads_directly, without
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
@@ -15,6 +13,8 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
+from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
+from tilestitch.kernels.surroundings import Source, cover, reads_directly, without
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from math import prod
 
-from tilestitch.cost.shape import kernel_key
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.units import ceil_div, counted
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.schedule import Kernel, Schedule
-from tilestitch.units import ceil_div, counted
+from tilestitch.kernels.shape import kernel_key
 
 MAX_STEPS = 2**19  # of the kernels of one iteration that differ; each becomes several instructions, in 0.4 ms
 MAX_UNROLLED_STEPS = 2**22  # of all kernels and iterations, which repeat the others

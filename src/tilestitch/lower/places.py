@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tilestitch.cost.shape import KernelShape, Operand
-from tilestitch.cost.surroundings import Source, cover
+from tilestitch.base.units import aligned, ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
+from tilestitch.kernels.shape import KernelShape, Operand
+from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.homes import Around
 from tilestitch.lower.waves import Needs, Step
-from tilestitch.units import aligned, ceil_div
 
 SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
 SLAB_BYTES = 32768  # and in pieces of at least this size

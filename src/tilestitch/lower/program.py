@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.units import aligned, format_bytes
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
@@ -16,7 +17,6 @@ from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Homes
 from tilestitch.lower.limits import expect_few_steps
 from tilestitch.lower.link import Linker
-from tilestitch.units import aligned, format_bytes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.lower.hazards import Text, corners, find_waits
 

@@ -1,12 +1,12 @@
 """A kernel whose operands do not fit a core: they pass it in pieces, while their values are taken as a whole."""
 
+from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Graph, Tensor
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Builder
 from tilestitch.ops.work import operand_dtype, tile_cycles
-from tilestitch.units import ceil_div
 
 
 def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int]) -> None:

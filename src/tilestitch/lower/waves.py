@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.shape import KernelShape, Operand, made_regions, operand_region
 from tilestitch.ir.boxes import all_operator_boxes, boxes_of, hulls, read_regions
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import core_parts, reduction_parts, tiles_of
+from tilestitch.kernels.shape import KernelShape, Operand, made_regions, operand_region
 
 Needs = list[tuple[Operand, Region]]  # of one core in one wave
 

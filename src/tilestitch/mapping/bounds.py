@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable

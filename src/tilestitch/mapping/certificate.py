@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine

@@ -6,7 +6,7 @@ and what passes of the registers cost without DMA. Whatever both leave open is p
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
 from tilestitch.mapping.price import DRAM, ENERGY, LOADS, MAC, PRICED, RF, SPM, STORES, TIME, combine, runs_of
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.factors import Limits
 

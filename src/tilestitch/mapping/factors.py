@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.base.units import ceil_div
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.units import ceil_div
 
 MOST_LOOPS = 10  # with more than one iteration; orders are kept for every subset of them
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, convolution, depthwise, pixels_read, product
 from tilestitch.mapping.evaluate import Mode, Priced, Pricer

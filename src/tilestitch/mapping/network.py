@@ -1,11 +1,12 @@
 """The layers of a network that are loop nests of products, each once, and the best mapping of every one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
@@ -16,8 +17,6 @@ from tilestitch.mapping.evaluate import Mode, Priced, Pricer
 from tilestitch.mapping.factors import Limits
 from tilestitch.mapping.search import Found, Objective, Outcome, SearchSpace, search, search_space
 from tilestitch.ops import is_contraction
-
-Progress = Callable[[str, int, int], None]
 
 # In the order in which dMazeRunner (TECS 2019) has the loops.
 _NAMES = {"n": "N", "g": "G", "m": "M", "c": "C", "oh": "Ox", "ow": "Oy", "kh": "Fx", "kw": "Fy"}

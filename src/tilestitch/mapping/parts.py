@@ -5,7 +5,7 @@ Arrays go by operand, those that are read before the one that is written; sizes 
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.tables import (
     BITS,
     DECLARED,

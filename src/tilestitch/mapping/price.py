@@ -6,7 +6,7 @@ besides what that forgets: docs/mapping.md lists each difference with its effect
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import DELIVERED, SHARED, WORDS
 from tilestitch.mapping.published import published_cycles
 from tilestitch.mapping.tables import BITS, MachineTable, NestTable

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES
 from tilestitch.mapping.tables import NETWORK, NestTable
 from tilestitch.mapping.timing import ALL, MEMORY, SCRATCHPAD

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, PEArray
 from tilestitch.hardware.array_machine import array_alone
 from tilestitch.ir.graph import Graph, Operator

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.bounds import traffic
 from tilestitch.mapping.parts import transfer, words_of
 from tilestitch.mapping.space import Space

@@ -5,7 +5,7 @@ docs/mapping.md#the-model says the rules; tests/array_timing.py goes by them pas
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, words_of
 from tilestitch.mapping.tables import DOUBLE, NETWORK, MachineTable, NestTable
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
 from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import exchange, fits, mean_exchange, transfer
 from tilestitch.mapping.price import combine, exchanges_of, runs_of
 from tilestitch.mapping.tables import MachineTable, NestTable

@@ -18,8 +18,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
-from tilestitch.compilation import Compilation, Options, strategy_named
-from tilestitch.errors import InputError, TilestitchError
+from tilestitch.base.errors import InputError, TilestitchError
 from tilestitch.frontend.network import EmptyOutput, NotCovered
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
@@ -27,7 +26,8 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.verify import verify_program
 from tilestitch.ops.generic import KIND
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Compilation, Options, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.execute import execute
 
 MACHINE, STRATEGY = "toy", "tvm"

@@ -10,8 +10,8 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
-from tilestitch.errors import DoesNotFit, InputError
-from tilestitch.frontend.handlers import ALWAYS_KNOWN
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN
 from tilestitch.onnx_backend import Executed, execute_model
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from onnx import defs
 
-from tilestitch.dtypes import STORAGE
+from tilestitch.base.dtypes import STORAGE
 from tilestitch.frontend.element_types import schema_type
 from tilestitch.frontend.folding import RANDOM
-from tilestitch.frontend.handlers import ALWAYS_KNOWN, HANDLERS
-from tilestitch.frontend.sequences import SEQUENCES
+from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.operators.sequences import SEQUENCES
 
 CONTROL_FLOW = ("If", "Loop", "Scan")
 

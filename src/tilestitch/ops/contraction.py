@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.quantisation import quantise

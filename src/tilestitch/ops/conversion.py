@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ops.conversion import convert, reinterpreted, wrapped
 from tilestitch.ops.quantisation import apply_dequantise, apply_quantise

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import onnx
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.onnx_node import evaluate_node

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import defs, helper
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 
 ONNXRUNTIME_OPSET = 26  # the newest opset of the standard operators that onnxruntime reads
 _STANDARD = ("", "ai.onnx")

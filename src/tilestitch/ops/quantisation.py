@@ -5,7 +5,7 @@ Operands come as float32 and int64; all real arithmetic is float32, each operati
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ops.conversion import FORMATS, clamped, convert
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.hardware.accelerator import Accelerator, Core
 from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles, vector_tile_cycles
 from tilestitch.ir.graph import Graph, Operator

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 
 MAX_IDEALS = 6_000
 BATCH = 4_096  # blocks that are priced at once

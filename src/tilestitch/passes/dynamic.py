@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise, is_view

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tilestitch.errors import printable
+from tilestitch.base.errors import printable
+from tilestitch.base.units import format_bytes, format_energy, format_seconds
 from tilestitch.ir.report import Misfit, Report
 from tilestitch.report.table import Row, table, title
-from tilestitch.units import format_bytes, format_energy, format_seconds
 
 
 def ladder_text(results: Sequence[Report | Misfit]) -> str:

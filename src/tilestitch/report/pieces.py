@@ -6,17 +6,17 @@ Source of the forms: Zhao et al., GraphTurbo, OSDI 2023, Figs. 3 and 7, section 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.surroundings import Source, cover
-from tilestitch.errors import printable
+from tilestitch.base.errors import printable
+from tilestitch.base.units import counted, format_bytes
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import allocation_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel, PieceRun, Schedule
 from tilestitch.ir.tiles import core_parts, operator_boxes
+from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.report.summarise import place_rows
 from tilestitch.report.table import Row, table
-from tilestitch.units import counted, format_bytes
 
 _NAMES_SHOWN = 60
 _GIVEN_WAY_SHOWN = 4

@@ -6,9 +6,10 @@ kernels, engines), the mean over all batches where only totals are known (bytes 
 
 import numpy as np
 
+from tilestitch.base.dtypes import FLOAT16_MAX, DType
+from tilestitch.base.errors import InvalidIR
+from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import Bounds
-from tilestitch.dtypes import FLOAT16_MAX, DType
-from tilestitch.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
@@ -19,7 +20,6 @@ from tilestitch.ir.trace import Trace
 from tilestitch.ops import generic, is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
-from tilestitch.units import ceil_div
 
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 

@@ -1,8 +1,9 @@
 """Published tables and figures beside what Tilestitch gives for the same networks and machines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.progress import Progress
 from tilestitch.reproduce.dirac import dirac_rows
 from tilestitch.reproduce.dlfusion import dlfusion_rows
 from tilestitch.reproduce.dmazerunner import dmazerunner_rows
@@ -11,7 +12,6 @@ from tilestitch.reproduce.rows import Row, rows_json, rows_text
 
 __all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
 
-Progress = Callable[[str, int, int], None]  # step, done, total
 NAMES = ("graphturbo", "dlfusion", "dmazerunner", "dirac")
 
 

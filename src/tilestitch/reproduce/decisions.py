@@ -9,19 +9,20 @@ from itertools import groupby, pairwise
 import onnx
 
 from tilestitch import zoo
+from tilestitch.base.units import ceil_div
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import InstanceGraph
-from tilestitch.partition.coarse import CoarseGroup, coarse_groups
-from tilestitch.partition.fuse_ops import fuse_ops
-from tilestitch.partition.liveness import given_peak_bytes, least_peak
-from tilestitch.partition.splitting import least_factor
+from tilestitch.kernels.instances import split_into_instances
+from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.subgraphs.coarse import CoarseGroup, coarse_groups
+from tilestitch.partition.subgraphs.liveness import given_peak_bytes, least_peak
+from tilestitch.partition.subgraphs.splitting import least_factor
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
 from tilestitch.reproduce.published import DdrBytes, PublishedGraphTurbo, SubGraphs, Transformer
 from tilestitch.reproduce.rows import Row, exact
-from tilestitch.schedule.instances import breadth_first, depth_first, joined, parked, split_into_instances
-from tilestitch.units import ceil_div
+from tilestitch.schedule.orders import breadth_first, depth_first, joined, parked
 
 MIB = 2**20
 MEGABYTE = 10**6

@@ -1,12 +1,13 @@
 """DiRAC: its bundled tests beside what our simulator takes for the same loops under its rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.errors import InputError, printable
-from tilestitch.frontend.nests.einsum import einsum_nest
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.progress import Progress
+from tilestitch.formats.einsum import einsum_nest
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Controller
@@ -18,7 +19,6 @@ from tilestitch.reproduce.rows import Row, exact
 from tilestitch.sim.array.runner import run_mapping
 from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOADED, READ, STORED, WRITTEN
 
-Progress = Callable[[str, int, int], None]  # step, done, total
 WORD_BYTES = 2
 FIGURES = 16  # bits of its unsigned integers, which wrap around
 

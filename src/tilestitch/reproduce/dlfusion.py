@@ -1,23 +1,23 @@
 """DLFusion: plans of five networks beside the published end points, and the block model beside a prototype of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilestitch import zoo
-from tilestitch.cost.fused import BlockCost, BlockModel, block_model
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.progress import Progress
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
-from tilestitch.partition.dlfusion import PLANS, Joint, joint
+from tilestitch.partition.blocks.dlfusion import PLANS, Joint, joint
+from tilestitch.partition.blocks.layers import layers_of
+from tilestitch.partition.blocks.model import BlockCost, BlockModel, block_model
+from tilestitch.partition.blocks.synthetic import critical_operations, stack_operations
 from tilestitch.partition.ideals import exact as best_partition
 from tilestitch.partition.ideals import ideals
-from tilestitch.partition.layers import layers_of
-from tilestitch.partition.synthetic import critical_operations, stack_operations
 from tilestitch.passes import simplify
 from tilestitch.reproduce.published import Counts, EndPoints, OneBlock, PublishedDLFusion, Variant, read
 from tilestitch.reproduce.rows import Row, close, exact
 
-Progress = Callable[[str, int, int], None]  # step, done, total
 Times = Mapping[str, int]  # picoseconds by plan
 EXACT = "exact"
 HOLDS, FAILS = "holds", "does not hold"

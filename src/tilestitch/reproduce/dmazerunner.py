@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import factorial, floor
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.loop_nest import LoopNest
@@ -24,7 +25,6 @@ from tilestitch.reproduce.published_dmazerunner import (
 from tilestitch.reproduce.row_stationary import eyeriss_rows
 from tilestitch.reproduce.rows import Row, exact
 
-Progress = Callable[[str, int, int], None]  # step, done, total
 ALL, PRUNED = RULES[0], RULES[-1]
 
 

@@ -1,9 +1,10 @@
 """GraphTurbo's paper: decisions that must match, and its tables and figures beside what we simulate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tilestitch.compilation import STRATEGIES
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.progress import Progress
+from tilestitch.pipeline.compilation import STRATEGIES
 from tilestitch.reproduce.decisions import decision_rows
 from tilestitch.reproduce.published import PublishedGraphTurbo, PublishedNetwork, read
 from tilestitch.reproduce.quantised import SUFFIX
@@ -13,8 +14,6 @@ from tilestitch.reproduce.simulated import mean_rows, network_rows, published_me
 from tilestitch.reproduce.vendor import IMAGES
 
 MACHINES = ("stcp920-paper", "stcp920")
-
-Progress = Callable[[str, int, int], None]  # step, done, total
 
 
 def graphturbo_rows(

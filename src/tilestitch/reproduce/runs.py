@@ -1,6 +1,6 @@
 """Networks compiled and simulated for a table: what to run, and the few numbers of it that tables need."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,21 +8,20 @@ import onnx
 from joblib import Parallel, delayed
 
 from tilestitch import zoo
-from tilestitch.compilation import Options, strategy_by_hand, strategy_named
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.interruption import in_worker
+from tilestitch.base.progress import Progress
 from tilestitch.hardware.load import load_machine
-from tilestitch.interruption import in_worker
 from tilestitch.ir.program import EngineKind
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.pipeline import compile_network
+from tilestitch.pipeline.compilation import Options, strategy_by_hand, strategy_named
+from tilestitch.pipeline.compile import compile_network
 from tilestitch.reproduce.quantised import SUFFIX, quantised
 from tilestitch.reproduce.vendor import hand_schedule
 
 VENDOR = "vendor"  # the strategy of the one schedule that is written by hand
-
-Progress = Callable[[str, int, int], None]  # step, done, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,9 @@ def rule_batch(graph: Graph, kernels: Sequence[tuple[str, ...]], machine: Accele
     return 1 << (fitting.bit_length() - 1)
 
 
-def local_capacity(machine: Accelerator) -> int:
-    """Bytes of the local buffers of a cluster's cores together; of GB where no core has one."""
-    found = sum(memory.size_bytes for core in machine.cores if (memory := machine.local(core, Level.LB)) is not None)
-    shared = machine.memory(Level.GB)
-    return found if found or shared is None else shared.size_bytes
-
-
 def _capacity(machine: Accelerator) -> int:
     shared = machine.memory(Level.GB)
-    return local_capacity(machine) if shared is None else shared.size_bytes
+    return machine.local_capacity_bytes if shared is None else shared.size_bytes
 
 
 def _borders(graph: Graph, members: tuple[str, ...]) -> set[str]:

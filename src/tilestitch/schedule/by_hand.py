@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.surroundings import CoreMap
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
-from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances
+from tilestitch.kernels.instances import split_into_instances
+from tilestitch.kernels.surroundings import CoreMap
+from tilestitch.schedule.orders import breadth_first, depth_first
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ needs them, and nothing passes between the cores of a block.
 
 from collections.abc import Sequence
 
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Block
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.schedule.instances import leaving
+from tilestitch.kernels.instances import leaving
 from tilestitch.schedule.pieces import kernels_within, tasks_for
 from tilestitch.schedule.tasks import Task
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tilestitch.cost.surroundings import Source, cover
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import HandItem
 from tilestitch.ir.graph import Graph, Operator
@@ -12,11 +12,11 @@ from tilestitch.ir.instance import InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
 from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
+from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
-from tilestitch.schedule.instances import parked
+from tilestitch.schedule.orders import parked
 from tilestitch.schedule.tasks import Task
-from tilestitch.units import ceil_div
 
 
 def tasks_of_instances(

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilestitch.cost.shape import kernel_signature, local_names
-from tilestitch.errors import InputError, printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.partition import Block
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun, Schedule
 from tilestitch.ir.tiles import kernels_of
+from tilestitch.kernels.instances import split_into_instances
+from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.ops.work import can_run, on_matrix_unit, operand_dtype
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
-from tilestitch.schedule.instances import breadth_first, depth_first, split_into_instances, waiting_bytes
+from tilestitch.schedule.orders import breadth_first, depth_first, waiting_bytes
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.spilling import Spill

@@ -9,9 +9,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilestitch.cost.division import parts_of
-from tilestitch.cost.shape import KernelShape, passes_through
-from tilestitch.cost.surroundings import (
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.units import aligned
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.region import Region
+from tilestitch.ir.schedule import Home, Kernel
+from tilestitch.kernels.division import parts_of
+from tilestitch.kernels.shape import KernelShape, passes_through
+from tilestitch.kernels.surroundings import (
     Bound,
     Room,
     Source,
@@ -20,17 +27,10 @@ from tilestitch.cost.surroundings import (
     made_in_parts,
     room_of,
 )
-from tilestitch.errors import DoesNotFit
-from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
-from tilestitch.ir.graph import Graph
-from tilestitch.ir.region import Region
-from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
 from tilestitch.schedule.tasks import Task, facts_of
 from tilestitch.schedule.tilings import Tilings, halved
-from tilestitch.units import aligned
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
-from tilestitch.cost.boxes import boxes_of, bytes_of, operand_region, part_of
+from tilestitch.base.jit import compiled
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
     MATRIX_CYCLES,
@@ -17,7 +16,9 @@ from tilestitch.cost.kernel import (
     estimate,
     measure,
 )
-from tilestitch.cost.nest import (
+from tilestitch.cost.place import GB, PLAIN, WEIGHTS, Place, Rates
+from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
+from tilestitch.kernels.nest import (
     ANCHOR,
     CUT_BY,
     DIMS,
@@ -32,7 +33,6 @@ from tilestitch.cost.nest import (
     TENSOR_OF,
     Nest,
 )
-from tilestitch.cost.place import GB, PLAIN, WEIGHTS, Place, Rates
 
 SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
 CYCLES, NUMBER, ORDER = range(3)  # columns of a candidate: estimated cycles, tiles of a core, which order of loops

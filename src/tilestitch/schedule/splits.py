@@ -4,15 +4,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilestitch.cost.division import cycles_under, most_made, nearest_cores, needed_by, parts_of, shares
-from tilestitch.cost.nest import Nest
-from tilestitch.cost.shape import KernelShape, Operand, local_names
-from tilestitch.cost.surroundings import Bound, Shares, Surroundings, made_in_parts
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import cuts_of
-from tilestitch.units import ceil_div
+from tilestitch.kernels.division import cycles_under, most_made, nearest_cores, needed_by, parts_of, shares
+from tilestitch.kernels.nest import Nest
+from tilestitch.kernels.shape import KernelShape, Operand, local_names
+from tilestitch.kernels.surroundings import Bound, Shares, Surroundings, made_in_parts
 
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
 LOCAL_SPLITS_KEPT = 3  # likewise where operands lie on chip

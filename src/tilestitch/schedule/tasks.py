@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilestitch.cost.surroundings import CoreMap, Source, cover
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import operator_boxes
+from tilestitch.kernels.surroundings import CoreMap, Source, cover
 
 
 @dataclass(frozen=True, slots=True)

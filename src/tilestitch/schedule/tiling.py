@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilestitch.cost.nest import Nest, flatten
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.cost.place import misfit_text, place_of, rates_of
-from tilestitch.cost.shape import KernelShape, kernel_shape
 from tilestitch.cost.stream import streamed_cycles
-from tilestitch.cost.surroundings import NOWHERE, Surroundings
-from tilestitch.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tiles import cuts_of
+from tilestitch.kernels.nest import Nest, flatten
+from tilestitch.kernels.shape import KernelShape, kernel_shape
+from tilestitch.kernels.surroundings import NOWHERE, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search

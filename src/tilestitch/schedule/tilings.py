@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilestitch.cost.shape import kernel_signature, local_names
-from tilestitch.cost.surroundings import Room, Surroundings
-from tilestitch.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel
+from tilestitch.kernels.shape import kernel_signature, local_names
+from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.schedule.tasks import Facts, Task
 from tilestitch.schedule.tiling import Shapes, tile_kernel
 

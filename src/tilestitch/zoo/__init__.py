@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 import onnx
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
 from tilestitch.zoo.bert import Bert, BertForm
 from tilestitch.zoo.conformer import Conformer
 from tilestitch.zoo.densenet import DenseNet

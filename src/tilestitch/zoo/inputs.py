@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tilestitch.dtypes import STORAGE, DType
-from tilestitch.errors import InputError
+from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.errors import InputError
 
 _SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Split")
 _SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.sim.array.dma import NEVER, READ_TILES, start_queue
 from tilestitch.sim.array.events import WAIT_EVENT, add_event
 from tilestitch.sim.array.jobs import (

@@ -10,7 +10,7 @@ and that ragged passes last as long as whole ones, is INFERRED.
 
 import numpy as np
 
-from tilestitch.compiled import compiled, lending
+from tilestitch.base.jit import compiled, lending
 from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller
 from tilestitch.sim.array.dma import (
     CHANGED,

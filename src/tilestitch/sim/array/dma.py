@@ -7,7 +7,7 @@ others than those of k and were stored before. At last the results of the last t
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.sim.array.dram import dram_cycles
 from tilestitch.sim.array.events import DMA_EVENT, add_event
 from tilestitch.sim.array.loops import began, kind_of, next_tile, place

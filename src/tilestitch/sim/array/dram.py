@@ -6,7 +6,7 @@ address and with the cycle in which DMA begins it. A model with banks keeps what
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.hardware.array_machine import ArrayMachine
 
 # Columns of the table of a flat memory: the DMA's set-up and cycles a byte, in parts of a cycle, and the latency.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.sim.array.state import BUFFERS, IN_ROUND, LAST, MASK, NEXT, PERIOD, ROUND, SINCE
 
 

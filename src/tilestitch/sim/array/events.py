@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 
 PASS_EVENT, NETWORK_EVENT, SUMS_EVENT, RESULTS_EVENT, DMA_EVENT, WAIT_EVENT = range(6)
 # Columns of an event: which of the above, the operand or class, cycles, and two numbers that depend on the kind.

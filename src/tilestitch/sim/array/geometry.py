@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand
-from tilestitch.units import ceil_div
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.sim.array.plan import CLASS_BIT, KIND_BIT, LAST_PASSES, PASSES, SUMMED, TILES
 
 END, NEXT_PASS, NEXT_TILE = range(3)

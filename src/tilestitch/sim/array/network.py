@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.sim.array.plan import (
     BANKS,
     CHECKED,

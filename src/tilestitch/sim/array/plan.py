@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import ScratchpadLayout
 from tilestitch.sim.array.dram import flat_dram
@@ -12,7 +13,6 @@ from tilestitch.sim.array.geometry import Geometry, coefficients, strides_of
 from tilestitch.sim.array.programs import Programs, Sums
 from tilestitch.sim.array.streams import Streams
 from tilestitch.sim.array.transfers import Transfers
-from tilestitch.units import ceil_div
 
 NETWORKS = 3
 FETCH_TO_READ = 2  # cycles from the fetch of an instruction until it reads its registers

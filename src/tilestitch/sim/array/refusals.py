@@ -1,11 +1,11 @@
 """What the array simulator does not run, refused with the reason."""
 
-from tilestitch.errors import DoesNotFit, InputError
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Controller
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.sim.array.geometry import Geometry
-from tilestitch.units import ceil_div
 
 MAX_DELIVERIES = 2**27  # words to register files that one kind of pass brings, all of which are listed
 DIRAC_REGISTERS = 256  # its instructions have 8 bits for each register

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE
 from tilestitch.sim.array.plan import CHECKED, EMPTIED, LATENCY, Plan
 from tilestitch.sim.array.slot import out_of_array, run_slot, step_queue

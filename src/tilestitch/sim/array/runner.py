@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Controller as ControllerKind
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -41,8 +41,6 @@ MOST_PASSES = 8  # that have begun and have not read a register yet
 SLOTS_AT_ONCE = 2**11  # between two looks at the keyboard
 FIRST_EVENTS = 2**12  # room for events; more is made where a window has more
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
 class ArrayRun:
@@ -75,7 +73,7 @@ def run_mapping(
     *,
     every_slot: bool = True,
     window: tuple[int, int] = (0, 0),
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ArrayRun:
     """Simulate one mapping.
 
@@ -134,7 +132,7 @@ def _run(
     passes: np.ndarray,
     events: np.ndarray,
     window: np.ndarray,
-    progress: Progress | None,
+    progress: Callable[[int, int], None] | None,
 ) -> int:
     operands, loops = len(plan.operands), len(plan.loops)
     array, flight, queue = _empty(plan, machine, memory, values)

@@ -1,15 +1,16 @@
 """A mapping simulated and its values checked: what the user of the simulator gets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.sim.array.energy import ArrayEnergy, energy_of
 from tilestitch.sim.array.plan import NETWORKS
-from tilestitch.sim.array.runner import ArrayRun, Progress, run_mapping
+from tilestitch.sim.array.runner import ArrayRun, run_mapping
 from tilestitch.sim.array.tally import (
     CAUSES,
     COLLECTED,
@@ -169,7 +170,7 @@ def simulate_mapping(
     values: Values = Values.INTEGERS,
     extrapolate: bool = False,
     window: tuple[int, int] = (0, 0),
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SimulatedMapping:
     """Simulate one mapping on random values and compare what it computes with numpy.
 

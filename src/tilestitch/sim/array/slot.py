@@ -6,7 +6,7 @@ go from element to element, and networks take words from the scratchpad. The slo
 
 import numpy as np
 
-from tilestitch.compiled import lending
+from tilestitch.base.jit import lending
 from tilestitch.sim.array.dma import NEVER, OUT_AT, OUT_GROUPS, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.element import execute_cycle
 from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.compiled import compiled
+from tilestitch.base.jit import compiled
 from tilestitch.sim.array.dma import DONE, LOADED_TILES, NEVER, WAKE
 from tilestitch.sim.array.plan import Plan
 from tilestitch.sim.array.slot import settle, step_queue

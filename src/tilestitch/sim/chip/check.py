@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.execute import execute

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tilestitch.errors import InvalidIR
+from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program

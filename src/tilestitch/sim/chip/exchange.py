@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import onnx
 from onnx import TensorProto, helper
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ops.conversion import FORMATS
 
 # Of these numpy has no arrays that onnxruntime takes or gives.

@@ -9,7 +9,7 @@ from types import EllipsisType
 
 import numpy as np
 
-from tilestitch.dtypes import DType
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace

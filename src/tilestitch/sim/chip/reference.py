@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from threadpoolctl import threadpool_limits
 
-from tilestitch.dtypes import DType
-from tilestitch.errors import InputError
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
 from tilestitch.ir.graph import Graph
 from tilestitch.ops.onnx_node import readable_opset
 from tilestitch.ops.widening import in_float32

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from tilestitch.errors import InputError
+from tilestitch.base.errors import InputError
+from tilestitch.base.units import format_bytes
 from tilestitch.ir.program import Program
 from tilestitch.sim.chip.execute import memory_bytes
-from tilestitch.units import format_bytes
 
 MEMINFO = Path("/proc/meminfo")  # Linux has it; elsewhere nothing is asked
 

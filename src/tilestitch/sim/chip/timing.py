@@ -13,8 +13,8 @@ from math import lcm
 
 import numpy as np
 
-from tilestitch.compiled import compiled
-from tilestitch.errors import InputError, InvalidIR
+from tilestitch.base.errors import InputError, InvalidIR
+from tilestitch.base.jit import compiled
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Trace
 

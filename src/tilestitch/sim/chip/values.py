@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.dtypes import FLOAT16_MAX, DType
+from tilestitch.base.dtypes import FLOAT16_MAX, DType
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import RULES

@@ -1,0 +1,105 @@
+"""Functions of numbers and arrays, compiled by numba and kept on disk.
+
+numba keeps a compiled function under the time of its own file. But the code that it calls, and every constant that it
+names, is part of what was compiled, and may stand in another file. So what is kept here is kept under a digest of
+all that was baked in: the code of a function and, one after another, of the functions that it names, the constants,
+and the fields of the tuples.
+"""
+
+import hashlib
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from tilestitch.base.interruption import undisturbed
+
+_Function = TypeVar("_Function", bound=Callable)
+
+
+def compiled(function: _Function) -> _Function:
+    """The function, compiled when it is first called; from disk where that was done before."""
+    return _kept(function)
+
+
+def lending(function: _Function) -> _Function:
+    """A compiled function that makes no array, and so need not count who holds those that it is lent.
+
+    Counting takes some nanoseconds for each array of each call: much, where every cycle makes some calls.
+    """
+    return _kept(function, _nrt=False)
+
+
+def _kept(function: _Function, **options: Any) -> _Function:
+    found: Any = njit(cache=True, **options)(function)
+    if found is not function:  # as it is where compiling is switched off
+        found._cache.load_overload = _of_these_contents(found._cache, found._cache.load_overload, function)
+    return cast(_Function, found)
+
+
+def _of_these_contents(kept: Any, load: Callable, function: Callable) -> Callable:
+    """Load only what was compiled from the same contents; what is saved afterwards is saved under them.
+
+    The digest is made at the first call, when every name of the module has its value. Code is loaded by callbacks of
+    LLVM, in which an interruption is lost with what they were to give: a crash.
+    """
+
+    def load_overload(*arguments: Any) -> Any:
+        kept._cache_file._source_stamp = contents_of(function)
+        with undisturbed():
+            return load(*arguments)
+
+    return load_overload
+
+
+@cache
+def contents_of(function: Callable) -> str:
+    """A digest of a function's code and of everything that it names, and that they name."""
+    digest = hashlib.sha256()
+    seen: set[int] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        value = waiting.pop()
+        value = getattr(value, "py_func", value)  # of a compiled function
+        if isinstance(value, FunctionType):
+            if id(value) not in seen:
+                seen.add(id(value))
+                digest.update(_text_of(value.__code__).encode())
+                named = value.__globals__
+                waiting += [named[name] for name in _names_in(value.__code__) if name in named]
+                waiting += [cell.cell_contents for cell in value.__closure__ or ()]
+                waiting += list(value.__defaults__ or ())
+        else:
+            digest.update(_constant(value).encode())
+    return digest.hexdigest()
+
+
+def _text_of(code: CodeType) -> str:
+    """What a function does, without the lines on which it stands."""
+    constants = [_text_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return repr((code.co_code, constants, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars))
+
+
+def _names_in(code: CodeType) -> list[str]:
+    inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names_in(one)]
+    return sorted({*code.co_names, *inner})
+
+
+def _constant(value: Any) -> str:
+    """A constant as text; a module, a type or a built-in function by its name, a named tuple also by its fields."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, type):
+        members = [member.value for member in value] if issubclass(value, Enum) else []
+        return repr((value.__module__, value.__qualname__, getattr(value, "_fields", ()), members))
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype.str, value.shape, value.tobytes()))
+    if isinstance(value, BuiltinFunctionType | np.ufunc):
+        return value.__name__
+    if isinstance(value, bool | int | float | complex | str | bytes | tuple | range | np.generic | None):
+        return repr(value)
+    return type(value).__qualname__  # such as numba's own functions

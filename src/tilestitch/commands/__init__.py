@@ -1,0 +1,1 @@
+"""What each command does, as values; nothing here prints."""

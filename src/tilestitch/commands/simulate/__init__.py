@@ -1,0 +1,1 @@
+"""The command simulate: mapped layers simulated cycle by cycle, as text, JSON and traces."""

@@ -1,0 +1,94 @@
+"""Numbers that say how far the model is from the simulation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilestitch.commands.validate.compare import Compared, LayerCompared
+from tilestitch.commands.validate.mechanisms import Explanation, explain
+from tilestitch.hardware.array_machine import ArrayMachine
+
+LIMITS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # errors up to which a row of the table counts
+ROUNDING = 1e-9  # of sums of floats
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Of several mappings, as parts of what was simulated; but for `signed`, how large they are."""
+
+    mappings: int
+    mean: float
+    median: float
+    most_of_95: float  # of the 95 % that are smallest
+    worst: float
+    signed: float  # mean with signs: above 0 where the model says too many cycles
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyErrors:
+    """Of one component: mappings in which model and simulation agree, and the largest relative difference."""
+
+    agree: int
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Mappings whose error is above the last limit and up to this one; the last has no limit."""
+
+    limit: float | None
+    mappings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The model against the simulation on one machine."""
+
+    name: str
+    machine: ArrayMachine
+    seed: int
+    ragged: bool
+    layers: tuple[LayerCompared, ...]
+    worst: tuple[tuple[Compared, Explanation], ...]  # of all, the largest error first
+
+    @property
+    def found(self) -> tuple[Compared, ...]:
+        return tuple(one for layer in self.layers for one in layer.found)
+
+
+def errors_of(found: Sequence[Compared]) -> Errors:
+    """Of at least one mapping."""
+    sizes, count = sorted(abs(one.error) for one in found), len(found)
+    return Errors(
+        count,
+        sum(sizes) / count,
+        (sizes[(count - 1) // 2] + sizes[count // 2]) / 2,
+        sizes[(95 * count + 99) // 100 - 1],
+        sizes[-1],
+        sum(one.error for one in found) / count,
+    )
+
+
+def buckets_of(found: Sequence[Compared]) -> tuple[Bucket, ...]:
+    """How many mappings have errors of which size."""
+    sizes = [abs(one.error) for one in found]
+    counts = [sum(size <= limit for size in sizes) for limit in LIMITS] + [len(sizes)]
+    fresh = [after - before for before, after in zip([0, *counts[:-1]], counts, strict=True)]
+    return tuple(Bucket(limit, many) for limit, many in zip([*LIMITS, None], fresh, strict=True))
+
+
+def energy_of(found: Sequence[Compared]) -> dict[str, EnergyErrors]:
+    """By component."""
+    errors = [one.energy_errors for one in found]
+    return {
+        name: EnergyErrors(sum(abs(one[name]) <= ROUNDING for one in errors), max(abs(one[name]) for one in errors))
+        for name in errors[0]
+    }
+
+
+def worst_of(
+    layers: Sequence[LayerCompared], machine: ArrayMachine, count: int
+) -> tuple[tuple[Compared, Explanation], ...]:
+    """The mappings with the largest errors that are not 0, and why; of equal ones those that were drawn first."""
+    found = [one for layer in layers for one in layer.found if one.difference != 0]
+    found.sort(key=lambda one: -abs(one.error))
+    return tuple((one, explain(one, machine)) for one in found[:count])

@@ -1,0 +1,92 @@
+"""A validation for people."""
+
+import json
+
+from tilestitch.base.units import counted
+from tilestitch.commands.map.map_json import mapping_json
+from tilestitch.commands.map.map_text import COMPONENTS
+from tilestitch.commands.validate.compare import MOST_PASSES, Compared
+from tilestitch.commands.validate.mechanisms import DMA, Explanation
+from tilestitch.commands.validate.summary import LIMITS, Validation, buckets_of, energy_of, errors_of
+from tilestitch.report.table import table, title
+from tilestitch.sim.array.simulated import CAUSE_NAMES
+from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
+
+
+def validation_text(done: Validation) -> str:
+    """How large errors are, where, and why the largest are."""
+    found, errors = done.found, errors_of(done.found)
+    drawn, misfits, too_long = (
+        sum(getattr(layer, name) for layer in done.layers) for name in ("drawn", "misfits", "too_long")
+    )
+    lines = title(f"{done.name} on {done.machine.name}: estimated cycles against simulated cycles", "=")
+    lines += [
+        f"layers       {len(done.layers)} different",
+        f"mappings     {len(found):,} random ones, seed {done.seed}, {'ragged' if done.ragged else 'exact'} factors; "
+        f"{drawn:,} drawn, {misfits:,} did not fit, {too_long:,} too long (over {MOST_PASSES:,} passes)",
+        "error        (estimated - simulated) / simulated: analytical model, and simulation cycle by cycle",
+        f"  mean       {errors.mean:.3%} of the absolute error, {errors.signed:+.3%} with its sign",
+        f"  median     {errors.median:.3%}",
+        f"  95 %       of all have at most {errors.most_of_95:.3%}",
+        f"  worst      {errors.worst:.3%}",
+        "",
+        *title("Absolute errors"),
+    ]
+    rows, so_far = [], 0
+    for bucket in buckets_of(found):
+        so_far += bucket.mappings
+        share = bucket.mappings / len(found)
+        limit = f"more than {LIMITS[-1]:.1%}" if bucket.limit is None else f"up to {bucket.limit:.1%}"
+        limit = "none" if bucket.limit == 0 else limit
+        rows.append(
+            (limit, f"{bucket.mappings:,}", f"{share:.1%}", f"{so_far / len(found):.1%}", "#" * round(40 * share))
+        )
+    lines += table(("error", "mappings", "share", "so far", ""), rows, "lrrrl")
+    lines += ["", *title("Layers")]
+    rows = []
+    for number, layer in enumerate(done.layers, 1):
+        if layer.found:
+            one = errors_of(layer.found)
+            figures = (one.mean, one.median, one.most_of_95, one.worst)
+            sizes = [f"{size:.3%}" for size in figures] + [f"{one.signed:+.3%}"]
+            rows.append((str(number), layer.layer.nest.name, f"{one.mappings:,}", *sizes))
+    lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
+    lines += ["", *title("Energy")]
+    rows = [(COMPONENTS[name], f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
+    lines += table(("", "mappings that agree", "largest difference"), rows, "lrr")
+    if done.worst:
+        lines += ["", *title("Worst mappings, and what the model misses")]
+    for number, (case, why) in enumerate(done.worst, 1):
+        lines += _case_lines(number, case, why)
+    return "\n".join(lines)
+
+
+def _case_lines(number: int, case: Compared, why: Explanation) -> list[str]:
+    causes = [int(count) for count in case.counts[: len(CAUSE_NAMES)]]
+    waits = [
+        f"{name.replace('_', ' ')} {cycles / sum(causes):.1%}"
+        for name, cycles in zip(CAUSE_NAMES, causes, strict=True)
+        if cycles > 0
+    ]
+    return [
+        f"{number} {case.nest.name}: {case.estimated_cycles:,} estimated, {case.simulated_cycles:,} simulated, "
+        f"{case.error:+.3%}",
+        f"  mapping    {json.dumps(mapping_json(case.nest, case.mapping))}",
+        f"  missed     {explanation_text(case, why)}",
+        f"  simulated  {', '.join(waits)}",
+    ]
+
+
+def explanation_text(case: Compared, why: Explanation) -> str:
+    """What was measured, in a sentence."""
+    if not why.mechanisms:
+        return f"unexplained: no mechanism takes half of the {counted(abs(case.difference), 'cycle')} along"
+    names = list(why.mechanisms)
+    if DMA in names:
+        waits = [(int(case.counts[cause]), what) for cause, what in ((LOAD_WAIT, "next tile"), (ROOM_WAIT, "results"))]
+        most, what = max(waits)
+        names[names.index(DMA)] += f" (simulated: {most:,} cycles for the {what})" if most > 0 else ""
+    return (
+        f"{' or '.join(names)}: without, {abs(why.left):,} of {counted(abs(case.difference), 'cycle')} of difference "
+        "are left"
+    )

@@ -1,0 +1,1 @@
+"""AccelForge's architectures, workloads and mappings."""

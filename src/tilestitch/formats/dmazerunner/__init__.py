@@ -1,0 +1,1 @@
+"""dMazeRunner's machines, layers and mappings."""

@@ -1,0 +1,1 @@
+"""Timeloop's architectures, problems and mappings."""

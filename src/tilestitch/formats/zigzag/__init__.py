@@ -1,0 +1,1 @@
+"""ZigZag's accelerators, layers and mappings."""

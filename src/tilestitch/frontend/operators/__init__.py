@@ -1,0 +1,1 @@
+"""Handlers of ONNX operators: each writes the loop nest of one kind of node; `handlers` has the table."""

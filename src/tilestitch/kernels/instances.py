@@ -1,0 +1,86 @@
+"""Sub-graphs split into instances: what each piece makes, and what it needs for that.
+
+Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.instance import Instance, InstanceGraph
+from tilestitch.ir.region import Region, even_pieces
+from tilestitch.ir.tiles import box_for_needs
+
+
+def split_into_instances(
+    graph: Graph, groups: Sequence[tuple[str, ...]], splits: Sequence[tuple[int, int | tuple[int, ...]]]
+) -> InstanceGraph:
+    """Cut each group into pieces of its outputs and find which piece reads what another makes.
+
+    `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axis of its
+    outputs that is cut, and the number of pieces, which may be ragged, or the extent of each. An instance depends on
+    another only where a region that it reads overlaps one that the other writes.
+    """
+    instances: list[Instance] = []
+    for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
+        operators = [graph.by_name[name] for name in group]
+        outputs = leaving(graph, operators)
+        extent = 1 if cut == 1 else min(graph.tensors[name].shape[axis] for name in outputs)
+        pieces = even_pieces(extent, cut) if isinstance(cut, int) else tuple(pairwise(accumulate(cut, initial=0)))
+        for piece, (start, stop) in enumerate(pieces):
+            wanted = {}
+            for name in outputs:
+                whole = Region.whole(graph.tensors[name].shape)
+                wanted[name] = whole if cut == 1 else whole.slab(axis, start, stop)
+            boxes, reads = _needs(graph, operators, wanted)
+            instances.append(
+                Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
+            )
+    makers: dict[str, list[Instance]] = {}
+    for instance in instances:
+        for name in instance.writes:
+            makers.setdefault(name, []).append(instance)
+    producers = tuple(
+        tuple(
+            sorted(
+                {
+                    maker.number
+                    for name, region in instance.reads.items()
+                    for maker in makers.get(name, ())
+                    if maker.writes[name].overlaps(region)
+                }
+            )
+        )
+        for instance in instances
+    )
+    return InstanceGraph(tuple(instances), producers)
+
+
+def leaving(graph: Graph, operators: Sequence[Operator]) -> list[str]:
+    """The results of some operators that others, or the network, give to somebody."""
+    inside = {op.name for op in operators}
+    return [
+        name
+        for op in operators
+        for name in op.outputs
+        if name in graph.outputs or any(reader.name not in inside for reader in graph.consumers.get(name, ()))
+    ]
+
+
+def _needs(
+    graph: Graph, operators: Sequence[Operator], wanted: Mapping[str, Region]
+) -> tuple[dict[str, Region], dict[str, Region]]:
+    """The iterations of each operator, and the regions from outside, that the wanted parts of the outputs need."""
+    needed = dict(wanted)
+    boxes: dict[str, Region] = {}
+    made = {name for op in operators for name in op.outputs}
+    for op in reversed(operators):
+        box = box_for_needs(op, needed)
+        if box is None:
+            continue  # nobody needs any of it in this piece
+        boxes[op.name] = box
+        for read in op.reads:
+            if read.tensor not in graph.constants:
+                region = graph.read_region(read, box)
+                needed[read.tensor] = region.hull(needed[read.tensor]) if read.tensor in needed else region
+    return boxes, {name: region for name, region in needed.items() if name not in made}

@@ -1,0 +1,1 @@
+"""TVM's groups of operators, and every operator alone."""
