@@ -11,7 +11,7 @@ from tilestitch import api
 from tilestitch.commands.fuse.fuse import fuse
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.layers import layers_of
-from tilestitch.partition.blocks.model import BlockCost, Layer, Network, Read, block_model
+from tilestitch.partition.blocks.model import BlockCost, FusionLayer, FusionNetwork, Read, block_model
 from tilestitch.partition.ideals import exact
 from tilestitch.passes import simplify
 
@@ -28,7 +28,7 @@ LIMITS = {  # seconds
 WIRED = (1_000, 60.0)  # layers, and seconds
 
 
-def wired(count: int, seed: int = 0, *, stages: int = 5) -> Network:
+def wired(count: int, seed: int = 0, *, stages: int = 5) -> FusionNetwork:
     """Randomly wired stages of separable convolutions: rings with shortcuts, directed from the first to the last.
 
     The rule for wiring is that of Watts and Strogatz, 4 neighbours of which three quarters are random, as in Xie et
@@ -36,7 +36,7 @@ def wired(count: int, seed: int = 0, *, stages: int = 5) -> Network:
     """
     chosen = random.Random(seed)
     outside = -1  # the input of the network, a number after the layers as soon as these are counted
-    layers: list[Layer] = []
+    layers: list[FusionLayer] = []
     size, rows, channels, entry = count // stages, 112, 32, outside
     for stage in range(stages):
         first, rows, channels = len(layers), rows // 2, channels * 2
@@ -47,7 +47,7 @@ def wired(count: int, seed: int = 0, *, stages: int = 5) -> Network:
             sources = [first + a for a, b in sorted(edges) if b == node]
             reads = tuple(Read(source, 3, 1) for source in sources) or (Read(entry, 3, 2),)
             layers.append(
-                Layer(
+                FusionLayer(
                     f"stage{stage}.{node}",
                     (f"stage{stage}.{node}",),
                     2 * (9 + channels) * elements,
@@ -64,7 +64,7 @@ def wired(count: int, seed: int = 0, *, stages: int = 5) -> Network:
         if len(reads) > 1:  # their mean leaves the stage
             last = layers[-1]
             layers.append(
-                Layer(
+                FusionLayer(
                     f"stage{stage}.out", (), len(reads) * elements, 1 / 32, channels, rows, last.result_bytes, 0, reads
                 )
             )
@@ -75,7 +75,7 @@ def wired(count: int, seed: int = 0, *, stages: int = 5) -> Network:
         )
         for layer in layers
     ]
-    return Network(f"wired{count}", tuple(layers), ((112, 2 * 32 * 112 * 112),), frozenset([entry]))
+    return FusionNetwork(f"wired{count}", tuple(layers), ((112, 2 * 32 * 112 * 112),), frozenset([entry]))
 
 
 def _neighbours(node: int, number: int, chosen: random.Random) -> list[int]:

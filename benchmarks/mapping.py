@@ -16,7 +16,7 @@ from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
 from tilestitch.mapping.dmazerunner import pruned_search
 from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import price_lines
-from tilestitch.mapping.network import Layer, layers_of
+from tilestitch.mapping.network import RepeatedNest, layers_of
 from tilestitch.mapping.search import Objective, search, search_space
 from tilestitch.passes import simplify
 
@@ -56,7 +56,7 @@ def main() -> None:
         )
 
 
-def _layers(network: str) -> tuple[Layer, ...]:
+def _layers(network: str) -> tuple[RepeatedNest, ...]:
     return layers_of(simplify(api.load_graph(network, batch=1)))[0]
 
 
@@ -67,7 +67,7 @@ def _proven(nest: LoopNest, machine: ArrayMachine, mode: Mode, *, ragged: bool =
     return time.process_time() - begin, found.edp
 
 
-def _network(network: str, layers: Sequence[Layer], machine: ArrayMachine, mode: Mode) -> None:
+def _network(network: str, layers: Sequence[RepeatedNest], machine: ArrayMachine, mode: Mode) -> None:
     times = {layer.nest.name: _proven(layer.nest, machine, mode)[0] for layer in layers}
     slowest = max(times, key=lambda name: times[name])
     total = sum(times.values())

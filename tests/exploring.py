@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
+from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
 from tilestitch.explore.explore_text import explored_json, points_csv
 from tilestitch.explore.front import objective_named
 from tilestitch.explore.identity import digest_of
@@ -61,7 +61,7 @@ class Formula:
 
 def networks(*names: str) -> list[Packed]:
     """Networks of which only the name matters."""
-    return [(Network(name, digest_of(name.encode())), np.frombuffer(name.encode(), np.uint8)) for name in names]
+    return [(NamedNetwork(name, digest_of(name.encode())), np.frombuffer(name.encode(), np.uint8)) for name in names]
 
 
 def toy_space(*varied: str, machine: str = "toy", scale_energy: bool = False) -> Space:

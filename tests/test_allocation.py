@@ -8,7 +8,7 @@ import pytest
 
 import tilestitch
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.allocation import Block, blocks, live_bytes, occupied_bytes
+from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home
 from tilestitch.pipeline.compilation import STRATEGIES
@@ -21,15 +21,15 @@ NETWORKS = (
 )  # fmt: skip
 
 
-def random_blocks(random: Random, count: int) -> list[Block]:
+def random_blocks(random: Random, count: int) -> list[AddressRange]:
     found = []
     for _ in range(count):
         first = random.randint(0, 9)
-        found.append(Block(random.randint(1, 9), first, first + random.randint(0, 5), 0, []))
+        found.append(AddressRange(random.randint(1, 9), first, first + random.randint(0, 5), 0, []))
     return found
 
 
-def place(taken: list[Block], addresses: list[int]) -> int:
+def place(taken: list[AddressRange], addresses: list[int]) -> int:
     """Put the blocks there; the end of the highest. No two of them may be at one address at one time."""
     for one, address in zip(taken, addresses, strict=True):
         one.address = address
@@ -59,7 +59,7 @@ def test_many_blocks_are_packed_within_a_tenth_of_what_is_live(seed):
 
 def test_holes_count_as_occupied():
     """Of 100 bytes, 10 lie at each end and 10 from address 40 on: kernels have 50 in one piece at most."""
-    taken = [Block(10, 0, 2, address, []) for address in (0, 40, 90)]
+    taken = [AddressRange(10, 0, 2, address, []) for address in (0, 40, 90)]
     assert occupied_bytes(taken, 100) == 60
     assert live_bytes(taken) == 30
 
@@ -75,7 +75,7 @@ def test_results_that_take_the_place_of_an_operand_are_one_block():
     assert live_bytes(found) == 32
 
 
-def optimum_bytes(taken: list[Block], size_bytes: int) -> int:
+def optimum_bytes(taken: list[AddressRange], size_bytes: int) -> int:
     """A lower bound of the peak of any allocation, its optimum where the solver ends in time."""
     cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="needs the extra `solve`")
     model = cp_model.CpModel()

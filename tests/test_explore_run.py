@@ -14,7 +14,7 @@ import pytest
 
 from tests.exploring import Formula, explored_by, networks, told, toy_space
 from tilestitch.base.errors import DoesNotFit, InputError
-from tilestitch.explore.evaluator import Metric, Origin, Outcome
+from tilestitch.explore.evaluator import Metric, Origin, PointResult
 from tilestitch.explore.explore_text import explored_text
 from tilestitch.explore.front import OBJECTIVES, objective_named, pareto_front, vector
 from tilestitch.explore.methods import Grid, Nsga2, Random, Rounds
@@ -141,14 +141,14 @@ def test_the_front_is_that_of_brute_force(objectives, count):
 def test_networks_on_one_machine_add_up_and_its_size_does_not():
     """The product of energy and cycles is that of the sums."""
     outcomes = [
-        Outcome(tuple(Metric(name, value, "", Origin.ESTIMATED) for name, value in row.items()))
+        PointResult(tuple(Metric(name, value, "", Origin.ESTIMATED) for name, value in row.items()))
         for row in (
             {"latency": 1.0, "energy": 2.0, "cycles": 3, "traffic": 4, "memory": 5, "macs": 6},
             {"latency": 10.0, "energy": 20.0, "cycles": 30, "traffic": 40, "memory": 5, "macs": 6},
         )
     ]
     assert vector(OBJECTIVES, outcomes) == (11, 22, 22 * 33, 44, 5, 6)
-    assert vector(OBJECTIVES, [*outcomes, Outcome((), "too small")]) is None
+    assert vector(OBJECTIVES, [*outcomes, PointResult((), "too small")]) is None
 
 
 def test_a_front_is_that_of_each_network_and_of_all_together(formula):
@@ -294,8 +294,8 @@ RECORD = Record("key", "toy", {"a": "1"}, "digest", "text", "net", "network dige
 
 def test_a_store_gives_back_what_it_got(tmp_path):
     """Whole numbers stay whole, others keep every bit; the first of two rows for one point stays."""
-    outcome = Outcome((Metric("a", 2**60 + 1, "B", Origin.SIMULATED), Metric("b", 0.1 + 0.2, "s", Origin.MACHINE)))
-    failed = Outcome((), "too small\nfor it", bug=True)
+    outcome = PointResult((Metric("a", 2**60 + 1, "B", Origin.SIMULATED), Metric("b", 0.1 + 0.2, "s", Origin.MACHINE)))
+    failed = PointResult((), "too small\nfor it", bug=True)
     with Store(tmp_path / "deep/er/points.sqlite") as points:
         points.keep(RECORD, outcome)
         points.keep(RECORD, failed)

@@ -20,8 +20,8 @@ from tilestitch.partition.blocks.model import (
     PICOSECONDS,
     BlockCost,
     BlockModel,
-    Layer,
-    Network,
+    FusionLayer,
+    FusionNetwork,
     Read,
     core_counts,
 )
@@ -168,16 +168,16 @@ def test_one_block_is_priced_and_said_not_to_fit():
 def wide(branches: int) -> BlockCost:
     """Many branches side by side between two layers: more ideals than anybody counts."""
     chosen = random.Random(0)
-    layers = [Layer("start", ("start",), 10**8, 1.0, 64, 56, 400_000, 10_000, (Read(2 * branches + 2, 3),))]
+    layers = [FusionLayer("start", ("start",), 10**8, 1.0, 64, 56, 400_000, 10_000, (Read(2 * branches + 2, 3),))]
     for branch in range(branches):
         for step in range(2):
             source = 0 if step == 0 else len(layers) - 1
             work = chosen.randint(10**7, 10**8)
             name = f"branch{branch}.{step}"
-            layers.append(Layer(name, (name,), work, 1.0, 64, 56, 400_000, 10_000, (Read(source, 3),)))
+            layers.append(FusionLayer(name, (name,), work, 1.0, 64, 56, 400_000, 10_000, (Read(source, 3),)))
     reads = tuple(Read(2 * branch + 2) for branch in range(branches))
-    layers.append(Layer("end", ("end",), 10**6, 1 / 32, 64, 56, 400_000, 0, reads))
-    found = Network("wide", tuple(layers), ((56, 400_000),), frozenset([len(layers) - 1]))
+    layers.append(FusionLayer("end", ("end",), 10**6, 1 / 32, 64, 56, 400_000, 0, reads))
+    found = FusionNetwork("wide", tuple(layers), ((56, 400_000),), frozenset([len(layers) - 1]))
     return BlockCost(found, MODEL)
 
 

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InputError
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.elementwise import unary
 from tilestitch.frontend.operators.handlers import HANDLERS
 from tilestitch.frontend.reader import read_onnx
@@ -88,7 +88,7 @@ def test_constants_that_shapes_depend_on_are_settings_and_cost_no_traffic():
 def test_a_feature_that_a_rule_does_not_cover_is_generic(monkeypatch):
     """Nothing of what the rule wrote before it found out is left."""
 
-    def half_a_rule(node: Node, network: Network) -> None:
+    def half_a_rule(node: Node, network: Reading) -> None:
         unary("relu")(node, network)
         raise node.not_covered("only half of it.")
 

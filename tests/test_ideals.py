@@ -14,7 +14,7 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.bounds import fusion_bounds
 from tilestitch.partition.blocks.checker import check
 from tilestitch.partition.blocks.layers import layers_of
-from tilestitch.partition.blocks.model import BlockCost, Layer, Network, Read, block_model
+from tilestitch.partition.blocks.model import BlockCost, FusionLayer, FusionNetwork, Read, block_model
 from tilestitch.partition.ideals import along, exact, ideals
 from tilestitch.passes import simplify
 
@@ -33,7 +33,7 @@ COUNTS = {
 
 
 @cache
-def network(name: str) -> Network:
+def network(name: str) -> FusionNetwork:
     """A network of the zoo as layers."""
     return layers_of(simplify(api.load_graph(name, batch=1)), granule=MODEL.granule)
 
@@ -249,9 +249,9 @@ def test_the_compiled_time_is_that_of_the_formulas(name):
 def test_halo_is_the_closed_form_of_a_stack():
     """Layer i from the end of n layers of k x k computes r + (i - 1)(k - 1) rows, as in docs/dlfusion.md."""
     n, k, rows, cores = 8, 3, 56, 8
-    layers = tuple(Layer(f"l{i}", (), 1, 1.0, 16, rows, 1, 0, (Read(i - 1 if i else n, k),)) for i in range(n))
+    layers = tuple(FusionLayer(f"l{i}", (), 1, 1.0, 16, rows, 1, 0, (Read(i - 1 if i else n, k),)) for i in range(n))
     model = replace(MODEL, core_flops=1e6, layer_ps=0, launch_ps=0, sync_ps=0, core_counts=(cores,))
-    cost = BlockCost(Network("stack", layers, ((rows, 1),), frozenset([n - 1])), model)
+    cost = BlockCost(FusionNetwork("stack", layers, ((rows, 1),), frozenset([n - 1])), model)
     own = rows // cores
     expected = sum(min(rows, own + i * (k - 1)) for i in range(n)) / rows * 1e6
     assert cost.times(np.ones((1, n), np.uint8))[0, 0] == pytest.approx(expected, rel=1e-6)

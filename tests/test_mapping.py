@@ -25,7 +25,7 @@ from tilestitch.mapping.dmazerunner import adapted_space
 from tilestitch.mapping.evaluate import Mode, Pricer, price
 from tilestitch.mapping.factors import one_operand_stays
 from tilestitch.mapping.json_lines import price_lines
-from tilestitch.mapping.network import Layer, MapOptions, layers_of, map_layer, map_layers, totals_of
+from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layer, map_layers, totals_of
 from tilestitch.mapping.search import Objective, search, search_space
 
 CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
@@ -298,9 +298,9 @@ def test_thresholds_of_the_pruned_search_are_lowered_until_enough_is_left() -> N
 
 def test_nothing_that_fits_is_said_with_what_would() -> None:
     with pytest.raises(DoesNotFit, match="register_bytes of at least 6"):
-        map_layer(Layer(CONV5_2, ("conv5_2",)), replace(DMAZERUNNER, register_bytes=4), MapOptions())
+        map_layer(RepeatedNest(CONV5_2, ("conv5_2",)), replace(DMAZERUNNER, register_bytes=4), MapOptions())
     with pytest.raises(DoesNotFit, match="at least 6 banks"):
-        map_layer(Layer(CONV5_2, ("conv5_2",)), replace(DMAZERUNNER, banks=2), MapOptions())
+        map_layer(RepeatedNest(CONV5_2, ("conv5_2",)), replace(DMAZERUNNER, banks=2), MapOptions())
 
 
 def test_equal_layers_of_a_network_are_mapped_once_and_counted_as_often_as_they_run() -> None:

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 import tilestitch.onnx_backend as backend
 from tests.graphs import Net
 from tilestitch.base.errors import InputError
-from tilestitch.onnx_backend.node_tests import DISPUTED, Outcome, Result, cases, results, summary
+from tilestitch.onnx_backend.node_tests import DISPUTED, NodeVerdict, Result, cases, results, summary
 from tilestitch.onnx_backend.operators import Way, listing, ways
 
 PAGE = Path(__file__).parent.parent / "docs" / "onnx.md"
@@ -121,11 +121,11 @@ def test_no_test_of_a_single_node_is_wrong_and_most_are_verified():
     """At least 70 % by rules of our own, 95 % with generic operators; each refusal has a reason."""
     found = all_results()
     counts = Counter(one.outcome for one in found)
-    assert [one for one in found if one.outcome is Outcome.WRONG] == []
-    assert {one.name for one in found if one.outcome is Outcome.DISPUTED} <= set(DISPUTED)
-    assert counts[Outcome.OWN] >= 0.70 * len(found)
-    assert counts[Outcome.OWN] + counts[Outcome.GENERIC] >= 0.95 * len(found)
-    assert all(one.reason for one in found if one.outcome is Outcome.REFUSED)
+    assert [one for one in found if one.outcome is NodeVerdict.WRONG] == []
+    assert {one.name for one in found if one.outcome is NodeVerdict.DISPUTED} <= set(DISPUTED)
+    assert counts[NodeVerdict.OWN] >= 0.70 * len(found)
+    assert counts[NodeVerdict.OWN] + counts[NodeVerdict.GENERIC] >= 0.95 * len(found)
+    assert all(one.reason for one in found if one.outcome is NodeVerdict.REFUSED)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
@@ -141,11 +141,11 @@ def test_the_page_shows_the_counts(request):
 
 def test_the_summary_counts_every_test_once():
     found = [
-        Result("test_a", Outcome.OWN, ""),
-        Result("test_b", Outcome.GENERIC, "GRU"),
-        Result("test_c", Outcome.GENERIC, "GRU"),
-        Result("test_d", Outcome.REFUSED, "net: node 'n1' (If): no"),
-        Result("test_e", Outcome.REFUSED, "net: node 'n2' (If): no"),
+        Result("test_a", NodeVerdict.OWN, ""),
+        Result("test_b", NodeVerdict.GENERIC, "GRU"),
+        Result("test_c", NodeVerdict.GENERIC, "GRU"),
+        Result("test_d", NodeVerdict.REFUSED, "net: node 'n1' (If): no"),
+        Result("test_e", NodeVerdict.REFUSED, "net: node 'n2' (If): no"),
     ]
     lines = summary(found).splitlines()
     assert lines[0].startswith("5 tests of single nodes in onnx ")

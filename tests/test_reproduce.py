@@ -14,7 +14,7 @@ from tilestitch.reproduce import graphturbo
 from tilestitch.reproduce.published import PublishedGraphTurbo, read
 from tilestitch.reproduce.quantised import quantised
 from tilestitch.reproduce.rows import Row, close, exact, rows_text
-from tilestitch.reproduce.runs import Case, Outcome, Outcomes, run
+from tilestitch.reproduce.runs import Case, Outcomes, StrategyRun, run
 from tilestitch.reproduce.simulated import arithmetic, mean_rows, network_rows, published_ratios
 
 FIELDS = ["what", "source", "published", "ours", "ratio", "must_match", "ok", "why"]
@@ -98,8 +98,8 @@ def test_means_of_the_published_bars(strategy, over, mean):
     assert arithmetic(published_ratios(data, found).values()) == pytest.approx(mean, abs=0.01)
 
 
-def outcome(seconds: float, *, bound: float = 1.0, batch: int = 64, per_cluster: int = 2) -> Outcome:
-    return Outcome(batch, per_cluster, seconds, bound, 0.5, 0.1, 0.7, 8e7, ((0.5, 0.1),) * 4, (3, 2, 1))
+def outcome(seconds: float, *, bound: float = 1.0, batch: int = 64, per_cluster: int = 2) -> StrategyRun:
+    return StrategyRun(batch, per_cluster, seconds, bound, 0.5, 0.1, 0.7, 8e7, ((0.5, 0.1),) * 4, (3, 2, 1))
 
 
 def outcomes_of(network: str, batch: int, tvm_batch: int, **seconds: float) -> Outcomes:

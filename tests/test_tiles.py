@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.graphs import Net, chains
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
-from tilestitch.ir.boxes import all_operator_boxes, boxes_for_regions, boxes_of, hulls, read_regions
+from tilestitch.ir.boxes import all_operator_boxes, batched, boxes_for_regions, hulls, read_regions
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region, even_pieces, pieces, split
 from tilestitch.ir.schedule import Tiling
@@ -421,7 +421,7 @@ def boxes_in(sink: Operator, data: st.DataObject) -> list[Region]:
 @given(windowed(), st.data())
 def test_many_boxes_of_operators_are_what_each_would_be(graph, data):
     sinks = boxes_in(graph.operators[-1], data)
-    found = all_operator_boxes(graph, graph.operators, boxes_of(sinks))
+    found = all_operator_boxes(graph, graph.operators, batched(sinks))
     for number, sink in enumerate(sinks):
         one = operator_boxes(graph, graph.operators, sink)
         assert {name: boxes[number] for name, boxes in found.items()} == one
@@ -438,5 +438,5 @@ def test_many_regions_of_an_axis_of_two_dims_are_written_by_what_each_would_be(w
     dims = Dim("outer", 5, DimKind.PARALLEL), Dim("inner", inner, DimKind.PARALLEL)
     write = Access("y", (Axis(((0, inner), (1, 1)), offset),))
     op = Operator("op", "relu", dims, (), (write,))
-    found = boxes_for_regions(op, write, boxes_of(wanted))
+    found = boxes_for_regions(op, write, batched(wanted))
     assert found.regions() == [box_for_region(op, write, region) for region in wanted]

@@ -21,7 +21,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest, convolution, product
 from tilestitch.mapping.evaluate import Mode, Pricer
 from tilestitch.mapping.json_lines import mapping_of
-from tilestitch.mapping.network import Layer
+from tilestitch.mapping.network import RepeatedNest
 
 LINE = "O[m,n] += A[m,k] * B[k,n]; m=16 n=12 k=24"
 CONV = convolution("conv", n=1, m=8, c=8, ox=6, oy=6, fx=3, fy=3)
@@ -29,7 +29,7 @@ CONV = convolution("conv", n=1, m=8, c=8, ox=6, oy=6, fx=3, fy=3)
 
 def validated(nest: LoopNest, machine: ArrayMachine, mappings: int, *, ragged: bool = False) -> LayerCompared:
     """Random mappings of one nest."""
-    layers = (Layer(nest, (nest.name,)),)
+    layers = (RepeatedNest(nest, (nest.name,)),)
     (found,) = compare_layers(layers, machine, mappings, seed=3, ragged=ragged, progress=lambda *_: None)
     return found
 
@@ -75,7 +75,7 @@ def test_a_layer_of_which_nothing_can_be_simulated_is_an_error(monkeypatch: pyte
 
 def test_mappings_are_spread_over_layers_each_drawn_for_itself() -> None:
     """Seven over three; another layer beside it changes nothing."""
-    layers = [Layer(product(name, m=4, n=4, k=size), (name,)) for name, size in (("a", 4), ("b", 6), ("c", 8))]
+    layers = [RepeatedNest(product(name, m=4, n=4, k=size), (name,)) for name, size in (("a", 4), ("b", 6), ("c", 8))]
     done = compare_layers(layers, DMAZERUNNER, 7, seed=0, ragged=False, progress=lambda *_: None)
     assert [len(one.found) for one in done] == [3, 2, 2]
     (alone,) = compare_layers(layers[:1], DMAZERUNNER, 3, seed=0, ragged=False, progress=lambda *_: None)

@@ -18,14 +18,14 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NamedNetwork:
     """A network by name, and the digest of what it is."""
 
     name: str
     digest: str
 
 
-Packed: TypeAlias = tuple[Network, np.ndarray]  # and the bytes in which it travels: an array is passed on once
+Packed: TypeAlias = tuple[NamedNetwork, np.ndarray]  # and the bytes in which it travels: an array is passed on once
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PointResult:
     """What became of one network on one design: its numbers, or why there are none."""
 
     metrics: tuple[Metric, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.explore.evaluator import Outcome
+from tilestitch.explore.evaluator import PointResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def objective_named(name: str) -> Objective:
     raise InputError(f"--objective {printable(name, 60)}: is not known; the objectives are: {known}")
 
 
-def vector(objectives: Sequence[Objective], outcomes: Sequence[Outcome]) -> tuple[float, ...] | None:
+def vector(objectives: Sequence[Objective], outcomes: Sequence[PointResult]) -> tuple[float, ...] | None:
     """The objectives of networks that run one after another on one machine; None where one of them cannot."""
     if any(one.infeasible for one in outcomes):
         return None

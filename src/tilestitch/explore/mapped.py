@@ -8,17 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
+from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
 from tilestitch.explore.identity import digest_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
-from tilestitch.mapping.network import Layer, MapOptions, MappedLayer, map_layers, totals_of
+from tilestitch.mapping.network import MapOptions, MappedLayer, RepeatedNest, map_layers, totals_of
 
 
-def packed_layers(layers: Sequence[Layer], name: str) -> Packed:
+def packed_layers(layers: Sequence[RepeatedNest], name: str) -> Packed:
     """The different layers of a network, for `Mapped`."""
     content = pickle.dumps(tuple(layers))
-    return Network(name, digest_of(repr(tuple(layers)).encode())), np.frombuffer(content, np.uint8)
+    return NamedNetwork(name, digest_of(repr(tuple(layers)).encode())), np.frombuffer(content, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Mapped:
         ragged = ", ragged factors" if options.ragged else ""
         return f"mapped layer by layer on one array: least {options.objective}, {search}{dataflow}{ragged}"
 
-    def prepared(self, content: bytes) -> tuple[Layer, ...]:
+    def prepared(self, content: bytes) -> tuple[RepeatedNest, ...]:
         """The layers; the bytes come from `packed_layers`, in this process or the one that sent them."""
         return pickle.loads(content)
 
-    def __call__(self, machine: Accelerator, prepared: tuple[Layer, ...], name: str) -> tuple[Metric, ...]:
+    def __call__(self, machine: Accelerator, prepared: tuple[RepeatedNest, ...], name: str) -> tuple[Metric, ...]:
         array = array_of_core(machine)
         mapped = map_layers(prepared, array, self.options)
         totals = totals_of(mapped)

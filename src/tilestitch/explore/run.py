@@ -7,7 +7,7 @@ from functools import cached_property
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import Progress
 from tilestitch.base.units import counted
-from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed
+from tilestitch.explore.evaluator import Evaluator, NamedNetwork, Packed, PointResult
 from tilestitch.explore.front import Objective, pareto_front, vector
 from tilestitch.explore.identity import digest_of, point_key, program_digest
 from tilestitch.explore.methods import Method
@@ -26,7 +26,7 @@ class Explored:
     objectives: tuple[Objective, ...]
     method: str
     evaluator: str
-    outcomes: dict[int, tuple[Outcome, ...]]  # of each design that was proposed, by number: one for each network
+    outcomes: dict[int, tuple[PointResult, ...]]  # of each design that was proposed, by number: one for each network
     evaluated: int  # points
     found: int  # points that were in the store
 
@@ -82,7 +82,7 @@ def explore(
     _expect_comparable(space, objectives)
     _expect_different([network for network, _ in networks])
     total = method.trials(space) * len(networks)
-    outcomes: dict[tuple[int, int], Outcome] = {}
+    outcomes: dict[tuple[int, int], PointResult] = {}
     proposed: dict[int, None] = {}  # in order
     evaluated = found = asked = 0
     rounds = method(space, len(objectives))
@@ -137,7 +137,7 @@ def explore(
     )
 
 
-def _record(space: Space, design: int, text: str, network: Network, evaluator: Evaluator) -> Record:
+def _record(space: Space, design: int, text: str, network: NamedNetwork, evaluator: Evaluator) -> Record:
     digest, program = digest_of(text.encode()), program_digest()
     return Record(
         key=point_key(digest, network.digest, evaluator.identity, program),
@@ -163,9 +163,9 @@ def _expect_comparable(space: Space, objectives: Sequence[Objective]) -> None:
             )
 
 
-def _expect_different(networks: Sequence[Network]) -> None:
+def _expect_different(networks: Sequence[NamedNetwork]) -> None:
     """Refuse a network twice, and two with one name."""
-    seen: dict[str, Network] = {}
+    seen: dict[str, NamedNetwork] = {}
     for network in networks:
         if network.name in seen:
             same = seen[network.name] == network
@@ -174,7 +174,7 @@ def _expect_different(networks: Sequence[Network]) -> None:
         seen[network.name] = network
 
 
-def _expect_feasible(outcomes: dict[int, tuple[Outcome, ...]]) -> None:
+def _expect_feasible(outcomes: dict[int, tuple[PointResult, ...]]) -> None:
     if any(not outcome.infeasible for each in outcomes.values() for outcome in each):
         return
     reasons = list(dict.fromkeys(outcome.infeasible for each in outcomes.values() for outcome in each))

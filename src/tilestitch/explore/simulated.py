@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import EncodeError
 
 from tilestitch.base.errors import InputError
-from tilestitch.explore.evaluator import Metric, Network, Origin, Packed
+from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
 from tilestitch.explore.identity import digest_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import FusionPlan
@@ -23,7 +23,7 @@ def packed_model(model: onnx.ModelProto, name: str) -> Packed:
         content = model.SerializeToString(deterministic=True)
     except (ValueError, EncodeError):  # protobuf's limit
         raise InputError(f"{name}: has more than 2 GiB, which cannot be passed to other processes") from None
-    return Network(name, digest_of(content)), np.frombuffer(content, np.uint8)
+    return NamedNetwork(name, digest_of(content)), np.frombuffer(content, np.uint8)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.explore.evaluator import Metric, Origin, Outcome
+from tilestitch.explore.evaluator import Metric, Origin, PointResult
 
 APPLICATION = 0x54535058  # marks a database as ours
 VERSION = 1
@@ -78,7 +78,7 @@ class Store:
         with suppress(sqlite3.Error):  # every row is safe already
             self._rows.close()
 
-    def outcome(self, key: str) -> Outcome | None:
+    def outcome(self, key: str) -> PointResult | None:
         """What is known of a point, None where it was not evaluated."""
         with self._told():
             row = self._rows.execute("SELECT infeasible, bug, metrics FROM points WHERE key = ?", (key,)).fetchone()
@@ -91,9 +91,9 @@ class Store:
             )
         except (TypeError, ValueError):
             raise self._damaged("a point cannot be read") from None
-        return Outcome(metrics, str(row[0]), bool(row[1]))
+        return PointResult(metrics, str(row[0]), bool(row[1]))
 
-    def keep(self, record: Record, outcome: Outcome) -> None:
+    def keep(self, record: Record, outcome: PointResult) -> None:
         """Write one point, all of it or nothing; where another process was faster, its row stays."""
         metrics = json.dumps([astuple(one) for one in outcome.metrics], allow_nan=False)
         parameters = json.dumps(record.parameters, ensure_ascii=False)

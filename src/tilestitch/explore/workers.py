@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.base.interruption import in_worker
 from tilestitch.explore.clusters import Call, Pool, on_cluster
-from tilestitch.explore.evaluator import Evaluator, Network, Outcome, Packed, machine_metrics
+from tilestitch.explore.evaluator import Evaluator, NamedNetwork, Packed, PointResult, machine_metrics
 from tilestitch.explore.identity import program_digest
 from tilestitch.hardware.load import parse_machine
 
@@ -33,7 +33,9 @@ class Task:
     where: str
 
 
-Evaluate: TypeAlias = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]]  # numbers of tasks, as they are done
+Evaluate: TypeAlias = Callable[
+    [Sequence[Task]], Iterator[tuple[int, PointResult]]
+]  # numbers of tasks, as they are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Workers:
         with ExitStack() as stack:
             pool: Pool | None = None
 
-            def evaluate(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+            def evaluate(tasks: Sequence[Task]) -> Iterator[tuple[int, PointResult]]:
                 nonlocal pool
                 calls = [(task, evaluator, *networks[task.network]) for task in tasks]
                 if not self.cluster and min(self.count or cpu_count(), len(tasks)) <= 1:
@@ -88,23 +90,25 @@ def _on_processes(count: int) -> Iterator[Pool]:
         yield run
 
 
-def evaluated(task: Task, evaluator: Evaluator, network: Network, content: np.ndarray) -> tuple[int, str, Outcome]:
+def evaluated(
+    task: Task, evaluator: Evaluator, network: NamedNetwork, content: np.ndarray
+) -> tuple[int, str, PointResult]:
     """One point, wherever this runs: its number, the program that evaluated it, and the outcome."""
     with threadpool_limits(1):
         try:
             machine = parse_machine(task.machine_text, task.where)
             metrics = evaluator(machine, _prepared(evaluator, network, content), network.name)
         except (DoesNotFit, InputError) as error:
-            return task.number, program_digest(), Outcome((), str(error))
+            return task.number, program_digest(), PointResult((), str(error))
         except InvalidIR as error:  # one machine for which our own values go wrong does not end an exploration
-            return task.number, program_digest(), Outcome((), str(error), bug=True)
-    return task.number, program_digest(), Outcome((*metrics, *machine_metrics(machine)))
+            return task.number, program_digest(), PointResult((), str(error), bug=True)
+    return task.number, program_digest(), PointResult((*metrics, *machine_metrics(machine)))
 
 
 _networks: dict[str, Any] = {}  # by digest, so that a process prepares a network once and not for each point
 
 
-def _prepared(evaluator: Evaluator, network: Network, content: np.ndarray) -> Any:
+def _prepared(evaluator: Evaluator, network: NamedNetwork, content: np.ndarray) -> Any:
     if network.digest not in _networks:
         if len(_networks) >= _NETWORKS_KEPT:
             _networks.clear()
@@ -112,7 +116,7 @@ def _prepared(evaluator: Evaluator, network: Network, content: np.ndarray) -> An
     return _networks[network.digest]
 
 
-def _own(number: int, version: str, outcome: Outcome) -> tuple[int, Outcome]:
+def _own(number: int, version: str, outcome: PointResult) -> tuple[int, PointResult]:
     """Refuse what another program evaluated."""
     if version != program_digest():
         raise InputError("a worker runs another tilestitch than this one; install the same version there")

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 from onnx import defs, helper
 
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.structure import STANDARD
 
 
@@ -20,7 +20,7 @@ class Definition:
     results: tuple[str, ...]
 
 
-def definition(node: Node, proto: onnx.NodeProto, network: Network) -> Definition | None:
+def definition(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition | None:
     """What the standard defines a node as, with the node's own inputs, outputs and attributes; None where by itself.
 
     Of several definitions the newest that the node's opset allows. Tensors inside are `<node>.<name>`.
@@ -64,7 +64,7 @@ def _body(
     return onnx.FunctionProto.FromString(found) if found else None
 
 
-def chosen_branch(node: Node, proto: onnx.NodeProto, network: Network) -> Definition | None:
+def chosen_branch(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition | None:
     """The nodes of the branch that an If takes, whose condition must be known; None where it is malformed."""
     condition = network.value(proto.input[0]) if len(proto.input) == 1 else None
     if len(proto.input) == 1 and condition is None:
@@ -90,7 +90,7 @@ def chosen_branch(node: Node, proto: onnx.NodeProto, network: Network) -> Defini
     return Definition((*nodes, *last), node.opsets, tuple(filter(None, node.outputs)))
 
 
-def inside(graph: onnx.GraphProto, node: Node, network: Network, names: dict[str, str]) -> tuple[onnx.NodeProto, ...]:
+def inside(graph: onnx.GraphProto, node: Node, network: Reading, names: dict[str, str]) -> tuple[onnx.NodeProto, ...]:
     """The nodes of a graph inside another node, with names of their own; `names` says what its inputs are.
 
     Extends `names` by all that the graph writes; what it reads from outside keeps its name.
@@ -104,7 +104,7 @@ def inside(graph: onnx.GraphProto, node: Node, network: Network, names: dict[str
 def _written_out(
     inner: onnx.NodeProto,
     node: Node,
-    network: Network,
+    network: Reading,
     names: dict[str, str],
     attributes: Mapping[str, onnx.AttributeProto],
 ) -> onnx.NodeProto:
@@ -147,7 +147,7 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str], attributes: Mappin
                 _rename(subgraph, outside, attributes)
 
 
-def _type(network: Network, name: str) -> onnx.TypeProto:
+def _type(network: Reading, name: str) -> onnx.TypeProto:
     """The type of an operand, of no kind for one that is absent."""
     if not name:
         return onnx.TypeProto()

@@ -7,13 +7,13 @@ import onnx
 from onnx import helper
 
 from tilestitch.frontend.functions import Definition, inside
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.shapes import normalised_axes
 
 MAX_TURNS = 250  # each is read, scheduled and run on its own, which takes time
 
 
-def turns(node: Node, proto: onnx.NodeProto, network: Network) -> Iterator[Definition]:
+def turns(node: Node, proto: onnx.NodeProto, network: Reading) -> Iterator[Definition]:
     """The nodes of each turn of a Loop, and at last those that give its outputs.
 
     Each must be read before the next is asked for: whether there is a next turn may depend on what is known then. What
@@ -49,7 +49,7 @@ def turns(node: Node, proto: onnx.NodeProto, network: Network) -> Iterator[Defin
     yield _outputs(node, network, carried, joined, [0] * len(joined))
 
 
-def scanned(node: Node, proto: onnx.NodeProto, network: Network) -> Iterator[Definition]:
+def scanned(node: Node, proto: onnx.NodeProto, network: Reading) -> Iterator[Definition]:
     """The same of a Scan, which runs once per index of an axis of its last operands and gives its body that part."""
     body, count = _body(proto), node.integer("num_scan_inputs", 0)
     node.attributes.pop("body", None)
@@ -107,7 +107,7 @@ def _bounded(node: Node, turns: int) -> int:
 
 
 def _outputs(
-    node: Node, network: Network, carried: Sequence[str], joined: Sequence[Sequence[str]], axes: Sequence[int]
+    node: Node, network: Reading, carried: Sequence[str], joined: Sequence[Sequence[str]], axes: Sequence[int]
 ) -> Definition:
     """What the last turn left, and the results of all turns, each along a new axis."""
     last: list[onnx.NodeProto] = []
@@ -120,7 +120,7 @@ def _outputs(
     return Definition(tuple(last), node.opsets, tuple(filter(None, node.outputs)))
 
 
-def stacked(node: Node, network: Network, parts: Sequence[str], target: str, *, axis: int) -> list[onnx.NodeProto]:
+def stacked(node: Node, network: Reading, parts: Sequence[str], target: str, *, axis: int) -> list[onnx.NodeProto]:
     """The nodes that join tensors of one shape along a new axis."""
     if not parts:
         raise node.fault(f"its output '{target}' joins no tensors and would be empty; export the network without it.")
@@ -135,7 +135,7 @@ def stacked(node: Node, network: Network, parts: Sequence[str], target: str, *, 
     return [*nodes, helper.make_node("Concat", names, [target], target, axis=axis)]
 
 
-def _known(node: Node, network: Network, name: str, meaning: str) -> np.ndarray | None:
+def _known(node: Node, network: Reading, name: str, meaning: str) -> np.ndarray | None:
     """The value of what decides how often the loop runs; None where nothing is given."""
     if not name:
         return None

@@ -136,7 +136,7 @@ def _shortest(value: float) -> float:
 _STAYING = frozenset({"dequantize", "expand", "gather", "tile"})
 
 
-class Network:
+class Reading:
     """Tensors, constants and operators in the order in which they were found.
 
     Constants are weights of the file and everything that follows from them. A weight is converted to an array when it
@@ -375,7 +375,7 @@ class Network:
         return STORAGE[element_type]
 
 
-Handler = Callable[[Node, Network], None]  # writes the operators of a node
+Handler = Callable[[Node, Reading], None]  # writes the operators of a node
 
 
 def text_of(shape: Shape) -> str:

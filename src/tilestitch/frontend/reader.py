@@ -16,7 +16,7 @@ from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.loops import scanned, turns
-from tilestitch.frontend.network import Network, Node, NotCovered
+from tilestitch.frontend.network import Node, NotCovered, Reading
 from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.frontend.operators.generic import generic
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
@@ -109,7 +109,7 @@ def _read_graph(
     names = node_names(graph)
     weights = {tensor.name for tensor in graph.initializer}
     taken = {value.name for value in graph.input} | weights | {name for node in graph.node for name in node.output}
-    network = Network(where, taken.union(names), Budget.of(graph.initializer), exported_shapes)
+    network = Reading(where, taken.union(names), Budget.of(graph.initializer), exported_shapes)
     for tensor in graph.initializer:
         if tensor.name in known:
             network.add_constant(tensor.name, known[tensor.name])
@@ -147,7 +147,7 @@ def _read_node(
     proto: onnx.NodeProto,
     name: str,
     outputs: tuple[str, ...],
-    network: Network,
+    network: Reading,
     opsets: Mapping[str, int],
 ) -> None:
     """Evaluate a node of constants, or append its operators."""
@@ -183,7 +183,7 @@ def _read_node(
         _append(fresh, proto, network)
 
 
-def _read_nodes(node: Node, inside: Definition, network: Network) -> None:
+def _read_nodes(node: Node, inside: Definition, network: Reading) -> None:
     """The nodes that stand for one."""
     wanted = needed_outputs(inside.nodes, inside.results)
     for inner, outputs in zip(inside.nodes, wanted, strict=True):
@@ -195,7 +195,7 @@ def _read_nodes(node: Node, inside: Definition, network: Network) -> None:
             _read_node(where, inner, inner.name, outputs, network, inside.opsets)
 
 
-def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) -> None:
+def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) -> None:
     """The operators of a node: by the rule for it, else by the standard's definition, else one generic operator."""
     mark, node = network.mark(), fresh()
     try:
@@ -226,7 +226,7 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Network) 
         raise node.not_covered(text, depends_on=error.depends_on) from None
 
 
-def _check_types(node: Node, network: Network) -> None:
+def _check_types(node: Node, network: Reading) -> None:
     """Refuse operands of a type that the operator does not take, or of several where it takes them of one."""
     formal = defs.get_schema(node.op_type, node.opset, "").inputs
     first: dict[str, str] = {}  # per type variable the operand that it stands for
@@ -247,7 +247,7 @@ def _check_types(node: Node, network: Network) -> None:
             raise node.fault(f"{where}, and '{other}' of {type_text(network.element_type(other))}; add a Cast.")
 
 
-def _finished(name: str, network: Network, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Graph:
+def _finished(name: str, network: Reading, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Graph:
     """The graph without operators that no output depends on: some had only their shapes read."""
     needed = set(outputs)
     operators: list[Operator] = []

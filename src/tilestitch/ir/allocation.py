@@ -8,7 +8,7 @@ from tilestitch.ir.schedule import Home
 
 
 @dataclass(slots=True)
-class Block:
+class AddressRange:
     """Addresses that are taken from one kernel to another: a home, and those that take its place one after another."""
 
     size_bytes: int
@@ -18,16 +18,16 @@ class Block:
     homes: list[Home]
 
 
-def blocks(homes: Sequence[Home], level: Level) -> list[Block]:
+def blocks(homes: Sequence[Home], level: Level) -> list[AddressRange]:
     """The blocks of one level, in the order of the kernels that begin them."""
-    found: list[Block] = []
-    open_at: dict[tuple[int, int], Block] = {}  # by address and last kernel
+    found: list[AddressRange] = []
+    open_at: dict[tuple[int, int], AddressRange] = {}  # by address and last kernel
     for home in homes:
         if home.level is not level:
             continue
         block = open_at.pop((home.address, home.first), None) if home.instead_of is not None else None
         if block is None:
-            block = Block(home.size_bytes, home.first, home.last, home.address, [])
+            block = AddressRange(home.size_bytes, home.first, home.last, home.address, [])
             found.append(block)
         block.last = max(block.last, home.last)
         block.homes.append(home)
@@ -35,7 +35,7 @@ def blocks(homes: Sequence[Home], level: Level) -> list[Block]:
     return found
 
 
-def live_bytes(found: Sequence[Block]) -> int:
+def live_bytes(found: Sequence[AddressRange]) -> int:
     """The most bytes that lie in blocks at once: no choice of addresses needs less."""
     changes = sorted(
         [(one.first, one.size_bytes) for one in found] + [(one.last + 1, -one.size_bytes) for one in found]
@@ -47,7 +47,7 @@ def live_bytes(found: Sequence[Block]) -> int:
     return most
 
 
-def occupied_bytes(found: Sequence[Block], size_bytes: int) -> int:
+def occupied_bytes(found: Sequence[AddressRange], size_bytes: int) -> int:
     """The most of a memory that kernels cannot have in one piece: all of it but the largest gap between blocks."""
     most = 0
     for kernel in {one.first for one in found}:

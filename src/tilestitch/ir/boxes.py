@@ -41,7 +41,7 @@ class Boxes(NamedTuple):
         return [Region(tuple(a), tuple(b)) for a, b in zip(starts, stops, strict=True)]
 
 
-def boxes_of(regions: Sequence[Region]) -> Boxes:
+def batched(regions: Sequence[Region]) -> Boxes:
     """Regions of one rank, as columns."""
     both = np.array(regions, np.int64)
     return Boxes(both[:, 0].T, both[:, 1].T)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FusedBlock:
     """A fused block: what one launch starts on so many cores, each of which makes all that its strip needs.
 
     Each result that leaves the block is divided among the cores into strips; what leaves passes through DDR.

@@ -12,7 +12,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.link import ADDRESS, BASE, SPACE, TENSOR, Block
+from tilestitch.lower.link import ADDRESS, BASE, SPACE, TENSOR, Section
 
 
 class Ring:
@@ -89,7 +89,7 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     return Places(begins, whole, span or (0, 0))
 
 
-def addresses(block: Block, places: Places, ring: Ring | None) -> np.ndarray:
+def addresses(block: Section, places: Places, ring: Ring | None) -> np.ndarray:
     """Of the new buffers of a block."""
     rows = block.buffers
     bases = rows[:, BASE]

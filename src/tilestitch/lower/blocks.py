@@ -13,7 +13,7 @@ from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around, home_parts
 from tilestitch.lower.kernel import lower_kernel
-from tilestitch.lower.link import Block, Here, block_of
+from tilestitch.lower.link import Here, Section, block_of
 from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.lower.stream import lower_streamed
 
@@ -22,7 +22,7 @@ from tilestitch.lower.stream import lower_streamed
 class _Known:
     """A block with the first kernel that has it."""
 
-    block: Block
+    block: Section
     demand: Demand
     kernel: Kernel
     tensors: list[str]
@@ -37,7 +37,7 @@ class Blocks:
         self.cluster, self.graph, self.in_ddr = cluster, graph, in_ddr
         self._known: dict[tuple, _Known] = {}
 
-    def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Block, Demand, Here]:
+    def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Section, Demand, Here]:
         """The block of kernel `number`, what it needs of each memory, and what is particular to this kernel."""
         operators = [self.graph.by_name[name] for name in kernel.operators]
         box = operators[-1].whole if kernel.box is None else kernel.box

@@ -21,7 +21,7 @@ _Entry = TypeVar("_Entry", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Section:
     """The instructions of one kernel; all numbers count within the block and its own tables.
 
     The first `given` buffers exist before it: tensors in DDR, and what kernels before have left on chip.
@@ -39,9 +39,9 @@ class Block:
     motion: Motion
 
 
-def block_of(builder: Builder, motion: Motion) -> Block:
+def block_of(builder: Builder, motion: Motion) -> Section:
     """What a builder was told, as a block."""
-    return Block(
+    return Section(
         columns=np.array([getattr(builder, name) for name in COLUMNS], np.int64),
         operand_ends=np.array(builder.operand_ends, np.int64),
         operands=np.array(builder.operands, np.int64).reshape(-1, 3),
@@ -80,8 +80,8 @@ class Linker:
         self._kernels: list[np.ndarray] = []
         self._operand_ends: list[np.ndarray] = []
         self._operands: list[np.ndarray] = []
-        self._numbers: dict[tuple[Block, tuple[int, ...]], np.ndarray] = {}  # of regions, by how far a block has moved
-        self._paths: dict[Block, np.ndarray] = {}
+        self._numbers: dict[tuple[Section, tuple[int, ...]], np.ndarray] = {}  # by how far a block moved
+        self._paths: dict[Section, np.ndarray] = {}
         self._instructions = self._buffer_count = self._operand_count = 0
         self.in_ddr = {row[3]: self.buffer(*row) for row in buffers}
 
@@ -94,7 +94,7 @@ class Linker:
         self._buffer_count += 1
         return self._buffer_count - 1
 
-    def add(self, block: Block, addresses: np.ndarray, here: Here) -> None:
+    def add(self, block: Section, addresses: np.ndarray, here: Here) -> None:
         """Append a block, the new buffers of which lie at `addresses`."""
         if block not in self._paths:
             self._paths[block] = _numbers(self.paths, block.paths)
@@ -120,7 +120,7 @@ class Linker:
         self._buffer_count += len(rows)
         self._operand_count += len(operands)
 
-    def _regions(self, block: Block, here: Here) -> np.ndarray:
+    def _regions(self, block: Section, here: Here) -> np.ndarray:
         """The numbers of a block's regions, where it has moved."""
         key = block, here.by
         if key not in self._numbers:

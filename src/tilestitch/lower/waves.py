@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilestitch.ir.boxes import all_operator_boxes, boxes_of, hulls, read_regions
+from tilestitch.ir.boxes import all_operator_boxes, batched, hulls, read_regions
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
@@ -32,7 +32,7 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
     sink, anchor, tiling = shape.sink, shape.anchor, kernel.tiling
     cores = core_parts(graph, kernel)
     pieces = [tiles_of(piece, tiling) for _, piece in cores]
-    boxes = all_operator_boxes(graph, shape.operators, boxes_of([tile for tiles in pieces for tile in tiles]))
+    boxes = all_operator_boxes(graph, shape.operators, batched([tile for tiles in pieces for tile in tiles]))
     iterations = {op.name: boxes[op.name].regions() for op in shape.operators}
     reads = {
         op.name: _rows([read_regions(graph, read, boxes[op.name]).regions() for read in op.reads], iterations[op.name])
@@ -47,7 +47,7 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
     parts: list[list[Region]] = [[region] for region in iterations[sink.name]]
     if anchor is not None:
         parts = [reduction_parts(anchor, region, tiling.reduction) for region in iterations[anchor.name]]
-    cut = boxes_of([part for of_tile in parts for part in of_tile])
+    cut = batched([part for of_tile in parts for part in of_tile])
     part_reads: list[list[Region]] = []
     if anchor is not None:
         part_reads = _rows([read_regions(graph, read, cut).regions() for read in anchor.reads], iterations[anchor.name])

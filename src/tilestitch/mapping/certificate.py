@@ -13,7 +13,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine
 from tilestitch.mapping.evaluate import Mode, price
-from tilestitch.mapping.search import Objective, Outcome, SearchSpace, sums_may_take_longer
+from tilestitch.mapping.search import Objective, SearchResult, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
 
 FORMAT = "tilestitch mapping certificate 1"
@@ -53,7 +53,7 @@ def value_of(objective: Objective, cycles: int, energy_pj: float) -> float:
     return {Objective.EDP: cycles * energy_pj, Objective.ENERGY: energy_pj}.get(objective, float(cycles))
 
 
-def certificate_of(space: SearchSpace, outcome: Outcome, mode: Mode, objective: Objective) -> Certificate:
+def certificate_of(space: SearchSpace, outcome: SearchResult, mode: Mode, objective: Objective) -> Certificate:
     """The proof of a search over all exact tilings for one objective."""
     found, tilings = outcome.best[0], space.tilings()
     return Certificate(

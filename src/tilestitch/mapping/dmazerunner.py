@@ -8,7 +8,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import pruned_limits
 from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.search import Objective, Outcome, SearchSpace, search, search_space
+from tilestitch.mapping.search import Objective, SearchResult, SearchSpace, search, search_space
 
 OPT1 = (0.8, 0.8, 0.5)  # elements, register file, scratchpad: the thresholds of its released code
 STEP = 0.1
@@ -64,7 +64,7 @@ def pruned_search(
     *,
     keep: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[tuple[Outcome, ...], tuple[Attempt, ...]]:
+) -> tuple[tuple[SearchResult, ...], tuple[Attempt, ...]]:
     """The best of the adapted space in each objective, and the attempts that led to that space.
 
     What bounds rule out is not evaluated, which the published search does; the winners are the same.

@@ -15,7 +15,7 @@ from tilestitch.mapping.dataflow import dataflow_limits
 from tilestitch.mapping.dmazerunner import Attempt, adapted_space
 from tilestitch.mapping.evaluate import Mode, Priced, Pricer
 from tilestitch.mapping.factors import Limits
-from tilestitch.mapping.search import Found, Objective, Outcome, SearchSpace, search, search_space
+from tilestitch.mapping.search import Found, Objective, SearchResult, SearchSpace, search, search_space
 from tilestitch.ops import is_contraction
 
 # In the order in which dMazeRunner (TECS 2019) has the loops.
@@ -24,7 +24,7 @@ _PRODUCT_NAMES = {"i": "M", "j": "N", "k": "K"}
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class RepeatedNest:
     """A loop nest and the operators that it stands for, which differ in nothing that a mapping sees."""
 
     nest: LoopNest
@@ -53,15 +53,15 @@ class MapOptions:
 class MappedLayer:
     """A layer with its best mappings, best first, what each costs, and what became of the search space."""
 
-    layer: Layer
+    layer: RepeatedNest
     found: tuple[Found, ...]
     prices: tuple[Priced, ...]
-    outcome: Outcome
+    outcome: SearchResult
     attempts: tuple[Attempt, ...]  # of dMazeRunner's adaptive search
     certificate: Certificate | None
 
 
-def layers_of(graph: Graph) -> tuple[tuple[Layer, ...], tuple[Operator, ...]]:
+def layers_of(graph: Graph) -> tuple[tuple[RepeatedNest, ...], tuple[Operator, ...]]:
     """Every different contraction of a network in the order of first use, and the operators that are none."""
     found: dict[LoopNest, tuple[str, list[str]]] = {}
     others = []
@@ -71,7 +71,7 @@ def layers_of(graph: Graph) -> tuple[tuple[Layer, ...], tuple[Operator, ...]]:
             found.setdefault(replace(nest, name=""), (nest.name, []))[1].append(op.name)
         else:
             others.append(op)
-    layers = tuple(Layer(replace(nest, name=name), tuple(names)) for nest, (name, names) in found.items())
+    layers = tuple(RepeatedNest(replace(nest, name=name), tuple(names)) for nest, (name, names) in found.items())
     return layers, tuple(others)
 
 
@@ -120,7 +120,7 @@ def _operand(graph: Graph, op: Operator, place: Mapping[int, int], label: str, a
 
 
 def map_layers(
-    layers: Sequence[Layer], machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
+    layers: Sequence[RepeatedNest], machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
 ) -> tuple[MappedLayer, ...]:
     """The best mappings of every layer; raises DoesNotFit for one that has none."""
     mapped = []
@@ -132,7 +132,7 @@ def map_layers(
 
 
 def map_layer(
-    layer: Layer, machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
+    layer: RepeatedNest, machine: ArrayMachine, options: MapOptions, progress: Progress | None = None
 ) -> MappedLayer:
     """The best mappings of one layer."""
     nest, attempts = layer.nest, ()

@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SearchResult:
     """The best mappings, best first, and what became of the space.
 
     Of `spatial` ways to spread the loops over elements `spatial_pruned` were left out whole; of the others so many
@@ -178,7 +178,7 @@ def search(
     *,
     keep: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
+) -> SearchResult:
     """The `keep` best tilings, each in its best orders; of a Pareto front all of it, each by one mapping."""
     room = 64 if objective is Objective.PARETO else keep
     loops = len(within.nest.loops)
@@ -209,7 +209,7 @@ def search(
             for orders, one in zip((within.outer_orders, within.orders), row[4 * loops :], strict=True)
         )
         found.append(Found(LoopMapping(dram, spm, rf, spatial, outside, inside), int(cycles), float(energy)))
-    return Outcome(
+    return SearchResult(
         tuple(found),
         len(within.spatials),
         int(outcomes[BY_SPACE]),

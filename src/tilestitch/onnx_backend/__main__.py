@@ -5,7 +5,7 @@ python -m tilestitch.onnx_backend [TEXT ... | --operators]
 
 import sys
 
-from tilestitch.onnx_backend.node_tests import Outcome, cases, results, summary
+from tilestitch.onnx_backend.node_tests import NodeVerdict, cases, results, summary
 from tilestitch.onnx_backend.operators import listing
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     if len(sys.argv) > 1:
         sys.stdout.write("".join(f"{one.name}: {one.outcome}: {one.reason}\n" for one in found) + "\n")
     sys.stdout.write(summary(found))
-    return 1 if any(one.outcome is Outcome.WRONG for one in found) else 0
+    return 1 if any(one.outcome is NodeVerdict.WRONG for one in found) else 0
 
 
 if __name__ == "__main__":

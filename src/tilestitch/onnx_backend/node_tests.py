@@ -15,7 +15,7 @@ from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN
 from tilestitch.onnx_backend import Executed, execute_model
 
 
-class Outcome(StrEnum):
+class NodeVerdict(StrEnum):
     """What became of one test."""
 
     OWN = "verified by rules of our own"
@@ -30,7 +30,7 @@ class Result:
     """One test, and why: the generic operators, the reason of a refusal, the difference."""
 
     name: str
-    outcome: Outcome
+    outcome: NodeVerdict
     reason: str
 
 
@@ -71,16 +71,16 @@ def result(case: TestCase) -> Result:
         try:
             executed = execute_model(case.model, [_array(value) for value in inputs])
         except (InputError, DoesNotFit) as error:
-            return Result(case.name, Outcome.REFUSED, str(error))
+            return Result(case.name, NodeVerdict.REFUSED, str(error))
         difference = _difference(case, executed.outputs, [_array(value) for value in expected])
         if difference and case.name in DISPUTED:
-            return Result(case.name, Outcome.DISPUTED, DISPUTED[case.name])
+            return Result(case.name, NodeVerdict.DISPUTED, DISPUTED[case.name])
         if difference:
-            return Result(case.name, Outcome.WRONG, difference)
+            return Result(case.name, NodeVerdict.WRONG, difference)
         reasons += _not_ours(case.model, executed)
     if reasons:
-        return Result(case.name, Outcome.GENERIC, ", ".join(dict.fromkeys(reasons)))
-    return Result(case.name, Outcome.OWN, "")
+        return Result(case.name, NodeVerdict.GENERIC, ", ".join(dict.fromkeys(reasons)))
+    return Result(case.name, NodeVerdict.OWN, "")
 
 
 def _array(value: object) -> object:
@@ -113,12 +113,12 @@ def summary(found: Sequence[Result]) -> str:
     """The counts with their shares, what is generic, and the reasons of what is not verified."""
     counts = Counter(one.outcome for one in found)
     lines = [f"{len(found):,} tests of single nodes in onnx {onnx.__version__}"]
-    lines += [f"  {counts[kind]:5,}  {100 * counts[kind] / len(found):5.1f} %  {kind}" for kind in Outcome]
+    lines += [f"  {counts[kind]:5,}  {100 * counts[kind] / len(found):5.1f} %  {kind}" for kind in NodeVerdict]
     for kind, title in (
-        (Outcome.GENERIC, "generic, or evaluated while reading: operators"),
-        (Outcome.REFUSED, "refused"),
-        (Outcome.DISPUTED, "disputed"),
-        (Outcome.WRONG, "wrong"),
+        (NodeVerdict.GENERIC, "generic, or evaluated while reading: operators"),
+        (NodeVerdict.REFUSED, "refused"),
+        (NodeVerdict.DISPUTED, "disputed"),
+        (NodeVerdict.WRONG, "wrong"),
     ):
         reasons = Counter(_reason(one) for one in found if one.outcome is kind)
         lines += ["", title] if reasons else []
@@ -128,9 +128,9 @@ def summary(found: Sequence[Result]) -> str:
 
 def _reason(one: Result) -> str:
     """A reason without the names of network and node, so that alike ones are counted together."""
-    if one.outcome is Outcome.WRONG:
+    if one.outcome is NodeVerdict.WRONG:
         return f"{one.name}: {one.reason[:200]}"
-    if one.outcome is Outcome.DISPUTED:
+    if one.outcome is NodeVerdict.DISPUTED:
         return f"{one.name}: {one.reason}"
     quoted = one.reason.split("'")
     return "'...'".join(quoted[::2])[:160]

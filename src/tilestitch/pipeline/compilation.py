@@ -10,7 +10,7 @@ from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Block, SubGraph
+from tilestitch.ir.partition import FusedBlock, SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
@@ -50,7 +50,7 @@ class Strategy:
     stitched: bool = False  # whether all kernels are one, without a barrier between them
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     by_hand: HandSchedule | None = None  # groups, pieces, their order and places, written by somebody
-    blocks: Callable[[Graph, Accelerator], tuple[Block, ...]] | None = None  # fused, each on a number of cores
+    blocks: Callable[[Graph, Accelerator], tuple[FusedBlock, ...]] | None = None  # fused, each on a number of cores
 
 
 STRATEGIES = (
@@ -104,7 +104,7 @@ _PLANS = {
 def _fused(name: str, description: str, plan: Callable[[BlockCost], Plan]) -> Strategy:
     """A plan of fused blocks as a strategy, on the same kernels and with the same memories as the others."""
 
-    def blocks(graph: Graph, machine: Accelerator) -> tuple[Block, ...]:
+    def blocks(graph: Graph, machine: Accelerator) -> tuple[FusedBlock, ...]:
         cost = block_cost(graph, machine)
         return blocks_of(cost.network, plan(cost))
 

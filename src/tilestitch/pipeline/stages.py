@@ -10,7 +10,7 @@ from tilestitch.base.progress import Progress
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Block, SubGraph
+from tilestitch.ir.partition import FusedBlock, SubGraph
 from tilestitch.ir.program import Program
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.trace import Trace, slowest_cluster
@@ -183,7 +183,9 @@ def without_views(
     return resolved, parts, now
 
 
-def _blocks_without_views(graph: Graph, blocks: Sequence[Block], now: Mapping[str, tuple[str, ...]]) -> list[Block]:
+def _blocks_without_views(
+    graph: Graph, blocks: Sequence[FusedBlock], now: Mapping[str, tuple[str, ...]]
+) -> list[FusedBlock]:
     """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one."""
     position = {op.name: number for number, op in enumerate(graph.operators)}
     found = [[name for old in block.operators for name in now[old]] for block in blocks]
@@ -191,6 +193,6 @@ def _blocks_without_views(graph: Graph, blocks: Sequence[Block], now: Mapping[st
         inside = {name for names in found for name in names}
         found[-1] += [op.name for op in graph.operators if op.name not in inside]
     return [
-        Block(tuple(sorted(names, key=position.__getitem__)), block.cores)
+        FusedBlock(tuple(sorted(names, key=position.__getitem__)), block.cores)
         for names, block in zip(found, blocks, strict=True)
     ]

@@ -39,7 +39,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StrategyRun:
     """What a compilation came to; shares are of the time from the first instruction to the last."""
 
     batch: int
@@ -58,7 +58,7 @@ class Outcome:
         return self.batch / self.seconds
 
 
-Outcomes = dict[Case, Outcome | None]  # None: the machine is too small
+Outcomes = dict[Case, StrategyRun | None]  # None: the machine is too small
 
 
 def run(cases: Sequence[Case], *, jobs: int, progress: Progress) -> Outcomes:
@@ -84,7 +84,7 @@ def _all(cases: Sequence[Case]) -> Outcomes:
     return dict(_each(cases))
 
 
-def _each(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome | None]]:
+def _each(cases: Sequence[Case]) -> Iterator[tuple[Case, StrategyRun | None]]:
     """All cases of one network, which is built once."""
     model = zoo.build(cases[0].network.removesuffix(SUFFIX))
     model = quantised(model) if cases[0].network.endswith(SUFFIX) else model
@@ -92,7 +92,7 @@ def _each(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome | None]]:
         yield case, _simulated(case, model)
 
 
-def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
+def _simulated(case: Case, model: onnx.ModelProto) -> StrategyRun | None:
     options = Options(batch=case.batch, batch_per_cluster=case.per_cluster)
     machine = load_machine(case.machine)
     try:
@@ -106,10 +106,10 @@ def _simulated(case: Case, model: onnx.ModelProto) -> Outcome | None:
     return _outcome(done.report, done.schedule, done.trace)
 
 
-def _outcome(report: Report, schedule: Schedule, trace: Trace) -> Outcome:
+def _outcome(report: Report, schedule: Schedule, trace: Trace) -> StrategyRun:
     shares = {row.kind: row.busy_cycles / report.latency_cycles for row in report.engines}
     in_ddr, in_gb, in_lb = (row.count for row in report.places)
-    return Outcome(
+    return StrategyRun(
         batch=report.batch,
         per_cluster=report.batch_per_iteration,
         seconds=report.latency_seconds,

@@ -6,7 +6,7 @@ from math import prod
 from tilestitch.reproduce.published import Mean, PublishedGraphTurbo, PublishedNetwork
 from tilestitch.reproduce.quantised import SUFFIX
 from tilestitch.reproduce.rows import Row, close
-from tilestitch.reproduce.runs import VENDOR, Case, Outcome, Outcomes
+from tilestitch.reproduce.runs import VENDOR, Case, Outcomes, StrategyRun
 from tilestitch.reproduce.vendor import IMAGES
 
 _BASELINE = "tvm"
@@ -130,7 +130,7 @@ def _searched(strategy: str) -> int | str:
 
 
 def _allowed(
-    published: PublishedGraphTurbo, network: PublishedNetwork, machine: str, tvm: Outcome, searched: Outcome
+    published: PublishedGraphTurbo, network: PublishedNetwork, machine: str, tvm: StrategyRun, searched: StrategyRun
 ) -> list[Row]:
     """How much faster than tvm any schedule can be: tvm's latency over the largest lower bound."""
     speed_up = next(line.values[network.letter] for line in published.speed_ups if line.strategy == "graphturbo")
@@ -233,11 +233,11 @@ def _figure_17(
     return rows
 
 
-def _percent(outcome: Outcome, unit: str) -> float:
+def _percent(outcome: StrategyRun, unit: str) -> float:
     return 100 * (outcome.matrix_share if unit == "matrix" else outcome.vector_share)
 
 
-def _cause(base: Outcome, found: Outcome) -> str:
+def _cause(base: StrategyRun, found: StrategyRun) -> str:
     """Traffic, utilization and overlap of both, for a ratio that is not the published one."""
     sides = [
         f"{one.ddr_bytes_per_sample / 1e6:,.3g} MB a sample through DDR, reading {one.dma_share:.0%} of the time, "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Block
+from tilestitch.ir.partition import FusedBlock
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
 from tilestitch.kernels.instances import leaving
@@ -18,7 +18,7 @@ from tilestitch.schedule.tasks import Task
 
 
 def tasks_of_blocks(
-    graph: Graph, kernels: Sequence[tuple[str, ...]], blocks: Sequence[Block]
+    graph: Graph, kernels: Sequence[tuple[str, ...]], blocks: Sequence[FusedBlock]
 ) -> tuple[list[Task], tuple[BlockRun, ...]]:
     """The kernels of the blocks, in their order, each with the strip of every core; a block of views alone has none.
 
@@ -45,7 +45,7 @@ def expect_alike(machine: Accelerator) -> None:
         )
 
 
-def _expect_order(graph: Graph, blocks: Sequence[Block]) -> None:
+def _expect_order(graph: Graph, blocks: Sequence[FusedBlock]) -> None:
     block_of = {name: number for number, block in enumerate(blocks) for name in block.operators}
     for op in graph.operators:
         for maker in (maker for name in op.inputs for maker in graph.producers.get(name, ())):
@@ -56,7 +56,7 @@ def _expect_order(graph: Graph, blocks: Sequence[Block]) -> None:
                 )
 
 
-def _tasks_of(graph: Graph, kernels: Sequence[tuple[str, ...]], block: Block, number: int) -> list[Task]:
+def _tasks_of(graph: Graph, kernels: Sequence[tuple[str, ...]], block: FusedBlock, number: int) -> list[Task]:
     own = kernels_within(graph, kernels, block.operators)
     results = leaving(graph, [graph.by_name[name] for name in block.operators])
     strips: dict[tuple[str, ...], list[tuple[int, Region]]] = {}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.allocation import Block, blocks, live_bytes, occupied_bytes
+from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
 from tilestitch.ir.schedule import Home
 
 MOST_BLOCKS = 3_000  # of a level; the time grows with their square
@@ -18,7 +18,7 @@ ROUNDS = 32
 
 Addresses = dict[tuple[int, str], Home]  # by the kernel that makes a result, and its tensor
 
-_ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
+_ORDERS: tuple[Callable[[AddressRange], tuple[int, ...]], ...] = (
     lambda one: (one.first - one.last, -one.size_bytes, one.first),  # the longest first
     lambda one: (-one.size_bytes, one.first - one.last, one.first),  # the largest first
 )
@@ -41,7 +41,7 @@ def better_addresses(homes: Sequence[Home], machine: Accelerator) -> Addresses:
     return found
 
 
-def packed(taken: Sequence[Block], target_bytes: int) -> list[int]:
+def packed(taken: Sequence[AddressRange], target_bytes: int) -> list[int]:
     """An address for each block, all below `target_bytes` where that is found, else as low as is found."""
     best: list[int] = []
     for order in _ORDERS:
@@ -58,7 +58,7 @@ def packed(taken: Sequence[Block], target_bytes: int) -> list[int]:
     return best
 
 
-def first_fit(taken: Sequence[Block], order: Sequence[int]) -> list[int]:
+def first_fit(taken: Sequence[AddressRange], order: Sequence[int]) -> list[int]:
     """An address for each block: the lowest at which it fits beside those that come before it in `order`."""
     places: list[int] = [0] * len(taken)
     placed: list[int] = []
@@ -74,5 +74,5 @@ def first_fit(taken: Sequence[Block], order: Sequence[int]) -> list[int]:
     return places
 
 
-def _top(taken: Sequence[Block], places: Sequence[int]) -> int:
+def _top(taken: Sequence[AddressRange], places: Sequence[int]) -> int:
     return max(at + one.size_bytes for one, at in zip(taken, places, strict=True))

@@ -7,7 +7,7 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.partition import Block
+from tilestitch.ir.partition import FusedBlock
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun, Schedule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.instances import split_into_instances
@@ -70,7 +70,7 @@ def _on_chip(
     levels: Sequence[Level],
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]],
     by_hand: HandSchedule | None,
-    blocks: Sequence[Block],
+    blocks: Sequence[FusedBlock],
     *,
     stitched: bool,
     spill: Spill,
@@ -139,7 +139,7 @@ def plan(
     coarse: Sequence[tuple[tuple[str, ...], tuple[int, int]]] = (),
     *,
     by_hand: HandSchedule | None = None,
-    blocks: Sequence[Block] = (),
+    blocks: Sequence[FusedBlock] = (),
     stitched: bool = False,
     spill: Spill = Spill.NEWEST,
     binding: BindingRule = BindingRule.NEAREST,

@@ -18,7 +18,7 @@ from tilestitch.zoo.googlenet import GoogLeNet
 from tilestitch.zoo.inputs import sample_inputs
 from tilestitch.zoo.llama import LlamaBlock, LlamaForm, Phase
 from tilestitch.zoo.mobilenet import MobileNetV2
-from tilestitch.zoo.network import Network, SequenceNetwork
+from tilestitch.zoo.network import SequenceNetwork, ZooNetwork
 from tilestitch.zoo.plain import AlexNet, Vgg
 from tilestitch.zoo.resnet import ResNet
 from tilestitch.zoo.unet import UNet
@@ -36,7 +36,7 @@ class ZooEntry:
 
     name: str
     description: str
-    options: Network
+    options: ZooNetwork
 
     def name_for(self, length: str) -> str:
         """The name with a sequence length in its place."""
@@ -125,7 +125,7 @@ def build(name: str, *, small: bool = False) -> onnx.ModelProto:
     return (options.reduced() if small else options).graph().model()
 
 
-def find(name: str) -> Network:
+def find(name: str) -> ZooNetwork:
     """The sizes of a network by its name; raises `InputError` as `build` does."""
     for entry in ENTRIES:
         found = re.fullmatch(re.escape(entry.name).replace(re.escape(_LENGTH), "([0-9]+)"), name)

@@ -5,7 +5,7 @@ from typing import Protocol, Self, runtime_checkable
 from tilestitch.zoo.builder import GraphBuilder
 
 
-class Network(Protocol):
+class ZooNetwork(Protocol):
     """The sizes of one network."""
 
     def reduced(self) -> Self:
@@ -18,7 +18,7 @@ class Network(Protocol):
 
 
 @runtime_checkable
-class SequenceNetwork(Network, Protocol):
+class SequenceNetwork(ZooNetwork, Protocol):
     """The sizes of one network for sequences, which are all of one length."""
 
     @property

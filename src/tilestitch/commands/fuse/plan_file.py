@@ -5,7 +5,7 @@ from typing import Any
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.ir.by_hand import NamedBlock
-from tilestitch.partition.blocks.model import Network
+from tilestitch.partition.blocks.model import FusionNetwork
 from tilestitch.partition.ideals import Plan
 
 FORMAT = "tilestitch.fusion-plan"
@@ -13,7 +13,7 @@ VERSION = 1
 MAX_CORES = 2**20
 
 
-def plan_json(network: Network, plan: Plan) -> str:
+def plan_json(network: FusionNetwork, plan: Plan) -> str:
     """The plan of a network."""
     blocks = [
         json.dumps({"cores": cores, "layers": [network.layers[number].name for number in block]}, ensure_ascii=False)

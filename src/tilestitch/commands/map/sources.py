@@ -22,7 +22,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import mapping_of, parsed_line
-from tilestitch.mapping.network import Layer, layers_of
+from tilestitch.mapping.network import RepeatedNest, layers_of
 
 MAX_YAML_BYTES = 4 * 2**20
 _EINSUM = re.compile(r"\[[^]]*\]\s*\+?=")
@@ -33,7 +33,7 @@ class Nests:
     """What is to be mapped."""
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[RepeatedNest, ...]
     unmapped: dict[str, int] = field(default_factory=dict)  # operators that are no nests of products, by kind
 
 
@@ -50,7 +50,7 @@ def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
     """The nests of a line of einsum, of another program's file, or of a network (`load_graph`)."""
     if _EINSUM.search(given) is not None:
         nest = einsum_nest(given)
-        return Nests(nest.name, (Layer(nest, (nest.name,)),))
+        return Nests(nest.name, (RepeatedNest(nest, (nest.name,)),))
     path = Path(given)
     if path.suffix == ".json":
         found = dmazerunner_layers(file_text(path, "JSON", MAX_JSON_BYTES), path.name)
@@ -70,16 +70,16 @@ def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
     return Nests(graph.name, layers, kinds)
 
 
-def _different(nests: Sequence[tuple[LoopNest, int]]) -> tuple[Layer, ...]:
+def _different(nests: Sequence[tuple[LoopNest, int]]) -> tuple[RepeatedNest, ...]:
     """Every different nest once, under its first name, for all that are like it."""
     names: dict[LoopNest, list[str]] = {}
     for nest, times in nests:
         names.setdefault(replace(nest, name=""), []).extend([nest.name] * times)
-    return tuple(Layer(replace(nest, name=found[0]), tuple(found)) for nest, found in names.items())
+    return tuple(RepeatedNest(replace(nest, name=found[0]), tuple(found)) for nest, found in names.items())
 
 
-def _one(nest: LoopNest) -> Layer:
-    return Layer(nest, (nest.name,))
+def _one(nest: LoopNest) -> RepeatedNest:
+    return RepeatedNest(nest, (nest.name,))
 
 
 def open_machine(given: str, load_machine: Callable[[str], Accelerator], base: str) -> MachineSource:

@@ -9,7 +9,7 @@ from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.mapping.evaluate import Priced, price
-from tilestitch.mapping.network import Layer, MapOptions, map_layer
+from tilestitch.mapping.network import MapOptions, RepeatedNest, map_layer
 from tilestitch.sim.array.simulated import SimulatedMapping, simulate_mapping
 from tilestitch.sim.array.values import Values
 
@@ -27,7 +27,7 @@ class SimulateOptions:
 class SimulatedLayer:
     """A layer, one mapping of it, what the model estimates for that and what the simulator found."""
 
-    layer: Layer
+    layer: RepeatedNest
     mapping: LoopMapping
     estimated: Priced
     simulated: SimulatedMapping
@@ -55,7 +55,7 @@ class SimulatedTotals:
 
 
 def simulate_layers(
-    layers: Sequence[Layer],
+    layers: Sequence[RepeatedNest],
     machine: ArrayMachine,
     map_options: MapOptions,
     options: SimulateOptions,
@@ -71,7 +71,7 @@ def simulate_layers(
 
 
 def simulate_layer(
-    layer: Layer, machine: ArrayMachine, mapping: LoopMapping, options: SimulateOptions, progress: Progress
+    layer: RepeatedNest, machine: ArrayMachine, mapping: LoopMapping, options: SimulateOptions, progress: Progress
 ) -> SimulatedLayer:
     """Simulate a given mapping of one layer."""
     simulated = simulate_mapping(

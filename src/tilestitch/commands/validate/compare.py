@@ -13,7 +13,7 @@ from tilestitch.commands.validate.draw import Draw
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.evaluate import Priced, Pricer
-from tilestitch.mapping.network import Layer
+from tilestitch.mapping.network import RepeatedNest
 from tilestitch.sim.array.energy import energy_of
 from tilestitch.sim.array.runner import run_mapping
 
@@ -59,7 +59,7 @@ class Compared:
 class LayerCompared:
     """The mappings of one layer, and how many were drawn for them."""
 
-    layer: Layer
+    layer: RepeatedNest
     found: tuple[Compared, ...]
     drawn: int
     misfits: int  # larger than the machine
@@ -67,7 +67,7 @@ class LayerCompared:
 
 
 def compare_layers(
-    layers: Sequence[Layer],
+    layers: Sequence[RepeatedNest],
     machine: ArrayMachine,
     mappings: int,
     *,
@@ -91,7 +91,7 @@ def compare(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> Comp
 
 
 def _compared(
-    layer: Layer,
+    layer: RepeatedNest,
     machine: ArrayMachine,
     share: int,
     rng: Random,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.products import multiply
 from tilestitch.frontend.operators.scores import Scores, attention_weights
 from tilestitch.frontend.operators.shapes import copy, insert, permute, regroup, stretch
@@ -24,7 +24,7 @@ class Heads:
         return (self.batch, self.heads * self.groups, self.queries, self.keys)
 
 
-def attention(node: Node, network: Network) -> None:
+def attention(node: Node, network: Reading) -> None:
     """softmax(Q K^T * scale + mask) V per head, in the operators of a network that spells it out.
 
     Operands are [N, heads, tokens, size], or [N, tokens, heads * size] with the numbers of heads as attributes. A cache
@@ -60,7 +60,7 @@ _OPERANDS = {"key": 4, "value": 5}  # of a cache
 _OUTPUTS = {"key": 1, "value": 2}
 
 
-def _past_keys(node: Node, network: Network) -> int:
+def _past_keys(node: Node, network: Reading) -> int:
     """How many keys the cache holds."""
     key, value = node.operand(4), node.operand(5)
     if (key is None) != (value is None):
@@ -78,7 +78,7 @@ def _past_keys(node: Node, network: Network) -> int:
     return shapes[0][2]
 
 
-def _transposed_keys(node: Node, network: Network, k: str, heads: int | None) -> str:
+def _transposed_keys(node: Node, network: Reading, k: str, heads: int | None) -> str:
     """All keys, [N, heads, size, tokens]."""
     if heads is not None and node.operand(_OPERANDS["key"]) is None and not node.needs(_OUTPUTS["key"]):
         return _split_heads(node, network, k, "key", heads, transposed=True)
@@ -88,7 +88,7 @@ def _transposed_keys(node: Node, network: Network, k: str, heads: int | None) ->
     return permute(node, network, k, (0, 1, 3, 2), network.step(node, "key.transposed"))
 
 
-def _joined(node: Node, network: Network, x: str, role: str, heads: int | None) -> str:
+def _joined(node: Node, network: Reading, x: str, role: str, heads: int | None) -> str:
     """Keys or values [N, heads, tokens, size], those of the cache first; the cache that an output shows."""
     if heads is not None:
         x = _split_heads(node, network, x, role, heads)
@@ -102,7 +102,7 @@ def _joined(node: Node, network: Network, x: str, role: str, heads: int | None) 
     return x
 
 
-def _split_heads(node: Node, network: Network, x: str, role: str, heads: int, *, transposed: bool = False) -> str:
+def _split_heads(node: Node, network: Reading, x: str, role: str, heads: int, *, transposed: bool = False) -> str:
     """[N, tokens, heads * size] to [N, heads, tokens, size], or with the last two axes exchanged."""
     shape = network.shape(x)
     if len(shape) != 3 or heads < 1 or shape[2] % heads:
@@ -116,7 +116,7 @@ def _split_heads(node: Node, network: Network, x: str, role: str, heads: int, *,
     return permute(node, network, x, order, network.step(node, f"{role}.heads"))
 
 
-def _sizes(node: Node, network: Network, q: str, k: str, v: str) -> Heads:
+def _sizes(node: Node, network: Reading, q: str, k: str, v: str) -> Heads:
     """Check that queries [N, H, L, d], transposed keys [N, G, d, S] and values [N, G, S, e] belong together."""
     shapes = q_shape, k_shape, v_shape = network.shape(q), network.shape(k), network.shape(v)
     if not (
@@ -134,7 +134,7 @@ def _sizes(node: Node, network: Network, q: str, k: str, v: str) -> Heads:
     return Heads(q_shape[0], k_shape[1], q_shape[1] // k_shape[1], q_shape[2], k_shape[3])
 
 
-def _repeated(node: Node, network: Network, x: str, sizes: Heads, role: str) -> str:
+def _repeated(node: Node, network: Reading, x: str, sizes: Heads, role: str) -> str:
     """Keys or values [N, heads, ., .] with each head once for each query head that it serves, as exporters write it."""
     shape = network.shape(x)
     x = insert(node, network, x, (2,), network.step(node, f"{role}.group"))

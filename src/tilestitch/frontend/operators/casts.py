@@ -4,7 +4,7 @@ import numpy as np
 
 from tilestitch.base.dtypes import STORAGE, DType
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import copy
 from tilestitch.ir.graph import Attribute
@@ -13,17 +13,17 @@ from tilestitch.ops.conversion import FORMATS
 _ROUND_MODES = ("up", "down", "nearest")
 
 
-def cast(node: Node, network: Network) -> None:
+def cast(node: Node, network: Reading) -> None:
     """To the element type that an attribute names."""
     _convert(node, network, _wanted(node))
 
 
-def cast_like(node: Node, network: Network) -> None:
+def cast_like(node: Node, network: Reading) -> None:
     """To the element type of the second operand, of which nothing else is read."""
     _convert(node, network, network.element_type(node.inputs[1]))
 
 
-def bit_cast(node: Node, network: Network) -> None:
+def bit_cast(node: Node, network: Reading) -> None:
     """The same bits as another type of the same width; those of 64 bits are stored in less, so they have no bits."""
     x, wanted = node.inputs[0], _wanted(node)
     found = network.element_type(x)
@@ -44,7 +44,7 @@ def _wanted(node: Node) -> np.dtype:
     return wanted
 
 
-def _convert(node: Node, network: Network, wanted: np.dtype) -> None:
+def _convert(node: Node, network: Reading, wanted: np.dtype) -> None:
     """Types that are stored alike are one."""
     saturate, round_mode = node.flag("saturate", default=True), node.text("round_mode", "up")
     if round_mode not in _ROUND_MODES:

@@ -5,13 +5,13 @@ from math import ceil, isfinite, prod
 import numpy as np
 from onnx import numpy_helper
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 
 _LISTS = {"value_floats": np.float32, "value_ints": np.int64}
 _SCALARS = {"value_float": np.float32, "value_int": np.int64}
 
 
-def constant(node: Node, network: Network) -> None:
+def constant(node: Node, network: Reading) -> None:
     """A value that stands in the node."""
     if len(node.attributes) != 1:
         raise node.fault(f"expected one attribute that holds the value, found {len(node.attributes)}.")
@@ -30,24 +30,24 @@ def constant(node: Node, network: Network) -> None:
     node.ignore(name)
 
 
-def shape(node: Node, network: Network) -> None:
+def shape(node: Node, network: Reading) -> None:
     """The extents of an operand, or some of them."""
     extents = network.shape(node.inputs[0])
     start, end = node.integer("start", 0), node.integer("end", len(extents))
     network.add_constant(node.outputs[0], np.asarray(extents[start:end], np.int64))
 
 
-def size(node: Node, network: Network) -> None:
+def size(node: Node, network: Reading) -> None:
     """The number of elements of an operand."""
     network.add_constant(node.outputs[0], np.asarray(np.prod(network.shape(node.inputs[0]), dtype=np.int64)))
 
 
-def has_element(node: Node, network: Network) -> None:
+def has_element(node: Node, network: Reading) -> None:
     """OptionalHasElement: whether there is a tensor at all."""
     network.add_constant(node.outputs[0], np.asarray(node.operand(0) is not None))
 
 
-def constant_of_shape(node: Node, network: Network) -> None:
+def constant_of_shape(node: Node, network: Reading) -> None:
     """One value everywhere."""
     shape = network.integers(node, 0, "shape")
     if any(extent < 0 for extent in shape):
@@ -60,7 +60,7 @@ def constant_of_shape(node: Node, network: Network) -> None:
     network.add_constant(node.outputs[0], np.full(shape, value.reshape(()), value.dtype))
 
 
-def range_of(node: Node, network: Network) -> None:
+def range_of(node: Node, network: Reading) -> None:
     """From a start, in steps, as far as the limit allows."""
     numbers = [network.required_value(node, n, meaning) for n, meaning in enumerate(("start", "limit", "delta"))]
     if any(number.size != 1 for number in numbers):

@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.windows import kernel_loops, read_windows, spatial_loops
 from tilestitch.ir.graph import Access, Attribute
 
 
-def convolution(node: Node, network: Network) -> None:
+def convolution(node: Node, network: Reading) -> None:
     """X [N, C, ...] and W [M, C/group, ...] to Y [N, M, ...], over one to three spatial axes."""
     convolve(node, network, node.inputs[0], node.inputs[1], node.operand(2), node.target)
 
 
 def convolve(
     node: Node,
-    network: Network,
+    network: Reading,
     x: str,
     w: str,
     bias: str | None,

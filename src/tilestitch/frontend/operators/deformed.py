@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import INT64
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.sampling import add_up, fetch_elements, locate
 from tilestitch.frontend.operators.shapes import regroup
@@ -14,7 +14,7 @@ from tilestitch.frontend.operators.windows import Window, read_windows
 from tilestitch.ir.graph import Access, Attribute
 
 
-def deformed_convolution(node: Node, network: Network) -> None:
+def deformed_convolution(node: Node, network: Reading) -> None:
     """X [N, C, H, W], W [M, C/group, kh, kw], offsets [N, groups * kh * kw * 2, oh, ow], perhaps bias and mask.
 
     Each element of each window is seen between the four elements around it, then the windows are multiplied as in a
@@ -66,7 +66,7 @@ def deformed_convolution(node: Node, network: Network) -> None:
 
 
 def _seen(
-    node: Node, network: Network, x: str, offset: str, mask: str | None, windows: tuple[Window, ...], parts: int
+    node: Node, network: Reading, x: str, offset: str, mask: str | None, windows: tuple[Window, ...], parts: int
 ) -> str:
     """What every element of every window sees: [N, C, kh, kw, oh, ow]."""
     shape = network.shape(x)

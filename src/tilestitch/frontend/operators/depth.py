@@ -1,21 +1,21 @@
 """DepthToSpace and SpaceToDepth: blocks of an image become channels, and back."""
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, along, axis
 from tilestitch.ir.graph import Access
 
 
-def depth_to_space(node: Node, network: Network) -> None:
+def depth_to_space(node: Node, network: Reading) -> None:
     """[N, C * b * b, H, W] to [N, C, H * b, W * b]."""
     _rearrange(node, network, to_space=True)
 
 
-def space_to_depth(node: Node, network: Network) -> None:
+def space_to_depth(node: Node, network: Reading) -> None:
     """[N, C, H * b, W * b] to [N, C * b * b, H, W]."""
     _rearrange(node, network, to_space=False)
 
 
-def _rearrange(node: Node, network: Network, *, to_space: bool) -> None:
+def _rearrange(node: Node, network: Reading, *, to_space: bool) -> None:
     """One view; in mode DCR the place in the block is the outer part of the deep channel, in mode CRD the inner."""
     shape, size = network.shape(node.inputs[0]), node.integer("blocksize", 0)
     mode = node.text("mode", "DCR")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.shapes import copy, permute
 from tilestitch.frontend.operators.slicing import select
@@ -12,7 +12,7 @@ from tilestitch.ir.graph import Access
 Labels = tuple[str, ...]  # one per axis: a letter, or "...1" for the last axis but one of an ellipsis
 
 
-def einsum(node: Node, network: Network) -> None:
+def einsum(node: Node, network: Reading) -> None:
     """Sums of products over the letters that the result does not have, two operands at a time from the left.
 
     A letter that one operand has twice is its diagonal. What only one operand of a pair has is summed before.
@@ -31,7 +31,7 @@ def einsum(node: Node, network: Network) -> None:
         _sum(node, network, *operands[0], result, extents, node.target)
 
 
-def _labels(node: Node, network: Network, equation: str) -> tuple[list[Labels], Labels]:
+def _labels(node: Node, network: Reading, equation: str) -> tuple[list[Labels], Labels]:
     """The labels of every operand, and of the result, by letters in alphabetical order where the equation has none."""
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
@@ -57,7 +57,7 @@ def _labels(node: Node, network: Network, equation: str) -> tuple[list[Labels], 
     return terms, result
 
 
-def _extents(node: Node, network: Network, terms: Sequence[Labels]) -> dict[str, int]:
+def _extents(node: Node, network: Reading, terms: Sequence[Labels]) -> dict[str, int]:
     """How many elements each label has; 1 gives way to more."""
     extents: dict[str, int] = {}
     for name, labels in zip(node.inputs, terms, strict=True):
@@ -69,7 +69,7 @@ def _extents(node: Node, network: Network, terms: Sequence[Labels]) -> dict[str,
     return extents
 
 
-def _diagonal(node: Node, network: Network, name: str, labels: Labels) -> tuple[str, Labels]:
+def _diagonal(node: Node, network: Reading, name: str, labels: Labels) -> tuple[str, Labels]:
     """An operand in which every label stands once."""
     unique = tuple(dict.fromkeys(labels))
     if unique == labels:
@@ -83,7 +83,13 @@ def _diagonal(node: Node, network: Network, name: str, labels: Labels) -> tuple[
 
 
 def _sum(
-    node: Node, network: Network, name: str, labels: Labels, result: Labels, extents: dict[str, int], target: Target
+    node: Node,
+    network: Reading,
+    name: str,
+    labels: Labels,
+    result: Labels,
+    extents: dict[str, int],
+    target: Target,
 ) -> str:
     """The sum over the labels that the result does not have, its axes in the order of the result."""
     if set(result) == set(labels):
@@ -101,7 +107,7 @@ def _sum(
 
 def _pair(
     node: Node,
-    network: Network,
+    network: Reading,
     first: tuple[str, Labels],
     second: tuple[str, Labels],
     result: Labels,

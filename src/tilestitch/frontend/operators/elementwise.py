@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL
-from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
+from tilestitch.frontend.network import Handler, Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import aligned, broadcast, dims_of, straight
 from tilestitch.frontend.operators.shapes import identity
 from tilestitch.ir.graph import Attribute
@@ -11,7 +11,7 @@ from tilestitch.ir.graph import Attribute
 
 def apply(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     operands: tuple[str, ...],
     target: Target,
@@ -37,7 +37,7 @@ def apply(
 def unary(kind: str, *reals: tuple[str, float]) -> Handler:
     """The handler of a function of one operand; `reals` are its attributes with their defaults."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         attributes = tuple((name, node.real(name, default)) for name, default in reals)
         apply(node, network, kind, node.inputs, node.target, attributes=attributes)
 
@@ -47,7 +47,7 @@ def unary(kind: str, *reals: tuple[str, float]) -> Handler:
 def binary(kind: str) -> Handler:
     """The handler of a function of two operands of one type."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         apply(node, network, kind, node.inputs, node.target)
 
     return handle
@@ -56,7 +56,7 @@ def binary(kind: str) -> Handler:
 def comparison(kind: str) -> Handler:
     """The handler of a comparison, whose result is boolean."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         apply(node, network, kind, node.inputs, node.target, element_type=BOOL)
 
     return handle
@@ -65,7 +65,7 @@ def comparison(kind: str) -> Handler:
 def variadic(kind: str) -> Handler:
     """The handler of a function of any number of operands: a chain of functions of two."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         if len(node.inputs) == 1:
             identity(node, network)
         elif len(node.inputs) == 2:
@@ -77,7 +77,7 @@ def variadic(kind: str) -> Handler:
     return handle
 
 
-def _chain(node: Node, network: Network, kind: str, operands: tuple[str, ...]) -> str:
+def _chain(node: Node, network: Reading, kind: str, operands: tuple[str, ...]) -> str:
     """A function of two applied to the first two operands, then to the result and the third, and so on."""
     x = operands[0]
     for number, operand in enumerate(operands[1:], start=1):
@@ -85,7 +85,7 @@ def _chain(node: Node, network: Network, kind: str, operands: tuple[str, ...]) -
     return x
 
 
-def mean(node: Node, network: Network) -> None:
+def mean(node: Node, network: Reading) -> None:
     """The sum of any number of operands times one over their number."""
     if len(node.inputs) == 1:
         identity(node, network)
@@ -95,28 +95,28 @@ def mean(node: Node, network: Network) -> None:
     apply(node, network, "mul", (x, share), network.last_step(node, "share"))
 
 
-def power(node: Node, network: Network) -> None:
+def power(node: Node, network: Reading) -> None:
     """The type of the exponent may differ from that of the base, which is that of the result."""
     apply(node, network, "pow", node.inputs, node.target)
 
 
-def where(node: Node, network: Network) -> None:
+def where(node: Node, network: Reading) -> None:
     """One of two operands, picked by a boolean."""
     element_type = network.element_type(node.inputs[1])
     apply(node, network, "where", node.inputs, node.target, element_type=element_type)
 
 
-def is_nan(node: Node, network: Network) -> None:
+def is_nan(node: Node, network: Reading) -> None:
     apply(node, network, "is_nan", node.inputs, node.target, element_type=BOOL)
 
 
-def is_inf(node: Node, network: Network) -> None:
+def is_inf(node: Node, network: Reading) -> None:
     """Infinities of either sign, or of one."""
     attributes = tuple((name, node.integer(name, 1)) for name in ("detect_negative", "detect_positive"))
     apply(node, network, "is_inf", node.inputs, node.target, element_type=BOOL, attributes=attributes)
 
 
-def gelu(node: Node, network: Network) -> None:
+def gelu(node: Node, network: Reading) -> None:
     """Exact, or the approximation through tanh."""
     approximate = node.text("approximate", "none")
     if approximate not in ("none", "tanh"):
@@ -125,7 +125,7 @@ def gelu(node: Node, network: Network) -> None:
     apply(node, network, "gelu", node.inputs, node.target, attributes=attributes)
 
 
-def clip(node: Node, network: Network) -> None:
+def clip(node: Node, network: Reading) -> None:
     """Bounds are attributes before opset 11, operands since.
 
     Floating operands with constant bounds are one operator. Integers, which a float32 bound could round, and bounds
@@ -150,7 +150,7 @@ def clip(node: Node, network: Network) -> None:
         x = apply(node, network, kind, (x, bound), target)
 
 
-def _bound(node: Node, network: Network, number: int, default: float) -> float | str:
+def _bound(node: Node, network: Reading, number: int, default: float) -> float | str:
     """A bound of a Clip: its value, or the name of the tensor that holds it."""
     name = node.operand(number)
     if name is None:
@@ -160,7 +160,7 @@ def _bound(node: Node, network: Network, number: int, default: float) -> float |
     return float(network.scalar(node, number, "bound"))
 
 
-def swiglu(node: Node, network: Network) -> None:
+def swiglu(node: Node, network: Reading) -> None:
     """A gate through Swish, times the other operand."""
     attributes = (("alpha", node.real("alpha", 1.0)),)
     gate = apply(node, network, "swish", node.inputs[:1], network.step(node, "gate"), attributes=attributes)

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import normalised_axes, regroup
 from tilestitch.ir.graph import Access
 
 
-def fourier(node: Node, network: Network) -> None:
+def fourier(node: Node, network: Reading) -> None:
     """DFT: one product of `length` places and real or complex values with all frequencies, along one axis.
 
     Of a signal that is longer only the first places count, one that is shorter ends in zeros.
@@ -51,7 +51,7 @@ def fourier(node: Node, network: Network) -> None:
     network.emit(node, node.target, "matmul", nest.dims, reads, write, (*result, matrix.shape[3]))
 
 
-def short_time_fourier(node: Node, network: Network) -> None:
+def short_time_fourier(node: Node, network: Reading) -> None:
     """STFT: the transform of every frame of a signal [batch, samples, 1 or 2], each `step` samples after the last.
 
     The window is part of the matrix, so that a frame is read where it lies.

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, along, axis, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
@@ -14,14 +14,14 @@ from tilestitch.frontend.operators.slicing import select
 from tilestitch.ir.graph import Access
 
 
-def gather(node: Node, network: Network) -> None:
+def gather(node: Node, network: Reading) -> None:
     """Rows of the first operand along one axis, picked by the second."""
     data, indices = node.inputs[:2]
     (at,) = normalised_axes(node, (node.integer("axis", 0),), len(network.shape(data)))
     pick(node, network, data, indices, at, node.target)
 
 
-def pick(node: Node, network: Network, data: str, indices: str, at: int, target: Target, *, batch: int = 0) -> str:
+def pick(node: Node, network: Reading, data: str, indices: str, at: int, target: Target, *, batch: int = 0) -> str:
     """Rows of `data` along axis `at`, picked by `indices`: a slice where they are evenly spaced.
 
     The result has the axes before, those of the indices, and the axes after. The first `batch` axes of the indices are
@@ -50,7 +50,7 @@ def pick(node: Node, network: Network, data: str, indices: str, at: int, target:
     return network.emit(node, target, "gather", dims_of(result), reads, straight(target.tensor, len(result)), result)
 
 
-def gather_elements(node: Node, network: Network) -> None:
+def gather_elements(node: Node, network: Reading) -> None:
     """Each index takes one element, from its own place along all axes but one."""
     data, indices = node.inputs[:2]
     shape, picked = network.shape(data), network.shape(indices)
@@ -65,7 +65,7 @@ def gather_elements(node: Node, network: Network) -> None:
     network.emit(node, node.target, "gather", dims_of(picked), reads, write, picked)
 
 
-def check_elements(node: Node, network: Network, indices: str, shape: tuple[int, ...], at: int) -> None:
+def check_elements(node: Node, network: Reading, indices: str, shape: tuple[int, ...], at: int) -> None:
     """Refuse indices that are not of the rank of `shape`, that reach over it, or that name no place on axis `at`."""
     picked, others = network.shape(indices), [number for number in range(len(shape)) if number != at]
     if len(picked) != len(shape) or any(picked[number] > shape[number] for number in others):
@@ -78,7 +78,7 @@ def check_elements(node: Node, network: Network, indices: str, shape: tuple[int,
         _check_range(node, known, shape[at])
 
 
-def gather_nd(node: Node, network: Network) -> None:
+def gather_nd(node: Node, network: Reading) -> None:
     """The last axis of the indices holds a place on each of the first axes of the data."""
     data, indices = node.inputs[:2]
     batch = node.integer("batch_dims", 0)
@@ -86,7 +86,7 @@ def gather_nd(node: Node, network: Network) -> None:
     pick(node, network, data, indices, batch, node.target, batch=batch)
 
 
-def flat_places(node: Node, network: Network, data: str, indices: str, *, batch: int = 0) -> tuple[str, str]:
+def flat_places(node: Node, network: Reading, data: str, indices: str, *, batch: int = 0) -> tuple[str, str]:
     """Data with the axes that tuples of indices name merged into one, axis `batch`, and the tuples as places on it."""
     shape, tuples = network.shape(data), network.shape(indices)
     named = tuples[-1] if tuples else 0
@@ -102,7 +102,7 @@ def flat_places(node: Node, network: Network, data: str, indices: str, *, batch:
     return data, _flat_indices(node, network, indices, extents)
 
 
-def _flat_indices(node: Node, network: Network, indices: str, extents: tuple[int, ...]) -> str:
+def _flat_indices(node: Node, network: Reading, indices: str, extents: tuple[int, ...]) -> str:
     """Tuples on the last axis as row-major numbers among `extents`; negative indices count from the end."""
     places = network.shape(indices)[:-1]
     known, last = network.value(indices), len(places)
@@ -124,7 +124,7 @@ def _flat_indices(node: Node, network: Network, indices: str, extents: tuple[int
     return reduce_axes(node, network, "reduce_sum", x, (last,), network.step(node, "places"), keep=False)
 
 
-def wrapped(node: Node, network: Network, indices: str, extents: tuple[int, ...]) -> str:
+def wrapped(node: Node, network: Reading, indices: str, extents: tuple[int, ...]) -> str:
     """Indices of which negative ones count from the end of `extents`, which broadcast to them, as positive ones."""
     element_type = network.element_type(indices)
     sizes = network.new_constant(node, "extents", np.asarray(extents, element_type))

@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper, shape_inference
 from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.element_types import numpy_type, type_name
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.accesses import Nest, Shape, along
 from tilestitch.ir.graph import Access, Attribute
 from tilestitch.ops.generic import KIND
@@ -21,7 +21,7 @@ _COMPARES = frozenset({"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRe
 _SETTING_ELEMENTS = 4096  # shapes do not depend on larger constants, and inference need not copy them
 
 
-def generic(node: Node, proto: onnx.NodeProto, network: Network) -> None:
+def generic(node: Node, proto: onnx.NodeProto, network: Reading) -> None:
     """One operator, all dims whole, whose value its own node gives; raises `NotCovered` where its shapes are unknown.
 
     A constant operand on whose value a shape depends, or that no memory could hold, is a setting of the node: it costs
@@ -82,7 +82,7 @@ def _renamed(node: Node, proto: onnx.NodeProto) -> onnx.NodeProto:
 def _settle(
     node: Node,
     renamed: onnx.NodeProto,
-    network: Network,
+    network: Reading,
     operands: Mapping[str, str],
     settings: dict[str, str],
     wanted: Sequence[str],
@@ -137,7 +137,7 @@ def _inferred(node: Node, model: onnx.ModelProto) -> list[tuple[Shape, np.dtype]
 def _model(
     node: Node,
     renamed: onnx.NodeProto,
-    network: Network,
+    network: Reading,
     operands: Mapping[str, str],
     settings: Mapping[str, str],
     wanted: Sequence[str],
@@ -156,7 +156,7 @@ def _model(
     return node_model(renamed, opsets, inputs, wanted, constants)
 
 
-def _can_be_stored(network: Network, name: str) -> bool:
+def _can_be_stored(network: Reading, name: str) -> bool:
     """Whether a tensor can lie in the machine's memories: computed ones do, a constant may be empty, or text."""
     if not network.is_known(name):
         return True

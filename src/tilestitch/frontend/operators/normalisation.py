@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilestitch.frontend.network import Handler, Network, Node, Target, text_of
+from tilestitch.frontend.network import Handler, Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, aligned, along, axis, broadcast, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
@@ -17,7 +17,7 @@ MAX_NEIGHBOURS = 2**16  # of one channel
 def softmax_like(kind: str) -> Handler:
     """The handler of a softmax: over one axis, or before opset 13 over that axis and all behind it."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         rank = len(network.shape(node.inputs[0]))
         (at,) = normalised_axes(node, (node.integer("axis", -1 if node.opset >= 13 else 1),), rank)
         axes = (at,) if node.opset >= 13 else tuple(range(at, rank))
@@ -28,7 +28,7 @@ def softmax_like(kind: str) -> Handler:
 
 def over_axes(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     x: str,
     axes: tuple[int, ...],
@@ -43,7 +43,7 @@ def over_axes(
     return network.emit(node, target, kind, dims_of(shape, whole=axes), reads, write, shape, attributes=attributes)
 
 
-def layer_norm(node: Node, network: Network) -> None:
+def layer_norm(node: Node, network: Reading) -> None:
     """Normalise over the axes from `axis` on, then scale and, where there is a bias, shift.
 
     The mean and one over the deviation, where somebody needs them, are operators of their own.
@@ -65,7 +65,7 @@ def layer_norm(node: Node, network: Network) -> None:
         apply(node, network, "reciprocal", (deviation,), target)
 
 
-def rms_norm(node: Node, network: Network) -> None:
+def rms_norm(node: Node, network: Reading) -> None:
     """Divide by the root of the mean square over the axes from `axis` on, then scale."""
     axes, parameters = _last_axes(node, network)
     attributes = (("epsilon", node.real("epsilon", 1e-5)),)
@@ -73,7 +73,7 @@ def rms_norm(node: Node, network: Network) -> None:
     over_axes(node, network, "rms_norm", x, axes, node.target, parameters=parameters, attributes=attributes)
 
 
-def _last_axes(node: Node, network: Network) -> tuple[tuple[int, ...], tuple[Access, ...]]:
+def _last_axes(node: Node, network: Reading) -> tuple[tuple[int, ...], tuple[Access, ...]]:
     """The axes from `axis` on, and the accesses to parameters that broadcast to them."""
     if node.integer("stash_type", 1) != 1:
         raise node.not_covered("attribute stash_type must be 1: statistics are computed in float32.")
@@ -90,7 +90,7 @@ def _last_axes(node: Node, network: Network) -> tuple[tuple[int, ...], tuple[Acc
     return tuple(range(at, len(shape))), reads
 
 
-def lp_normalisation(node: Node, network: Network) -> None:
+def lp_normalisation(node: Node, network: Reading) -> None:
     """Divide by the sum of magnitudes (p = 1), or by the root of the sum of squares (p = 2), along one axis."""
     x = node.inputs[0]
     p = node.integer("p", 2)
@@ -104,14 +104,14 @@ def lp_normalisation(node: Node, network: Network) -> None:
 _LEAST_VARIANCE = 1e-18
 
 
-def mean_variance_norm(node: Node, network: Network) -> None:
+def mean_variance_norm(node: Node, network: Reading) -> None:
     """Mean 0 and variance 1 over several axes, by default all but the channels."""
     x = node.inputs[0]
     axes = normalised_axes(node, node.integers("axes") or (0, 2, 3), len(network.shape(x)))
     over_axes(node, network, "layer_norm", x, axes, node.target, attributes=(("epsilon", _LEAST_VARIANCE),))
 
 
-def instance_norm(node: Node, network: Network) -> None:
+def instance_norm(node: Node, network: Reading) -> None:
     """Normalise every channel of every sample, then scale and shift per channel."""
     x, *parameters = node.inputs
     _check_channels(node, network, x, parameters)
@@ -122,7 +122,7 @@ def instance_norm(node: Node, network: Network) -> None:
     over_axes(node, network, "layer_norm", x, axes, node.target, parameters=reads, attributes=attributes)
 
 
-def group_norm(node: Node, network: Network) -> None:
+def group_norm(node: Node, network: Reading) -> None:
     """Normalise groups of consecutive channels, then scale and shift per channel."""
     if node.integer("stash_type", 1) != 1:
         raise node.fault("attribute stash_type must be 1: statistics are computed in float32.")
@@ -144,7 +144,7 @@ def group_norm(node: Node, network: Network) -> None:
     network.emit(node, node.target, "layer_norm", nest.dims, tuple(reads), write, shape, attributes=attributes)
 
 
-def batch_norm(node: Node, network: Network) -> None:
+def batch_norm(node: Node, network: Reading) -> None:
     """Scale and shift per channel, by given statistics; while training by those of the batch, which update them."""
     momentum, epsilon = node.real("momentum", 0.9), node.real("epsilon", 1e-5)
     if not node.flag("spatial", default=True):
@@ -173,7 +173,7 @@ def batch_norm(node: Node, network: Network) -> None:
             apply(node, network, "add", (parts[0], parts[1]), target)
 
 
-def _check_channels(node: Node, network: Network, x: str, parameters: Sequence[str]) -> None:
+def _check_channels(node: Node, network: Reading, x: str, parameters: Sequence[str]) -> None:
     shape = network.shape(x)
     for name in parameters:
         if len(shape) < 2 or network.shape(name) != shape[1:2]:
@@ -183,7 +183,7 @@ def _check_channels(node: Node, network: Network, x: str, parameters: Sequence[s
             )
 
 
-def local_response_norm(node: Node, network: Network) -> None:
+def local_response_norm(node: Node, network: Reading) -> None:
     """Divide by a power of the mean square of `size` neighbouring channels; channels outside count as 0."""
     x = node.inputs[0]
     shape, size = network.shape(x), node.integer("size", 0)

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Shape, axis, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.rearranging import afford_picks, pick
@@ -15,7 +15,7 @@ from tilestitch.ir.graph import Access
 _MODES = ("constant", "edge", "reflect", "wrap")
 
 
-def pad(node: Node, network: Network) -> None:
+def pad(node: Node, network: Reading) -> None:
     """Elements before and after each axis: a constant, or those of the tensor repeated, mirrored or wrapped round.
 
     Negative numbers take elements away.
@@ -54,7 +54,7 @@ def pad(node: Node, network: Network) -> None:
 
 def surround(
     node: Node,
-    network: Network,
+    network: Reading,
     x: str,
     before: Sequence[int],
     result: Shape,
@@ -67,7 +67,7 @@ def surround(
     return network.emit(node, target, "pad", dims_of(result), (Access(x, inside, value),), write, result)
 
 
-def _amounts(node: Node, network: Network, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _amounts(node: Node, network: Reading, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many elements come before and after each axis."""
     rank = len(shape)
     if node.opset < 11:
@@ -91,7 +91,7 @@ def _indices(before: int, size: int, after: int, mode: str) -> list[int]:
     return np.pad(inside, amounts, mode=mode).tolist()  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-def center_crop_pad(node: Node, network: Network) -> None:
+def center_crop_pad(node: Node, network: Reading) -> None:
     """The middle of each named axis at another extent: the surplus is cut off, what is missing is 0."""
     x = node.inputs[0]
     shape = network.shape(x)

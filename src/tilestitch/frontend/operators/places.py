@@ -6,7 +6,7 @@ import numpy as np
 
 from tilestitch.base.dtypes import STORAGE
 from tilestitch.frontend.element_types import BOOL, INT64, numpy_type
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import along, axis, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.gathering import pick, wrapped
@@ -15,7 +15,7 @@ from tilestitch.frontend.operators.slicing import cut
 from tilestitch.ir.graph import Access
 
 
-def triangle(node: Node, network: Network) -> None:
+def triangle(node: Node, network: Reading) -> None:
     """Trilu: a constant mask keeps the upper or lower triangle of each matrix, the rest is 0."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     if len(shape) < 2:
@@ -31,7 +31,7 @@ def triangle(node: Node, network: Network) -> None:
     apply(node, network, "where", (mask, x, zero), node.target, element_type=network.element_type(x))
 
 
-def one_hot(node: Node, network: Network) -> None:
+def one_hot(node: Node, network: Reading) -> None:
     """A new axis on which one place, that the index names, has the one value and all others the other."""
     indices, _, values = node.inputs
     shape = network.shape(indices)
@@ -55,7 +55,7 @@ def one_hot(node: Node, network: Network) -> None:
     apply(node, network, "where", (here, on, off), node.target, element_type=network.element_type(values))
 
 
-def identity_matrix(node: Node, network: Network) -> None:
+def identity_matrix(node: Node, network: Reading) -> None:
     """EyeLike: ones on one diagonal of a matrix of the operand's shape."""
     shape = network.shape(node.inputs[0])
     if len(shape) != 2:
@@ -68,7 +68,7 @@ def identity_matrix(node: Node, network: Network) -> None:
     network.add_constant(node.outputs[0], np.eye(*shape, k=k).astype(element_type))
 
 
-def tile(node: Node, network: Network) -> None:
+def tile(node: Node, network: Reading) -> None:
     """The whole of every axis, as often as the repeats say."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     repeats = network.integers(node, 1, "repeats")
@@ -81,7 +81,7 @@ def tile(node: Node, network: Network) -> None:
     network.emit(node, node.target, "tile", dims_of((*repeats, *shape)), reads, write, result)
 
 
-def compress(node: Node, network: Network) -> None:
+def compress(node: Node, network: Reading) -> None:
     """The rows of one axis, or of all elements in a row, for which a constant condition holds."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     rows = np.flatnonzero(network.required_value(node, 1, "condition"))
@@ -92,7 +92,7 @@ def compress(node: Node, network: Network) -> None:
     pick(node, network, x, network.new_constant(node, "rows", rows), at, node.target)
 
 
-def reverse_sequence(node: Node, network: Network) -> None:
+def reverse_sequence(node: Node, network: Reading) -> None:
     """The first elements of each sequence in reverse, as many as its length says; the others stay."""
     x, lengths = node.inputs
     shape = network.shape(x)

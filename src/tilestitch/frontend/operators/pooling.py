@@ -6,14 +6,14 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import INT64
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, along
 from tilestitch.frontend.operators.reductions import reduce_axes
 from tilestitch.frontend.operators.windows import Window, kernel_loops, read_windows, spatial_loops
 from tilestitch.ir.graph import Access, Attribute
 
 
-def max_pool(node: Node, network: Network) -> None:
+def max_pool(node: Node, network: Reading) -> None:
     """The largest element of each window, and its place where somebody asks; padding is smaller than all."""
     column_major = node.flag("storage_order")
     windows = _windows(node, network)
@@ -27,7 +27,13 @@ def max_pool(node: Node, network: Network) -> None:
 
 
 def _places(
-    node: Node, network: Network, windows: tuple[Window, ...], target: Target, lowest: float, *, column_major: bool
+    node: Node,
+    network: Reading,
+    windows: tuple[Window, ...],
+    target: Target,
+    lowest: float,
+    *,
+    column_major: bool,
 ) -> None:
     """The number of each window's largest element among all elements, the spatial axes in either order."""
     batch, channels, *sizes = network.shape(node.inputs[0])
@@ -45,13 +51,13 @@ def _places(
     _pool(node, network, "place_of_largest", windows, target, pad_value=lowest, places=places)
 
 
-def lp_pool(node: Node, network: Network) -> None:
+def lp_pool(node: Node, network: Reading) -> None:
     """The root of the sum of powers of each window; padding is 0."""
     p = _power(node)
     _pool(node, network, "lp_pool", _windows(node, network), node.target, attributes=(("p", p),))
 
 
-def global_lp_pool(node: Node, network: Network) -> None:
+def global_lp_pool(node: Node, network: Reading) -> None:
     """The root of the sum of powers over all spatial axes."""
     p, axes = _power(node), _spatial(node, network)
     reduce_axes(node, network, "lp_pool", node.inputs[0], axes, node.target, keep=True, attributes=(("p", p),))
@@ -64,7 +70,7 @@ def _power(node: Node) -> int:
     return p
 
 
-def average_pool(node: Node, network: Network) -> None:
+def average_pool(node: Node, network: Reading) -> None:
     """The mean of each window.
 
     Where padding does not count, or a window hangs over the padding, a second operand holds one over the number of
@@ -84,19 +90,19 @@ def average_pool(node: Node, network: Network) -> None:
     _pool(node, network, "average_pool", windows, node.target, share=share)
 
 
-def global_average_pool(node: Node, network: Network) -> None:
+def global_average_pool(node: Node, network: Reading) -> None:
     """The mean over all spatial axes."""
     _global_pool(node, network, "reduce_mean")
 
 
-def global_max_pool(node: Node, network: Network) -> None:
+def global_max_pool(node: Node, network: Reading) -> None:
     """The largest element over all spatial axes."""
     _global_pool(node, network, "reduce_max")
 
 
 def _pool(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     windows: tuple[Window, ...],
     target: Target,
@@ -128,7 +134,7 @@ def _pool(
     )
 
 
-def _windows(node: Node, network: Network) -> tuple[Window, ...]:
+def _windows(node: Node, network: Reading) -> tuple[Window, ...]:
     shape, kernel = network.shape(node.inputs[0]), node.integers("kernel_shape") or ()
     if not 3 <= len(shape) <= 5 or len(kernel) != len(shape) - 2 or min(kernel) < 1:
         raise node.fault(
@@ -145,11 +151,11 @@ def _windows(node: Node, network: Network) -> tuple[Window, ...]:
     return windows
 
 
-def _global_pool(node: Node, network: Network, kind: str) -> None:
+def _global_pool(node: Node, network: Reading, kind: str) -> None:
     reduce_axes(node, network, kind, node.inputs[0], _spatial(node, network), node.target, keep=True)
 
 
-def _spatial(node: Node, network: Network) -> tuple[int, ...]:
+def _spatial(node: Node, network: Reading) -> tuple[int, ...]:
     """The axes after batch and channels."""
     shape = network.shape(node.inputs[0])
     if len(shape) < 3:

@@ -4,20 +4,20 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis, broadcast
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.ir.graph import Access, Attribute
 
 
-def matrix_product(node: Node, network: Network) -> None:
+def matrix_product(node: Node, network: Reading) -> None:
     """MatMul, as `numpy.matmul`."""
     multiply(node, network, node.inputs[0], node.inputs[1], node.target)
 
 
 def multiply(
     node: Node,
-    network: Network,
+    network: Reading,
     a: str,
     b: str,
     target: Target,
@@ -56,7 +56,7 @@ def multiply(
     )
 
 
-def general_product(node: Node, network: Network) -> None:
+def general_product(node: Node, network: Reading) -> None:
     """Gemm: alpha * A' B' + beta * C, A' and B' transposed on demand; the factors go into an operand each."""
     a, b = node.inputs[:2]
     c = node.operand(2)
@@ -98,7 +98,7 @@ def general_product(node: Node, network: Network) -> None:
     network.emit(node, node.target, "matmul", nest.dims, tuple(reads), write, (rows, columns))
 
 
-def _scaled(node: Node, network: Network, name: str, factor_name: str, factor: float) -> str:
+def _scaled(node: Node, network: Reading, name: str, factor_name: str, factor: float) -> str:
     """An operand multiplied by a factor of the node."""
     if not network.is_float(name):
         raise node.not_covered(f"attribute {factor_name}={factor} for integers; export with {factor_name}=1.")

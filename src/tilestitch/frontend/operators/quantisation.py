@@ -11,7 +11,7 @@ import numpy as np
 from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.units import ceil_div
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis, dims_of, straight
 from tilestitch.frontend.operators.convolution import convolve
 from tilestitch.frontend.operators.elementwise import apply
@@ -23,7 +23,7 @@ _INT32 = np.dtype(np.int32)
 _UINT8 = np.dtype(np.uint8)
 
 
-def quantise(node: Node, network: Network) -> None:
+def quantise(node: Node, network: Reading) -> None:
     """QuantizeLinear, to the type of the zero point, or that which an attribute names, or else uint8."""
     number = node.integer("output_dtype", 0)
     node.ignore("precision")  # of the quotient: all arithmetic is float32
@@ -42,7 +42,7 @@ def quantise(node: Node, network: Network) -> None:
     _scaled(node, network, "quantize", to, attributes)
 
 
-def dequantise(node: Node, network: Network) -> None:
+def dequantise(node: Node, network: Reading) -> None:
     """DequantizeLinear, to the type of the scale, or that which an attribute names."""
     number = node.integer("output_dtype", 0)
     named = numpy_type(number) if number else network.element_type(node.inputs[1])
@@ -52,7 +52,7 @@ def dequantise(node: Node, network: Network) -> None:
 
 
 def _scaled(
-    node: Node, network: Network, kind: str, to: np.dtype, attributes: tuple[tuple[str, Attribute], ...]
+    node: Node, network: Reading, kind: str, to: np.dtype, attributes: tuple[tuple[str, Attribute], ...]
 ) -> None:
     """An operator on X with a scale and a zero point for all of it, for each index of an axis, or for each block."""
     x = node.inputs[0]
@@ -89,7 +89,7 @@ def _scaled(
     network.emit(node, node.target, kind, dims, tuple(reads), write, shape, element_type=to, attributes=attributes)
 
 
-def _known_steps(network: Network, parameters: Sequence[str]) -> tuple[tuple[str, Attribute], ...]:
+def _known_steps(network: Reading, parameters: Sequence[str]) -> tuple[tuple[str, Attribute], ...]:
     """Scale and zero point as attributes, if both are known and one number each."""
     values = [network.value(name) for name in parameters]
     if any(value is None or value.size != 1 for value in values):
@@ -119,25 +119,25 @@ def _blocks(
     return nest.dims, tuple(moving), tuple(per_block)
 
 
-def integer_product(node: Node, network: Network) -> None:
+def integer_product(node: Node, network: Reading) -> None:
     """MatMulInteger: int32 sums of products of two matrices less their zero points."""
     _integer_product(node, network, (node.inputs[0], node.operand(2)), (node.inputs[1], node.operand(3)), node.target)
 
 
-def integer_convolution(node: Node, network: Network) -> None:
+def integer_convolution(node: Node, network: Reading) -> None:
     """ConvInteger: likewise of a convolution."""
     x, w = (node.inputs[0], node.operand(2)), (node.inputs[1], node.operand(3))
     _integer_convolution(node, network, x, w, None, node.target)
 
 
-def quantised_product(node: Node, network: Network) -> None:
+def quantised_product(node: Node, network: Reading) -> None:
     """QLinearMatMul: quantised operands, quantised result."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
     total = _integer_product(node, network, (a, a_zero), (b, b_zero), network.step(node, "sums"))
     _requantised(node, network, total, _product_of_scales(node, network, a_scale, b_scale), y_scale, y_zero, axis=None)
 
 
-def quantised_convolution(node: Node, network: Network) -> None:
+def quantised_convolution(node: Node, network: Reading) -> None:
     """QLinearConv: likewise of a convolution, with a scale for each output channel and an int32 bias."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
     total = _integer_convolution(node, network, (x, x_zero), (w, w_zero), node.operand(8), network.step(node, "sums"))
@@ -147,7 +147,7 @@ def quantised_convolution(node: Node, network: Network) -> None:
 Quantised = tuple[str, str | None]  # a tensor and its zero point
 
 
-def _integer_product(node: Node, network: Network, a: Quantised, b: Quantised, target: Target) -> str:
+def _integer_product(node: Node, network: Reading, a: Quantised, b: Quantised, target: Target) -> str:
     """A vector of zero points has one for each row of A, or for each column of B."""
     a_name, a_zero = _centred(node, network, *a, len(network.shape(a[0])) - 2, "a")
     b_name, b_zero = _centred(node, network, *b, len(network.shape(b[0])) - 1, "b")
@@ -156,7 +156,7 @@ def _integer_product(node: Node, network: Network, a: Quantised, b: Quantised, t
 
 
 def _integer_convolution(
-    node: Node, network: Network, x: Quantised, w: Quantised, bias: str | None, target: Target
+    node: Node, network: Reading, x: Quantised, w: Quantised, bias: str | None, target: Target
 ) -> str:
     x_name, x_zero = _centred(node, network, *x, 1, "x")
     w_name, w_zero = _centred(node, network, *w, 0, "w")
@@ -174,7 +174,7 @@ def _integer_convolution(
     )
 
 
-def _centred(node: Node, network: Network, name: str, zero: str | None, along_axis: int, side: str) -> tuple[str, int]:
+def _centred(node: Node, network: Reading, name: str, zero: str | None, along_axis: int, side: str) -> tuple[str, int]:
     """An operand and the number in it that stands for zero.
 
     Zero points that differ, or are not known, are subtracted beforehand.
@@ -198,7 +198,7 @@ def _centred(node: Node, network: Network, name: str, zero: str | None, along_ax
     return network.emit(node, target, "sub", dims_of(shape), reads, write, shape, element_type=wide), 0
 
 
-def _product_of_scales(node: Node, network: Network, first: str, second: str) -> str:
+def _product_of_scales(node: Node, network: Reading, first: str, second: str) -> str:
     """What one unit of an integer product is worth."""
     a, b = network.value(first), network.value(second)
     if a is not None and b is not None:
@@ -207,7 +207,7 @@ def _product_of_scales(node: Node, network: Network, first: str, second: str) ->
 
 
 def _requantised(
-    node: Node, network: Network, total: str, factor: str, scale: str, zero: str, *, axis: int | None
+    node: Node, network: Reading, total: str, factor: str, scale: str, zero: str, *, axis: int | None
 ) -> None:
     """Sums as real numbers, and those in steps of the result."""
     shape = network.shape(total)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, Target
+from tilestitch.frontend.network import Node, Reading, Target
 from tilestitch.frontend.operators.accesses import Nest, Shape, axis, straight
 from tilestitch.ir.graph import Access, Axis
 
@@ -74,12 +74,12 @@ def _blocks(indices: Sequence[int], at: int, inner: int) -> Piece:
     return Piece(at, indices[at], outer, outer_step, inner, _step(indices, at, inner))
 
 
-def afford_picks(node: Node, network: Network, count: int) -> None:
+def afford_picks(node: Node, network: Reading, count: int) -> None:
     """Refuse so many indices along axes before they are listed: Python's numbers are large, and slow to compare."""
     network.afford(node, 32 * count)
 
 
-def pick(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
+def pick(node: Node, network: Reading, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
     """`result[i, j, ...] = x[indices[0][i], indices[1][j], ...]`.
 
     One view; but rows along an axis that falls into many pieces are fetched by their numbers.
@@ -97,7 +97,7 @@ def pick(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]],
     return x
 
 
-def fetch(node: Node, network: Network, x: str, at: int, rows: Sequence[int], target: Target) -> str:
+def fetch(node: Node, network: Reading, x: str, at: int, rows: Sequence[int], target: Target) -> str:
     """Rows of `x` along one axis by a constant list of indices."""
     shape = network.shape(x)
     result = (*shape[:at], len(rows), *shape[at + 1 :])
@@ -109,7 +109,7 @@ def fetch(node: Node, network: Network, x: str, at: int, rows: Sequence[int], ta
     return network.emit(node, target, "gather", nest.dims, reads, straight(target.tensor, len(shape)), result)
 
 
-def _view(node: Node, network: Network, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
+def _view(node: Node, network: Reading, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
     """A view with one pair of accesses for every combination of pieces."""
     pieces = [affine_pieces(along) for along in indices]
     nest = Nest()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.frontend.network import Handler, Network, Node, text_of
+from tilestitch.frontend.network import Handler, Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import regroup
@@ -17,7 +17,7 @@ _ACTIVATIONS = {"Relu": "relu", "Sigmoid": "sigmoid", "Softplus": "softplus", "S
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class RecurrentNode:
     """Sizes and settings of a recurrent node; `activations` holds a function per use and direction."""
 
     steps: int
@@ -36,8 +36,8 @@ class Direction:
     """One direction of a layer; `projected` is x W^T plus biases for all steps, [steps, batch, gates * hidden]."""
 
     node: Node
-    network: Network
-    layer: Layer
+    network: Reading
+    layer: RecurrentNode
     number: int
     projected: str
     activations: tuple[str, ...]
@@ -147,7 +147,7 @@ def _lstm_step(d: Direction, state: State, step: int) -> State:
 def _recurrent(gates: int, defaults: tuple[str, ...], advance: Step) -> Handler:
     """The handler of a node with so many gates and these activations for each direction."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         layer = _layer(node, network, gates, defaults)
         runs = []
         for number in range(layer.directions):
@@ -173,7 +173,7 @@ gru = _recurrent(3, ("Sigmoid", "Tanh"), _gru_step)
 lstm = _recurrent(4, ("Sigmoid", "Tanh", "Tanh"), _lstm_step)
 
 
-def _layer(node: Node, network: Network, gates: int, defaults: tuple[str, ...]) -> Layer:
+def _layer(node: Node, network: Reading, gates: int, defaults: tuple[str, ...]) -> RecurrentNode:
     """Sizes and settings, where all fit one another."""
     x, w, r = (network.shape(name) for name in node.inputs[:3])
     found = f"x {text_of(x)}, W {text_of(w)}, R {text_of(r)}"
@@ -204,10 +204,10 @@ def _layer(node: Node, network: Network, gates: int, defaults: tuple[str, ...]) 
         raise node.not_covered(f"{steps * directions} steps; up to {MOST_STEPS} are unrolled.")
     functions = tuple(known[name.lower()] for name in names)
     linear_first, backwards = node.flag("linear_before_reset"), direction == "reverse"
-    return Layer(steps, batch, x[2], hidden, directions, backwards, batch_first, linear_first, functions)
+    return RecurrentNode(steps, batch, x[2], hidden, directions, backwards, batch_first, linear_first, functions)
 
 
-def _projected(node: Node, network: Network, layer: Layer, number: int, gates: int) -> str:
+def _projected(node: Node, network: Reading, layer: RecurrentNode, number: int, gates: int) -> str:
     """x W^T plus both biases, for all steps of one direction at once."""
     width = gates * layer.hidden
     nest = Nest()
@@ -223,7 +223,7 @@ def _projected(node: Node, network: Network, layer: Layer, number: int, gates: i
     return network.emit(node, target, "matmul", nest.dims, tuple(reads), write, shape)
 
 
-def _bias(node: Node, network: Network, bias: str, layer: Layer, number: int, gates: int) -> str:
+def _bias(node: Node, network: Reading, bias: str, layer: RecurrentNode, number: int, gates: int) -> str:
     """Both biases of one direction, [gates * hidden]; what a GRU resets stays out, see `_gru_step`."""
     width, shape = gates * layer.hidden, network.shape(bias)
     if shape != (layer.directions, 2 * width):
@@ -262,7 +262,13 @@ def _initial(d: Direction) -> State:
 
 
 def _stack(
-    node: Node, network: Network, layer: Layer, states: list[list[str | None]], output: int, *, per_step: bool
+    node: Node,
+    network: Reading,
+    layer: RecurrentNode,
+    states: list[list[str | None]],
+    output: int,
+    *,
+    per_step: bool,
 ) -> None:
     """States of every step and direction as one output."""
     shape = [1, 1, layer.batch, layer.hidden] if per_step else [1, layer.batch, layer.hidden]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL, INT64
-from tilestitch.frontend.network import Handler, Network, Node, Target
+from tilestitch.frontend.network import Handler, Node, Reading, Target
 from tilestitch.frontend.operators.accesses import along, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import copy, normalised_axes, regroup
@@ -16,7 +16,7 @@ def reduction(kind: str, *, axes_as_input_since: int, before: str | None = None,
     `before` is applied to every element first (`mul` is its square), `after` to the results.
     """
 
-    def reduce(node: Node, network: Network) -> None:
+    def reduce(node: Node, network: Reading) -> None:
         axes, keep = _axes(node, network, axes_as_input_since)
         x = node.inputs[0]
         if (kind == "reduce_mean" or after is not None) and not network.is_float(x):
@@ -34,7 +34,7 @@ def reduction(kind: str, *, axes_as_input_since: int, before: str | None = None,
     return reduce
 
 
-def _axes(node: Node, network: Network, axes_as_input_since: int) -> tuple[tuple[int, ...], bool]:
+def _axes(node: Node, network: Reading, axes_as_input_since: int) -> tuple[tuple[int, ...], bool]:
     """The axes to reduce, which may be none, and whether they stay with extent 1."""
     keep = node.flag("keepdims", default=True)
     none_is_none = node.flag("noop_with_empty_axes")
@@ -49,7 +49,7 @@ def _axes(node: Node, network: Network, axes_as_input_since: int) -> tuple[tuple
 
 def reduce_axes(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     x: str,
     axes: tuple[int, ...],
@@ -70,7 +70,7 @@ def reduce_axes(
     return network.emit(node, target, kind, dims, reads, write, result, attributes=attributes)
 
 
-def log_sum_exp(node: Node, network: Network) -> None:
+def log_sum_exp(node: Node, network: Reading) -> None:
     """log sum exp(x - m) + m, with m the maximum, or 0 where that is infinite."""
     axes, keep = _axes(node, network, 18)
     x = node.inputs[0]
@@ -99,7 +99,7 @@ def log_sum_exp(node: Node, network: Network) -> None:
 def place_of(kind: str) -> Handler:
     """The handler of ArgMax and ArgMin: the place of an extreme along one axis, of several the first or the last."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         x, shape = node.inputs[0], network.shape(node.inputs[0])
         (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shape))
         keep = node.flag("keepdims", default=True)
@@ -116,7 +116,7 @@ def place_of(kind: str) -> Handler:
 def cumulative(kind: str) -> Handler:
     """The handler of CumSum and CumProd: at each place of an axis the combination of all places up to it."""
 
-    def handle(node: Node, network: Network) -> None:
+    def handle(node: Node, network: Reading) -> None:
         shape = network.shape(node.inputs[0])
         (at,) = normalised_axes(node, network.integers(node, 1, "axis"), len(shape))
         attributes = (("exclusive", node.integer("exclusive", 0)), ("reverse", node.integer("reverse", 0)))
@@ -126,7 +126,7 @@ def cumulative(kind: str) -> Handler:
     return handle
 
 
-def top_k(node: Node, network: Network) -> None:
+def top_k(node: Node, network: Reading) -> None:
     """The k greatest or least elements along one axis, in order, and their places; ties go to the lower place."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     (at,) = normalised_axes(node, (node.integer("axis", -1),), len(shape))

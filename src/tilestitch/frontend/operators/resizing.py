@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, axis, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.rearranging import afford_picks, pick
@@ -14,7 +14,7 @@ from tilestitch.frontend.operators.shapes import normalised_axes
 from tilestitch.ir.graph import Access
 
 
-def resize(node: Node, network: Network) -> None:
+def resize(node: Node, network: Reading) -> None:
     """Other extents, by interpolation between elements that lie where the coordinates say."""
     old = node.opset < 11
     coordinates = node.text("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
@@ -59,7 +59,7 @@ def resize(node: Node, network: Network) -> None:
         apply(node, network, "where", names, network.last_step(node, "filled"), element_type=element_type)
 
 
-def upsample(node: Node, network: Network) -> None:
+def upsample(node: Node, network: Reading) -> None:
     """Resize as it was called before opset 10."""
     mode = node.text("mode", "nearest")
     if mode not in ("nearest", "linear", "bilinear"):
@@ -78,7 +78,7 @@ def _is_identity(matrix: np.ndarray) -> bool:
     return matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix)))
 
 
-def _afford(node: Node, network: Network, axes: Sequence[ResizedAxis], *, weighted: bool) -> None:
+def _afford(node: Node, network: Reading, axes: Sequence[ResizedAxis], *, weighted: bool) -> None:
     """Refuse extents for which the numbers, or the weights, of elements would be too many."""
     if weighted:
         network.afford(node, sum(along.result * along.size for along in axes))
@@ -86,7 +86,7 @@ def _afford(node: Node, network: Network, axes: Sequence[ResizedAxis], *, weight
         afford_picks(node, network, sum(along.result for along in axes))
 
 
-def _scaled_axes(node: Node, network: Network, number: int | None) -> list[ResizedAxis]:
+def _scaled_axes(node: Node, network: Reading, number: int | None) -> list[ResizedAxis]:
     """By an operand with one scale per axis, or an attribute."""
     shape = network.shape(node.inputs[0])
     if number is None:
@@ -102,7 +102,7 @@ def _scaled_axes(node: Node, network: Network, number: int | None) -> list[Resiz
     ]
 
 
-def _resized_axes(node: Node, network: Network, *, cropped: bool) -> list[ResizedAxis]:
+def _resized_axes(node: Node, network: Reading, *, cropped: bool) -> list[ResizedAxis]:
     """By scales or sizes of some axes, perhaps of a part of each."""
     shape = network.shape(node.inputs[0])
     named = node.integers("axes")
@@ -147,7 +147,7 @@ def _resized_axes(node: Node, network: Network, *, cropped: bool) -> list[Resize
     return found
 
 
-def _products(node: Node, network: Network, x: str, weights: list[np.ndarray], target: Target) -> str:
+def _products(node: Node, network: Reading, x: str, weights: list[np.ndarray], target: Target) -> str:
     """Sums over one axis after another, those first that shrink the most."""
     if not network.is_float(x):
         raise node.not_covered(f"operand '{x}' has elements of type {network.element_type(x)}: sums would be rounded.")
@@ -161,7 +161,7 @@ def _products(node: Node, network: Network, x: str, weights: list[np.ndarray], t
     return x
 
 
-def _along(node: Node, network: Network, x: str, at: int, weights: np.ndarray, target: Target) -> str:
+def _along(node: Node, network: Reading, x: str, at: int, weights: np.ndarray, target: Target) -> str:
     """`y[..., o, ...] = sum over i of weights[o, i] * x[..., i, ...]`."""
     shape = network.shape(x)
     matrix = network.new_constant(node, f"weights{at}", weights.astype(network.element_type(x)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.gathering import pick
@@ -10,7 +10,7 @@ from tilestitch.frontend.operators.shapes import insert, regroup
 from tilestitch.frontend.operators.slicing import cut, join, select
 
 
-def rotary_embedding(node: Node, network: Network) -> None:
+def rotary_embedding(node: Node, network: Reading) -> None:
     """x * cos + (x with the two halves of each pair exchanged) * (-sin, sin), per pair of channels.
 
     x is [N, heads, tokens, size], or [N, tokens, heads * size] with the number of heads as an attribute. Pairs are
@@ -60,7 +60,7 @@ def rotary_embedding(node: Node, network: Network) -> None:
         regroup(node, network, "reshape", turned, shape, targets.pop(0))
 
 
-def _angles(node: Node, network: Network, tokens: int, channels: int, *, half: int, heads_at: int) -> tuple[str, str]:
+def _angles(node: Node, network: Reading, tokens: int, channels: int, *, half: int, heads_at: int) -> tuple[str, str]:
     """Cosines, and sines with the sign of each half of a pair, that broadcast to the pairs of all heads."""
     positions = node.operand(3)
     found = []

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import INT64
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, Shape, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
@@ -23,7 +23,7 @@ _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # before opset 20
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-def affine_grid(node: Node, network: Network) -> None:
+def affine_grid(node: Node, network: Reading) -> None:
     """Places in [-1, 1] that matrices [N, r, r + 1] send the elements of an image to: a product with its own places."""
     theta = node.inputs[0]
     shape, size = network.shape(theta), network.integers(node, 1, "size")
@@ -59,7 +59,7 @@ def _own_places(sizes: Shape, *, align_corners: bool) -> np.ndarray:
     return np.stack([*found[::-1], np.ones(sizes)], axis=-1)
 
 
-def grid_sample(node: Node, network: Network) -> None:
+def grid_sample(node: Node, network: Reading) -> None:
     """X [N, C, ...] at the coordinates in [-1, 1] that a grid [N, ..., r] holds, those of the last axis first."""
     x, grid = node.inputs
     shape, places = network.shape(x), network.shape(grid)
@@ -107,7 +107,7 @@ def grid_sample(node: Node, network: Network) -> None:
     add_up(node, network, nest, reads, along(n, c, *spatial), t, network.last_step(node, "sum"))
 
 
-def _tap_loop(node: Node, network: Network, nest: Nest, rank: int, taps: Sequence[int]) -> tuple[int, list[str]]:
+def _tap_loop(node: Node, network: Reading, nest: Nest, rank: int, taps: Sequence[int]) -> tuple[int, list[str]]:
     """A dim that runs over all combinations of taps, and for each axis a constant that says which tap it is."""
     combinations = np.asarray(list(product(taps, repeat=rank)), np.int64)
     names = [network.new_constant(node, f"tap{number}", combinations[:, number].copy()) for number in range(rank)]
@@ -116,7 +116,7 @@ def _tap_loop(node: Node, network: Network, nest: Nest, rank: int, taps: Sequenc
 
 def locate(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     dims: tuple[Dim, ...],
     reads: tuple[Access, ...],
@@ -134,7 +134,7 @@ def locate(
     return tensors
 
 
-def fetch_elements(node: Node, network: Network, nest: Nest, table: Access, numbers: Access) -> str:
+def fetch_elements(node: Node, network: Reading, nest: Nest, table: Access, numbers: Access) -> str:
     """The elements that the numbers name, as a tensor with one axis per dim of the nest."""
     target = network.step(node, "fetched")
     shape = tuple(dim.extent for dim in nest.dims)
@@ -144,7 +144,7 @@ def fetch_elements(node: Node, network: Network, nest: Nest, table: Access, numb
 
 def add_up(
     node: Node,
-    network: Network,
+    network: Reading,
     nest: Nest,
     reads: tuple[Access, Access],
     written: tuple[Axis, ...],
@@ -160,7 +160,7 @@ def add_up(
     return network.emit(node, target, "matmul", summed.dims, reads, Access(target.tensor, written), shape)
 
 
-def roi_align(node: Node, network: Network) -> None:
+def roi_align(node: Node, network: Reading) -> None:
     """Regions [R, 4] of images, each as bins of the same number; a bin is the mean or largest of samples inside it."""
     x, regions, image = node.inputs
     shape, count = network.shape(x), network.shape(regions)[:1]

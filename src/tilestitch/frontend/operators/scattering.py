@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Shape, along, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.gathering import check_elements, flat_places, pick
@@ -16,7 +16,7 @@ from tilestitch.ir.graph import Access, Dim, DimKind
 _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
-def scatter_elements(node: Node, network: Network) -> None:
+def scatter_elements(node: Node, network: Reading) -> None:
     """Each update goes to its own place along all axes but one; on that one an index names the place."""
     data, indices, updates = node.inputs[:3]
     shape, picked = network.shape(data), network.shape(indices)
@@ -37,7 +37,7 @@ def scatter_elements(node: Node, network: Network) -> None:
     paste(node, network, data, part, (0,) * len(shape), network.last_step(node, "joined"))
 
 
-def scatter_nd(node: Node, network: Network) -> None:
+def scatter_nd(node: Node, network: Reading) -> None:
     """The last axis of the indices holds a place on each of the first axes of the data.
 
     Constant places that are a box of the data, in order, are a concatenation; others are picked from data and updates
@@ -78,7 +78,7 @@ def scatter_nd(node: Node, network: Network) -> None:
         regroup(node, network, "reshape", x, shape, targets.pop(0))
 
 
-def tensor_scatter(node: Node, network: Network) -> None:
+def tensor_scatter(node: Node, network: Reading) -> None:
     """A cache [N, ..., tokens, ...] with new tokens of each sample from its own place on."""
     past, update = node.inputs[:2]
     shape, new = network.shape(past), network.shape(update)
@@ -136,7 +136,7 @@ def tensor_scatter(node: Node, network: Network) -> None:
     apply(node, network, "where", (new_here, taken, past), target, element_type=network.element_type(past))
 
 
-def paste(node: Node, network: Network, data: str, part: str, start: tuple[int, ...], target: Target) -> str:
+def paste(node: Node, network: Reading, data: str, part: str, start: tuple[int, ...], target: Target) -> str:
     """`data` with `part` in place of the box of its shape from `start` on: a concatenation along each axis."""
     shape, box = network.shape(data), network.shape(part)
     uneven = [number for number, extent in enumerate(shape) if box[number] < extent]
@@ -164,7 +164,7 @@ def _reduction(node: Node) -> str:
 
 
 def _scatter(
-    node: Node, network: Network, data: str, indices: str, updates: str, at: int, reduction: str, target: Target
+    node: Node, network: Reading, data: str, indices: str, updates: str, at: int, reduction: str, target: Target
 ) -> str:
     """Data, indices and updates of one shape but for axis `at`: every place there looks at all updates."""
     shape, rank = network.shape(data), len(network.shape(data))
@@ -174,7 +174,7 @@ def _scatter(
 
 
 def _scatter_rows(
-    node: Node, network: Network, data: str, places: str, updates: str, reduction: str, target: Target
+    node: Node, network: Reading, data: str, places: str, updates: str, reduction: str, target: Target
 ) -> str:
     """Rows of data: every row looks at all places, one number for each row of the updates."""
     shape, rank = network.shape(data), len(network.shape(data))
@@ -185,7 +185,7 @@ def _scatter_rows(
 
 def _emit(
     node: Node,
-    network: Network,
+    network: Reading,
     dims: tuple[Dim, ...],
     data: str,
     indices: Access,

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import broadcast
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.normalisation import over_axes
@@ -60,7 +60,7 @@ class _Masks:
     by_position: bool  # known from positions alone, as frameworks write a causal mask
 
 
-def attention_weights(node: Node, network: Network, x: str, scores: Scores) -> str:
+def attention_weights(node: Node, network: Reading, x: str, scores: Scores) -> str:
     """How much each query attends to each key.
 
     The default scale is written as a division by the root of the head size, as frameworks export it. What follows from
@@ -101,7 +101,7 @@ def attention_weights(node: Node, network: Network, x: str, scores: Scores) -> s
     return show(_WEIGHTS, _cleared(node, network, x, masks, allowed))
 
 
-def _scaled(node: Node, network: Network, x: str, scores: Scores) -> str:
+def _scaled(node: Node, network: Reading, x: str, scores: Scores) -> str:
     element_type = network.element_type(x)
     scale = node.real("scale", 0.0) if "scale" in node.attributes else None
     root = sqrt(scores.head_size)
@@ -114,7 +114,7 @@ def _scaled(node: Node, network: Network, x: str, scores: Scores) -> str:
     return apply(node, network, "mul", (x, factor), network.step(node, "scaled"))
 
 
-def _capped(node: Node, network: Network, x: str) -> str:
+def _capped(node: Node, network: Reading, x: str) -> str:
     """cap * tanh(x / cap)."""
     cap = node.real("softcap", 0.0)
     if cap == 0.0:
@@ -125,7 +125,7 @@ def _capped(node: Node, network: Network, x: str) -> str:
     return apply(node, network, "mul", (x, limit), network.step(node, "capped"))
 
 
-def _masks(node: Node, network: Network, scores: Scores) -> _Masks:
+def _masks(node: Node, network: Reading, scores: Scores) -> _Masks:
     """The mask operand, what follows from positions, and the lengths of the sequences in a cache."""
     window, mask, lengths = _window(node), node.operand(3), node.operand(6)
     network.afford(node, scores.keys * scores.queries)
@@ -168,7 +168,7 @@ def _window(node: Node) -> _Window:
     return _Window(-left if left >= 0 else None, upper)
 
 
-def _in_sequence(node: Node, network: Network, lengths: str, window: _Window, distance: np.ndarray) -> list[str]:
+def _in_sequence(node: Node, network: Reading, lengths: str, window: _Window, distance: np.ndarray) -> list[str]:
     """Boolean tensors that say of a cache filled up to `lengths` which keys the queries, its newest, may attend to."""
     queries, keys = distance.shape
     length = regroup(
@@ -190,7 +190,7 @@ def _in_sequence(node: Node, network: Network, lengths: str, window: _Window, di
     return found
 
 
-def _for_all_keys(node: Node, network: Network, mask: str, scores: Scores) -> str:
+def _for_all_keys(node: Node, network: Reading, mask: str, scores: Scores) -> str:
     """The mask operand; where it ends before the keys do, no query attends to the rest."""
     shape = network.shape(mask)
     fits = broadcast((*shape[:-1], scores.keys), scores.shape) == scores.shape
@@ -211,7 +211,7 @@ def _for_all_keys(node: Node, network: Network, mask: str, scores: Scores) -> st
     return join(node, network, names, len(shape) - 1, network.step(node, "mask.padded"))
 
 
-def _joint_mask(node: Node, network: Network, masks: _Masks) -> str | None:
+def _joint_mask(node: Node, network: Reading, masks: _Masks) -> str | None:
     """One boolean tensor of all masks, or None where positions alone hide keys."""
     if masks.by_position:
         return None
@@ -224,7 +224,7 @@ def _joint_mask(node: Node, network: Network, masks: _Masks) -> str | None:
     return mask
 
 
-def _cleared(node: Node, network: Network, x: str, masks: _Masks, allowed: str | None) -> str:
+def _cleared(node: Node, network: Reading, x: str, masks: _Masks, allowed: str | None) -> str:
     """Zeros in rows in which no key is left."""
     known = masks.known
     if masks.added is not None:

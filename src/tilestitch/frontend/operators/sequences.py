@@ -9,7 +9,7 @@ from onnx import helper
 from tilestitch.base.units import ceil_div
 from tilestitch.frontend.functions import Definition
 from tilestitch.frontend.loops import MAX_TURNS, stacked
-from tilestitch.frontend.network import Network, Node
+from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.shapes import normalised_axes
 
 SEQUENCES = frozenset(
@@ -26,12 +26,12 @@ SEQUENCES = frozenset(
 )
 
 
-def reads_sequence(proto: onnx.NodeProto, network: Network) -> bool:
+def reads_sequence(proto: onnx.NodeProto, network: Reading) -> bool:
     """Whether an operand is a sequence and no tensor."""
     return any(name in network.sequences for name in proto.input)
 
 
-def sequence(node: Node, proto: onnx.NodeProto, network: Network) -> Definition:
+def sequence(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition:
     """The nodes on tensors that stand for a node on sequences; the tensors of a new sequence are noted by name."""
     nodes: Sequence[onnx.NodeProto] = ()
     operands, target = proto.input, proto.output[0]
@@ -71,7 +71,7 @@ def sequence(node: Node, proto: onnx.NodeProto, network: Network) -> Definition:
     return Definition(tuple(nodes), node.opsets, written)
 
 
-def _tensors(node: Node, network: Network) -> tuple[str, ...]:
+def _tensors(node: Node, network: Reading) -> tuple[str, ...]:
     """The tensors of the sequence that a node reads."""
     name = node.inputs[0]
     if name not in network.sequences:
@@ -79,7 +79,7 @@ def _tensors(node: Node, network: Network) -> tuple[str, ...]:
     return network.sequences[name]
 
 
-def _position(node: Node, network: Network, number: int, length: int, *, past: int = 0) -> int:
+def _position(node: Node, network: Reading, number: int, length: int, *, past: int = 0) -> int:
     """An operand that counts tensors from the front or the back; the end where it is absent."""
     if node.operand(number) is None:
         return length - 1 + past
@@ -89,7 +89,7 @@ def _position(node: Node, network: Network, number: int, length: int, *, past: i
     return position + length if position < 0 else position
 
 
-def _split(node: Node, network: Network) -> list[onnx.NodeProto]:
+def _split(node: Node, network: Reading) -> list[onnx.NodeProto]:
     """A sequence of the parts of one axis: of given lengths, or single indices."""
     x, target = node.inputs[0], node.outputs[0]
     (axis,) = normalised_axes(node, (node.integer("axis", 0),), len(network.shape(x)))

@@ -5,25 +5,25 @@ from math import prod
 import numpy as np
 
 from tilestitch.frontend.element_types import BOOL
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, aligned, along, axis, broadcast, dims_of, straight
 from tilestitch.frontend.rebatch import rebatched_extents
 from tilestitch.ir.graph import Access, Axis
 
 
-def identity(node: Node, network: Network) -> None:
+def identity(node: Node, network: Reading) -> None:
     """The same tensor under another name."""
     copy(node, network, node.inputs[0], node.target)
 
 
-def copy(node: Node, network: Network, x: str, target: Target, *, element_type: np.dtype | None = None) -> str:
+def copy(node: Node, network: Reading, x: str, target: Target, *, element_type: np.dtype | None = None) -> str:
     """An identity view, perhaps of another type that is stored alike."""
     shape = network.shape(x)
     reads, write = (straight(x, len(shape)),), straight(target.tensor, len(shape))
     return network.emit(node, target, "identity", dims_of(shape), reads, write, shape, element_type=element_type)
 
 
-def dropout(node: Node, network: Network) -> None:
+def dropout(node: Node, network: Reading) -> None:
     """Nothing: only training drops anything. The mask is a constant: all is kept.
 
     Before opset 12 the standard leaves it unfilled, and onnxruntime gives zeros.
@@ -43,7 +43,7 @@ def dropout(node: Node, network: Network) -> None:
         identity(node, network)
 
 
-def flatten(node: Node, network: Network) -> None:
+def flatten(node: Node, network: Reading) -> None:
     """The axes before `axis` become one, and so do the others."""
     shape = network.shape(node.inputs[0])
     at = node.integer("axis", 1)
@@ -53,7 +53,7 @@ def flatten(node: Node, network: Network) -> None:
     regroup(node, network, "flatten", node.inputs[0], (prod(shape[:at]), prod(shape[at:])), node.target)
 
 
-def reshape(node: Node, network: Network) -> None:
+def reshape(node: Node, network: Reading) -> None:
     """Other extents for the same elements in the same order: 0 keeps an extent, -1 takes what is left.
 
     In a network that is re-batched, the extents are those of the exported batch.
@@ -85,7 +85,7 @@ def reshape(node: Node, network: Network) -> None:
     regroup(node, network, "reshape", node.inputs[0], result, node.target)
 
 
-def regroup(node: Node, network: Network, kind: str, x: str, shape: Shape, target: Target) -> str:
+def regroup(node: Node, network: Reading, kind: str, x: str, shape: Shape, target: Target) -> str:
     """The elements of `x` in the same order under another shape.
 
     The dims are the common refinement of both shapes. Where there is none ([6, 4] to [4, 6]), the axes that do not
@@ -158,7 +158,7 @@ def merged(source: Shape, result: Shape) -> Shape:
     return tuple(extents)
 
 
-def transpose(node: Node, network: Network) -> None:
+def transpose(node: Node, network: Reading) -> None:
     """The axes in another order, or reversed where none is given."""
     rank = len(network.shape(node.inputs[0]))
     order = node.integers("perm")
@@ -168,7 +168,7 @@ def transpose(node: Node, network: Network) -> None:
     permute(node, network, node.inputs[0], order, node.target)
 
 
-def permute(node: Node, network: Network, x: str, order: tuple[int, ...], target: Target) -> str:
+def permute(node: Node, network: Reading, x: str, order: tuple[int, ...], target: Target) -> str:
     """Axis i of the result is axis `order[i]` of `x`; the dims are in the order of the result."""
     source = network.shape(x)
     shape = tuple(source[number] for number in order)
@@ -176,7 +176,7 @@ def permute(node: Node, network: Network, x: str, order: tuple[int, ...], target
     return network.emit(node, target, "transpose", dims_of(shape), (read,), straight(target.tensor, len(shape)), shape)
 
 
-def squeeze(node: Node, network: Network) -> None:
+def squeeze(node: Node, network: Reading) -> None:
     """Leave out axes of extent 1: those named, or all."""
     shape = network.shape(node.inputs[0])
     axes = _listed_axes(node, network)
@@ -193,14 +193,14 @@ def squeeze(node: Node, network: Network) -> None:
     network.emit(node, node.target, "squeeze", dims_of(result), (read,), write, result)
 
 
-def unsqueeze(node: Node, network: Network) -> None:
+def unsqueeze(node: Node, network: Reading) -> None:
     """Insert axes of extent 1 at the places that they have in the result."""
     axes = _listed_axes(node, network) or ()
     axes = normalised_axes(node, axes, len(network.shape(node.inputs[0])) + len(axes))
     insert(node, network, node.inputs[0], axes, node.target)
 
 
-def insert(node: Node, network: Network, x: str, axes: tuple[int, ...], target: Target) -> str:
+def insert(node: Node, network: Reading, x: str, axes: tuple[int, ...], target: Target) -> str:
     """The same elements with axes of extent 1 at `axes` of the result."""
     shape = network.shape(x)
     extents, dims = iter(shape), iter(range(len(shape)))
@@ -210,7 +210,7 @@ def insert(node: Node, network: Network, x: str, axes: tuple[int, ...], target: 
     return network.emit(node, target, "unsqueeze", dims_of(shape), (straight(x, len(shape)),), write, result)
 
 
-def expand(node: Node, network: Network) -> None:
+def expand(node: Node, network: Reading) -> None:
     """Repeat axes of extent 1, as broadcasting against a tensor of that shape would."""
     shape = network.shape(node.inputs[0])
     wanted = network.integers(node, 1, "shape")
@@ -220,7 +220,7 @@ def expand(node: Node, network: Network) -> None:
     stretch(node, network, node.inputs[0], result, node.target)
 
 
-def stretch(node: Node, network: Network, x: str, shape: Shape, target: Target) -> str:
+def stretch(node: Node, network: Reading, x: str, shape: Shape, target: Target) -> str:
     """`x` with axes of extent 1 repeated, and axes put in front, so that it has `shape`."""
     read, write = aligned(x, network.shape(x), shape), straight(target.tensor, len(shape))
     return network.emit(node, target, "expand", dims_of(shape), (read,), write, shape)
@@ -233,7 +233,7 @@ def normalised_axes(node: Node, axes: tuple[int, ...], rank: int) -> tuple[int, 
     return tuple(number % rank for number in axes)
 
 
-def _listed_axes(node: Node, network: Network) -> tuple[int, ...] | None:
+def _listed_axes(node: Node, network: Reading) -> tuple[int, ...] | None:
     """The axes that a Squeeze or Unsqueeze names: an attribute before opset 13, an operand since."""
     if node.opset < 13:
         return node.integers("axes")

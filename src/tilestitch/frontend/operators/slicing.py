@@ -7,13 +7,13 @@ from itertools import accumulate
 import numpy as np
 
 from tilestitch.base.units import ceil_div
-from tilestitch.frontend.network import Network, Node, Target, text_of
+from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis, dims_of, straight
 from tilestitch.frontend.operators.shapes import copy, normalised_axes
 from tilestitch.ir.graph import Access, Axis
 
 
-def take_slice(node: Node, network: Network) -> None:
+def take_slice(node: Node, network: Reading) -> None:
     """Every `step`-th index from `start` to before `end`, per axis, as Python's slices; steps may be negative."""
     shape = network.shape(node.inputs[0])
     if node.opset < 10:
@@ -39,13 +39,13 @@ def take_slice(node: Node, network: Network) -> None:
     select(node, network, node.inputs[0], tuple(result), tuple(read), node.target)
 
 
-def select(node: Node, network: Network, x: str, shape: Shape, read: tuple[Axis, ...], target: Target) -> str:
+def select(node: Node, network: Reading, x: str, shape: Shape, read: tuple[Axis, ...], target: Target) -> str:
     """A view of `x` whose dims are the axes of its result, of `shape`: where each of them reads is in `read`."""
     write = straight(target.tensor, len(shape))
     return network.emit(node, target, "slice", dims_of(shape), (Access(x, read),), write, shape)
 
 
-def cut(node: Node, network: Network, x: str, at: int, start: int, stop: int, target: Target) -> str:
+def cut(node: Node, network: Reading, x: str, at: int, start: int, stop: int, target: Target) -> str:
     """The part of `x` from `start` to before `stop` of axis `at`."""
     shape = network.shape(x)
     read = tuple(axis((i, 1), offset=start if i == at else 0) for i in range(len(shape)))
@@ -85,7 +85,7 @@ def _cuts(extents: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip([0, *stops[:-1]], stops, strict=True))
 
 
-def split(node: Node, network: Network) -> None:
+def split(node: Node, network: Reading) -> None:
     """Cut one axis into parts, one per output; parts that nobody reads are left out."""
     shape = network.shape(node.inputs[0])
     (at,) = normalised_axes(node, (node.integer("axis", 0),), len(shape))
@@ -120,7 +120,7 @@ def split(node: Node, network: Network) -> None:
     network.add(node, node.name, "split", nest.dims, reads, writes)
 
 
-def concat(node: Node, network: Network) -> None:
+def concat(node: Node, network: Reading) -> None:
     """Join tensors along one axis; empty constants are left out."""
     names = tuple(name for name in node.inputs if not (network.is_known(name) and 0 in network.shape(name)))
     names = _for_every_sample(node, network, names)
@@ -132,7 +132,7 @@ def concat(node: Node, network: Network) -> None:
     join(node, network, names, at, node.target)
 
 
-def join(node: Node, network: Network, names: tuple[str, ...], at: int, target: Target) -> str:
+def join(node: Node, network: Reading, names: tuple[str, ...], at: int, target: Target) -> str:
     """Tensors of one rank one behind another along axis `at`."""
     shapes = [network.shape(name) for name in names]
     if len({shape[:at] + shape[at + 1 :] for shape in shapes}) > 1:
@@ -150,7 +150,7 @@ def join(node: Node, network: Network, names: tuple[str, ...], at: int, target: 
     return target.tensor
 
 
-def _for_every_sample(node: Node, network: Network, names: tuple[str, ...]) -> tuple[str, ...]:
+def _for_every_sample(node: Node, network: Reading, names: tuple[str, ...]) -> tuple[str, ...]:
     """In a network that is re-batched from 1: constants of one sample (a class token) repeated for each."""
     shapes = network.exported_shapes
     grown = [name for name in names if shapes.get(name, ())[:1] == (1,) != network.shape(name)[:1]]

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.base.units import ceil_div
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis
 from tilestitch.frontend.operators.padding import surround
 from tilestitch.frontend.operators.rearranging import pick
@@ -155,7 +155,7 @@ def _names(axes: Sequence[Phases]) -> Sequence[str]:
     return ("h", "w") if len(axes) == 2 else tuple(f"{number}_" for number in range(len(axes)))
 
 
-def _by_phase(node: Node, network: Network, w: str, axes: Sequence[Phases]) -> str:
+def _by_phase(node: Node, network: Reading, w: str, axes: Sequence[Phases]) -> str:
     """Weights [C, M, ...] with every axis of the window as taps times phases."""
     if all(phases.stride == 1 for phases in axes):
         return w
@@ -183,7 +183,7 @@ def _by_phase(node: Node, network: Network, w: str, axes: Sequence[Phases]) -> s
 
 def _emit(
     node: Node,
-    network: Network,
+    network: Reading,
     kind: str,
     nest: Nest,
     reads: tuple[Access, ...],
@@ -204,7 +204,7 @@ def _emit(
         pick(node, network, x, [*map(range, before), *rows], network.last_step(node, "slice"))
 
 
-def transposed_convolution(node: Node, network: Network) -> None:
+def transposed_convolution(node: Node, network: Reading) -> None:
     """X [N, C, ...] and W [C, M/group, ...] to Y [N, M, ...], over one to three spatial axes."""
     x, w = node.inputs[:2]
     x_shape, w_shape, group = network.shape(x), network.shape(w), node.integer("group", 1)
@@ -249,7 +249,7 @@ def _check(node: Node, x_shape: Shape, w_shape: Shape, group: int) -> None:
         raise node.fault(f"attribute kernel_shape={text_of(kernel)}, but the weights have shape {text_of(w_shape)}.")
 
 
-def columns_to_image(node: Node, network: Network) -> None:
+def columns_to_image(node: Node, network: Reading) -> None:
     """Col2Im: blocks [N, C * elements, blocks] laid over an image [N, C, ...], added up where they overlap."""
     x, shape = node.inputs[0], network.shape(node.inputs[0])
     image, block = network.integers(node, 1, "image_shape"), network.integers(node, 2, "block_shape")

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.frontend.network import Network, Node, text_of
+from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.padding import surround
@@ -12,7 +12,7 @@ from tilestitch.frontend.operators.shapes import regroup
 from tilestitch.ir.graph import Access
 
 
-def max_unpool(node: Node, network: Network) -> None:
+def max_unpool(node: Node, network: Reading) -> None:
     """Elements at the places that a MaxPool found them, zeros elsewhere; another output_shape adds zeros at the end.
 
     Source: ONNX operator MaxUnpool: places count the elements of the result that the attributes give.

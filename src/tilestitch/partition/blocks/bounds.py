@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilestitch.base.units import ceil_div
-from tilestitch.partition.blocks.model import PICOSECONDS, BlockCost, Network, Read
+from tilestitch.partition.blocks.model import PICOSECONDS, BlockCost, FusionNetwork, Read
 from tilestitch.partition.ideals import exact
 
 
@@ -58,7 +58,7 @@ def fusion_bounds(cost: BlockCost) -> FusionBounds:
     )
 
 
-def _loaded_whole(network: Network, number: int) -> bool:
+def _loaded_whole(network: FusionNetwork, number: int) -> bool:
     """Whether somebody reads every row of an input: no stride leaves rows out."""
     tensor = number + len(network.layers)
     return any(
@@ -77,7 +77,7 @@ def _compute_floor(cost: BlockCost) -> int:
     return int(total) + len(network.layers) * model.layer_ps
 
 
-def _least_rows(network: Network, cores: int) -> list[int]:
+def _least_rows(network: FusionNetwork, cores: int) -> list[int]:
     """Rows of each layer that a core computes at least, whatever the blocks; rows that no stride reads are left out."""
     count = len(network.layers)
     readers: list[list[tuple[int, Read]]] = [[] for _ in network.layers]

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from tilestitch.base.units import ceil_div
-from tilestitch.partition.blocks.model import BlockCost, BlockModel, Network, Read
+from tilestitch.partition.blocks.model import BlockCost, BlockModel, FusionNetwork, Read
 from tilestitch.partition.blocks.synthetic import Score, critical_operations, fit, rounded
 from tilestitch.partition.ideals import Plan, along
 
@@ -76,7 +76,7 @@ def joint(cost: BlockCost, options: Joint = Joint()) -> Plan:
 class _Predicted:
     """Operations and core numbers of stretches of the layers, each in constant time."""
 
-    def __init__(self, network: Network, model: BlockModel, options: Joint) -> None:
+    def __init__(self, network: FusionNetwork, model: BlockModel, options: Joint) -> None:
         predictor = fit(model, options.score)
         self.predictor, self.counts, self.members = predictor, model.core_counts, options.members
         every = [
@@ -104,7 +104,7 @@ class _Predicted:
         return rounded(self.counts, wanted)
 
 
-def _cuts(network: Network) -> list[int]:
+def _cuts(network: FusionNetwork) -> list[int]:
     """Numbers of layers behind which only one result is still to be read, and the number of all."""
     last: dict[int, int] = {}
     for number, layer in enumerate(network.layers):

@@ -11,7 +11,7 @@ from math import prod
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import is_contraction, is_view
 from tilestitch.ops.contraction import product_shape
-from tilestitch.partition.blocks.model import Layer, Network, Read, filled
+from tilestitch.partition.blocks.model import FusionLayer, FusionNetwork, Read, filled
 
 WINDOWS = ("max_pool", "average_pool", "lp_pool")
 VECTOR_UTILIZATION = 1 / 32  # INFERRED: pools and sums, of the peak of a core
@@ -25,7 +25,7 @@ class _Value:
     axis: int | None
 
 
-def layers_of(graph: Graph, *, granule: int) -> Network:
+def layers_of(graph: Graph, *, granule: int) -> FusionNetwork:
     """The layers of a network. `granule` is how many channels a core multiplies at once."""
     values: dict[str, _Value] = {}
     inputs: list[tuple[int, int]] = []
@@ -173,14 +173,14 @@ def _channels(shape: tuple[int, ...]) -> int | None:
 
 def _finished(
     graph: Graph, values: dict[str, _Value], inputs: list[tuple[int, int]], builders: list[_Builder]
-) -> Network:
+) -> FusionNetwork:
     """Layers with the results that leave them: those of the last operator that rides."""
     count = len(builders)
     layers = []
     for builder in builders:
         tensor = graph.tensors[builder.result]
         layers.append(
-            Layer(
+            FusionLayer(
                 name=builder.operators[0],
                 operators=tuple(builder.operators),
                 operations=builder.operations,
@@ -196,4 +196,6 @@ def _finished(
             )
         )
     outputs = {values[name].source for name in graph.outputs if name in values}
-    return Network(graph.name, tuple(layers), tuple(inputs), frozenset(number for number in outputs if number >= 0))
+    return FusionNetwork(
+        graph.name, tuple(layers), tuple(inputs), frozenset(number for number in outputs if number >= 0)
+    )

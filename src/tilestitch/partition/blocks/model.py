@@ -96,7 +96,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class FusionLayer:
     """One node of a block: an anchor (product, window, sum, concatenation) and what rides with it."""
 
     name: str
@@ -112,11 +112,11 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
+class FusionNetwork:
     """Layers in an order in which they can run; inputs of the network are tensors after them."""
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[FusionLayer, ...]
     inputs: tuple[tuple[int, int], ...]  # rows and bytes
     outputs: frozenset[int]  # layers whose results leave the network
 
@@ -132,7 +132,7 @@ class Network:
 class BlockCost:
     """Times of blocks of a network, for one model. `price` is what the search calls; `explain` shows one block."""
 
-    network: Network
+    network: FusionNetwork
     model: BlockModel
     halo: bool = True  # without it, strips need nothing of their neighbours: a relaxation
     capacity: bool = True  # without it, every block fits: a relaxation

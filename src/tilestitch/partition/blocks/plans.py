@@ -9,10 +9,10 @@ from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import NamedBlock
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Block
+from tilestitch.ir.partition import FusedBlock
 from tilestitch.partition.blocks.dlfusion import PLANS
 from tilestitch.partition.blocks.layers import layers_of
-from tilestitch.partition.blocks.model import BlockCost, Network, block_model
+from tilestitch.partition.blocks.model import BlockCost, FusionNetwork, block_model
 from tilestitch.partition.ideals import Plan, exact
 from tilestitch.partition.moves import nearly_best
 
@@ -43,10 +43,10 @@ def plan_named(cost: BlockCost, name: str) -> Plan:
     return nearly_best(before, cost.price) if proof is None else proof.plan
 
 
-def blocks_of(network: Network, plan: Plan) -> tuple[Block, ...]:
+def blocks_of(network: FusionNetwork, plan: Plan) -> tuple[FusedBlock, ...]:
     """The operators of each block of a plan, and its cores."""
     return tuple(
-        Block(tuple(name for number in block for name in network.layers[number].operators), cores)
+        FusedBlock(tuple(name for number in block for name in network.layers[number].operators), cores)
         for block, cores in zip(plan.blocks, plan.choices, strict=True)
     )
 

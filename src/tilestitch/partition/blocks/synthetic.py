@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from tilestitch.partition.blocks.model import BlockCost, BlockModel, Layer, Network, Read, filled
+from tilestitch.partition.blocks.model import BlockCost, BlockModel, FusionLayer, FusionNetwork, Read, filled
 
 EXTENTS = (7, 14, 28, 56, 112, 224)  # INFERRED, as the next two: sizes that networks for images have
 CHANNELS = (16, 32, 64, 128, 256, 512, 1024)
@@ -61,7 +61,7 @@ def stack(model: BlockModel, layer: Convolution, depth: int = 1) -> BlockCost:
     weights = 2 * (layer.channels * layer.kernel) ** 2
     utilization = filled(layer.channels, model.granule) ** 2
     layers = tuple(
-        Layer(
+        FusionLayer(
             name=f"conv{number}",
             operators=(),
             operations=layer.operations,
@@ -74,7 +74,7 @@ def stack(model: BlockModel, layer: Convolution, depth: int = 1) -> BlockCost:
         )
         for number in range(depth)
     )
-    return BlockCost(Network("synthetic", layers, ((layer.extent, size),), frozenset([depth - 1])), model)
+    return BlockCost(FusionNetwork("synthetic", layers, ((layer.extent, size),), frozenset([depth - 1])), model)
 
 
 @cache
