@@ -35,7 +35,7 @@ class Task:
 
 Evaluate: TypeAlias = Callable[
     [Sequence[Task]], Iterator[tuple[int, PointResult]]
-]  # numbers of tasks, as they are done
+]  # by number, as they are done
 
 
 @dataclass(frozen=True, slots=True)
