@@ -8,8 +8,9 @@ import time
 
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 
 # Network, batch of the whole STCP920, limit in seconds of processor time on two cores of a server, published seconds.
 WORK = (("resnet50", 64, 5.0, 139), ("bert-large-384", 8, 15.0, 699), ("densenet121", 32, 10.0, 189))

@@ -6,10 +6,13 @@ from itertools import pairwise
 from benchmarks.partition import residual_chain
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.run import Run
 from tilestitch.lower.program import lower
 from tilestitch.partition.groups.fuse_ops import fuse_ops
-from tilestitch.partition.subgraphs.coarse import coarse_groups
+from tilestitch.partition.subgraphs.cuts import as_sub_graphs
+from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.schedule.plan import plan
+from tilestitch.schedule.policy import Policy
 from tilestitch.sim.chip.timing import simulate
 
 SIZES = (1_250, 2_500, 5_000, 10_000)  # operators
@@ -24,20 +27,15 @@ def main() -> None:
     for size in (SIZES[0] // 10, *SIZES):  # the first is warm-up
         graph = residual_chain(size, rows=ROWS, width=WIDTH)
         marks = [time.process_time()]
-        groups = [group.operators for group in fuse_ops(graph)]
-        coarse = coarse_groups(graph, machine.local_capacity_bytes)
+        kernels = tuple(group.operators for group in fuse_ops(graph))
+        partition = as_sub_graphs(graph, kernels, machine, GroupingRule.PAPER)
         marks.append(time.process_time())
         schedule = plan(
             graph,
-            groups,
+            partition,
             machine,
-            (Level.LB, Level.GB),
-            [(one.operators, (one.split.axis, one.split.factor if one.split.fits else 1)) for one in coarse],
-            stitched=True,
-            strategy="graphturbo",
-            batch=ROWS,
-            iterations=1,
-            clusters=1,
+            Policy((Level.LB, Level.GB), stitched=True),
+            Run("graphturbo", batch=ROWS, iterations=1, clusters=1),
         )
         marks.append(time.process_time())
         program = lower(schedule, machine)

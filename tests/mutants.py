@@ -781,7 +781,7 @@ MUTANTS = (
     ),
     Mutant(
         "a kernel of unlike units is not cut where they meet",
-        "schedule/plan.py",
+        "kernels/units.py",
         "(number + (other != matrix) for number, other in before)",
         "(number for number, other in before)",
         ("test_machine_parts::test_work_that_goes_back_and_forth_is_cut_each_time",),
@@ -930,7 +930,7 @@ MUTANTS = (
     ),
     Mutant(
         "a piece is of the extent of its number",
-        "schedule/orders.py",
+        "kernels/instances.py",
         "pairwise(accumulate(cut, initial=0))",
         "pairwise(range(len(cut) + 1))",
         ("test_by_hand::test_pieces_may_be_uneven",),
@@ -987,15 +987,15 @@ MUTANTS = (
     Mutant(
         "the option of the binding does not reach the planning",
         "pipeline/stages.py",
-        "binding=options.binding,",
-        "",
+        "strategy.stitched, self.options.spill, self.options.binding)",
+        "strategy.stitched, self.options.spill)",
         ("test_cli::test_the_binding_reaches_the_schedule",),
     ),
     Mutant(
         "the option of the grouping does not reach the planning",
         "pipeline/stages.py",
-        "cuts = _cuts(graph, parts, machine, options.grouping)",
-        "cuts = _cuts(graph, parts, machine, GroupingRule.PAPER)",
+        "strategy.decide(composed, request.machine, request.options.grouping)",
+        "strategy.decide(composed, request.machine, type(request.options.grouping).PAPER)",
         ("test_cli::test_the_grouping_reaches_the_schedule",),
     ),
     Mutant(
@@ -1043,7 +1043,7 @@ MUTANTS = (
     Mutant(
         "sub-graphs are always cut",
         "pipeline/batches.py",
-        "if strategy.instances and job.whole.get(batch, False):",
+        "if isinstance(partition, SubGraphs) and partition.whole_may_be_better:",
         "if False:",
         ("test_whole::test_a_strategy_of_instances_leaves_sub_graphs_whole_where_that_is_faster",),
     ),
@@ -1121,8 +1121,8 @@ MUTANTS = (
     Mutant(
         "the option of spilling does not reach the planning",
         "pipeline/stages.py",
-        "spill=options.spill,",
-        "",
+        "strategy.stitched, self.options.spill, self.options.binding)",
+        "strategy.stitched, binding=self.options.binding)",
         ("test_cli::test_the_policy_of_spilling_reaches_the_schedule",),
     ),
     Mutant(

@@ -11,7 +11,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.schedule.packing import first_fit, packed
 
 CLOSE = 1.02  # to the optimum

@@ -11,8 +11,9 @@ from tests.test_presets_run import RUNNING
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 
 REFERENCES: dict[str, References] = {}
 

@@ -21,8 +21,8 @@ from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
 from tilestitch.ir.report import CheckRow
-from tilestitch.pipeline import compilation, stages
 from tilestitch.pipeline import compile as pipeline
+from tilestitch.pipeline import options, stages, strategies
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.report.report_json import report_json
 from tilestitch.report.report_text import compare_text, report_text
@@ -92,15 +92,15 @@ def test_every_command_has_help(command):
 
 def test_lists_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
-    for strategies in (compilation.STRATEGIES, compilation.FUSION_PLANS):
-        assert f": {' or '.join(strategy.name for strategy in strategies)}." in STRATEGY_HELP
-    assert list(STAGES) == [stage.value for stage in pipeline.Stage]
-    assert list(SPILLS) == [spill.value for spill in compilation.Spill]
-    assert SPILLS[0] == compilation.Options().spill
-    assert list(BINDINGS) == [binding.value for binding in compilation.BindingRule]
-    assert BINDINGS[0] == compilation.Options().binding
-    assert list(GROUPINGS) == [grouping.value for grouping in compilation.GroupingRule]
-    assert GROUPINGS[0] == compilation.Options().grouping
+    for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
+        assert f": {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
+    assert list(STAGES) == [stage.value for stage in options.Stage]
+    assert list(SPILLS) == [spill.value for spill in options.Spill]
+    assert SPILLS[0] == options.Options().spill
+    assert list(BINDINGS) == [binding.value for binding in options.BindingRule]
+    assert BINDINGS[0] == options.Options().binding
+    assert list(GROUPINGS) == [grouping.value for grouping in options.GroupingRule]
+    assert GROUPINGS[0] == options.Options().grouping
     assert MAX_BATCH == pipeline.MAX_BATCH
 
 
@@ -164,7 +164,7 @@ def test_compare_prints_the_table_and_every_report(tmp_path):
     result = run("compare", *NETWORK, "--batch", 2, "-o", tmp_path)
     compared = [done for done in api.compare("resnet18:small", "toy", batch=2) if isinstance(done, Compilation)]
     found = [done.report for done in compared if done.report is not None]
-    assert [one.strategy for one in found] == [strategy.name for strategy in compilation.STRATEGIES]
+    assert [one.strategy for one in found] == [strategy.name for strategy in strategies.STRATEGIES]
     assert result.stdout.startswith(compare_text(found))
     assert all(report_text(one).rstrip() in result.stdout for one in found)
     assert (tmp_path / "compare.txt").read_text() == compare_text(found)
@@ -188,12 +188,12 @@ def test_compare_compares_what_fits(tmp_path, monkeypatch):
     result = run("compare", *NETWORK, "-o", tmp_path)
     assert result.exit_code == 0
     assert "strategy layerwise does not fit: kernel conv1: too large." in result.stdout
-    fitting = {strategy.name for strategy in compilation.STRATEGIES} - too_large
+    fitting = {strategy.name for strategy in strategies.STRATEGIES} - too_large
     assert {name.split("/")[0] for name in names_in(tmp_path)} == {"compare.txt", "compare.json", *fitting}
     too_large |= fitting
     result = run("compare", *NETWORK, "-o", tmp_path / "none")
     assert result.exit_code == 2
-    others = [strategy.name for strategy in compilation.STRATEGIES][1:]
+    others = [strategy.name for strategy in strategies.STRATEGIES][1:]
     expected = ["error", *(f"strategy {name} does not fit" for name in others)]
     assert [line.split(":")[0] for line in result.stderr.splitlines()] == expected
     assert not (tmp_path / "none").exists()
@@ -431,7 +431,7 @@ def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypat
     result = run("compare", *NETWORK, "--verify", "--quiet")
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == len(compilation.STRATEGIES)
+    assert len(result.stderr.splitlines()) == len(strategies.STRATEGIES)
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_links_are_written_through_and_devices_not_replaced(tmp_path):
 
 STAGE_SIGNAL = """
 import os, signal
-import tilestitch.pipeline.compile, tilestitch.pipeline.stages
+import tilestitch.pipeline.compile, tilestitch.pipeline.networks, tilestitch.pipeline.stages
 from tilestitch.cli import files
 
 def interrupting(function, number=signal.{signal}):
@@ -537,7 +537,7 @@ def interrupting(function, number=signal.{signal}):
 @pytest.mark.parametrize(
     "place",
     [
-        "tilestitch.pipeline.stages.read_onnx",
+        "tilestitch.pipeline.networks.read_onnx",
         "tilestitch.pipeline.stages.plan",
         "tilestitch.pipeline.stages.lower",
         "tilestitch.pipeline.stages.simulate",

@@ -9,8 +9,9 @@ from tests.graphs import Net
 from tilestitch.base.dtypes import STORAGE, DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.interpret import interpret
 
 

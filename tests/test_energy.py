@@ -9,8 +9,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 
 
 def product(m: int, k: int, n: int) -> onnx.ModelProto:

@@ -14,12 +14,13 @@ from tilestitch.base.units import ceil_div
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.checker import check
 from tilestitch.partition.groups.fuse_ops import fuse_ops
+from tilestitch.partition.subgraphs import cuts
 from tilestitch.partition.subgraphs.grouping import Grouping, GroupingRule, before, best_grouping, grouping_cost
 from tilestitch.passes import simplify
-from tilestitch.pipeline import stages
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
-from tilestitch.pipeline.stages import without_views
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.pipeline.views import compose_views
 
 TOY = load_machine("toy")  # LB 2 x 64 KiB, GB 512 KiB; DDR 8 B, GB 64 B a cycle; 16 x 8 weights for each row
 
@@ -27,8 +28,8 @@ TOY = load_machine("toy")  # LB 2 x 64 KiB, GB 512 KiB; DDR 8 B, GB 64 B a cycle
 def kernels(graph, machine=TOY):
     """A network's graph without views, and its kernels."""
     graph = simplify(graph)
-    graph, parts, _ = without_views(graph, fuse_ops(graph), machine)
-    return graph, parts
+    composed = compose_views(graph, fuse_ops(graph), machine)
+    return composed.graph, composed.kernels
 
 
 def grouped(graph, machine=TOY, **options) -> Grouping:
@@ -149,7 +150,7 @@ def test_groups_hold_every_operator_once_in_an_order_in_which_they_run():
 
 def test_programs_of_the_best_grouping_are_right(monkeypatch):
     """On random networks and small local buffers, so that most have several sub-graphs or pieces."""
-    monkeypatch.setattr(stages, "whole_may_be_better", lambda *arguments: False)
+    monkeypatch.setattr(cuts, "whole_may_be_better", lambda *arguments: False)
     machine, pieces = cramped(TOY, local_bytes=6144), []
     for seed in range(16):
         options = Options(batch=8, batch_per_cluster=4, grouping=GroupingRule.EXACT, verify=True)

@@ -23,8 +23,9 @@ from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Here, Linker, block_of
 from tilestitch.lower.motion import Motion
-from tilestitch.pipeline.compilation import STRATEGIES, Options
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.sim.chip import room
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.execute import event_order, execute, memory_bytes

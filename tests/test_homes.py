@@ -11,8 +11,10 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region
 from tilestitch.kernels.surroundings import Room, Source, cover, without
 from tilestitch.pipeline import batches
-from tilestitch.pipeline.compilation import STRATEGIES, Compilation, Options, strategy_named
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 from tilestitch.schedule.spilling import Spill, Stay, gives_way
 
 NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")

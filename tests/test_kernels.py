@@ -15,7 +15,9 @@ from tilestitch.cost.bounds import Bounds, bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import Groups
 from tilestitch.ir.program import Kind, Program
+from tilestitch.ir.run import Run as OneRun
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_graph, verify_program
@@ -23,9 +25,11 @@ from tilestitch.lower import blocks
 from tilestitch.lower.program import lower
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
-from tilestitch.pipeline.compilation import STRATEGIES, Options
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.schedule.plan import plan
+from tilestitch.schedule.policy import Policy
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.timing import simulate
 
@@ -64,7 +68,8 @@ def scheduled(
 ) -> Schedule:
     """A schedule of these groups (without any: all operators in one), with fields of each tiling replaced."""
     parts = [tuple(group) for group in groups or [[op.name for op in graph.operators]]]
-    found = plan(graph, parts, machine, strategy="hand", batch=1, iterations=iterations, clusters=1)
+    run = OneRun("hand", batch=1, iterations=iterations, clusters=1)
+    found = plan(graph, Groups(tuple(parts)), machine, Policy(), run)
     kernels = tuple(replace(kernel, tiling=replace(kernel.tiling, **tiling)) for kernel in found.kernels)
     return replace(found, kernels=kernels)
 

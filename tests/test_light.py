@@ -8,8 +8,9 @@ import pytest
 from tests.light_models import FULL, NAMES, light_model
 from tests.test_meaning import assert_sound
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 
 STRATEGY_NAMES = [strategy.name for strategy in STRATEGIES]
 REFERENCES: dict[tuple[str, int], References] = {}

@@ -20,10 +20,11 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Flag, Kind, Mode
 from tilestitch.kernels.nest import flatten
 from tilestitch.kernels.shape import kernel_shape
+from tilestitch.kernels.units import by_units
 from tilestitch.ops.work import on_matrix_unit, operand_dtype
-from tilestitch.pipeline.compilation import STRATEGIES, Options
 from tilestitch.pipeline.compile import compile_network
-from tilestitch.schedule.plan import by_units
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.sim.chip.energy import energy
 
 

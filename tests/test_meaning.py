@@ -8,8 +8,9 @@ import pytest
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline.compilation import STRATEGIES, Options, Stage, strategy_named
 from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 
 SMALL = (
     "resnet18",

@@ -11,8 +11,9 @@ from tilestitch.lower import blocks
 from tilestitch.lower.builder import Owner
 from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.pipeline import batches
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 
 
 def motion_along(net: Net, output: str, axis: int, fixed: tuple[str, ...] = ()) -> Motion:
@@ -63,7 +64,7 @@ def test_a_region_moves_along_each_axis():
 @pytest.mark.parametrize(("name", "batch"), [("mobilenet-v2", 16), ("unet", 4)])
 def test_pieces_share_blocks_and_the_program_is_as_without(monkeypatch, name, batch):
     """The pieces of a sub-graph differ in where they begin and in their places; instruction by instruction the same."""
-    monkeypatch.setattr(batches, "_ways", lambda job, strategy, batch: [strategy])  # in pieces, not whole as well
+    monkeypatch.setattr(batches, "_ways", lambda partition: [partition])  # in pieces, not whole as well
     lowered: list[str] = []
     original = blocks.lower_kernel
     monkeypatch.setattr(blocks, "lower_kernel", lambda *args: lowered.append(args[2].name) or original(*args))

@@ -18,8 +18,9 @@ from tilestitch.frontend.operators.rearranging import affine_pieces
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.verify import verify_graph
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 
 # Which operands of an operator must be known while reading.
 CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {

@@ -18,8 +18,9 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import generic
 from tilestitch.passes import simplify
 from tilestitch.passes.views import resolve_views
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import Reference

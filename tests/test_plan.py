@@ -8,8 +8,9 @@ from tests.random_networks import random_model
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.hardware.load import load_machine
-from tilestitch.pipeline.compilation import STRATEGIES, Options
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES
 
 
 def without(machine: Accelerator, *levels: Level) -> Accelerator:

@@ -5,7 +5,7 @@ import pytest
 from tests.test_meaning import assert_sound, compiled
 from tilestitch.base.dtypes import DType
 from tilestitch.hardware.load import load_machine, preset_names
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 
 RUNNING = tuple(preset_names())
 EVERYWHERE = ("resnet18", "bert-base-16")

@@ -12,8 +12,9 @@ from tests.random_tensors import random_tensor_model
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine
 from tilestitch.ops import generic
-from tilestitch.pipeline.compilation import STRATEGIES, Options, Strategy
 from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES, Strategy
 from tilestitch.sim.chip.check import Reference, check
 
 EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 60

@@ -10,7 +10,7 @@ import pytest
 
 from tilestitch import api
 from tilestitch.base.errors import InputError
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 
 FOLDER = Path(__file__).parent / "fixtures" / "pytorch"
 DIMS = {"length": 5}  # symbolic dims other than the batch

@@ -21,8 +21,10 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops import is_contraction
 from tilestitch.passes import simplify
-from tilestitch.pipeline.compilation import STRATEGIES, Compilation, Options, Strategy, strategy_named
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_named
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.steps import Steps

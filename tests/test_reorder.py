@@ -15,8 +15,10 @@ from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import reorder
 from tilestitch.lower.reorder import list_schedule, reordered
-from tilestitch.pipeline.compilation import Compilation, Options, strategy_named
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate

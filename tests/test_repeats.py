@@ -5,7 +5,7 @@ import pytest
 from tests.graphs import Net, assert_same_meaning
 from tilestitch import api
 from tilestitch.passes.views import resolve_views
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 
 KEYS, SIZE, GROUPS, REPEATS = 6, 8, 2, 3
 HEADS = GROUPS * REPEATS

@@ -20,7 +20,7 @@ from tilestitch.ir.report import CheckRow, Misfit, Report
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.report.report_json import compare_json, report_json, value_json
 from tilestitch.report.report_text import compare_text, report_text, trace_text
 from tilestitch.report.trace_json import _microseconds, chrome_trace

@@ -9,8 +9,9 @@ import pytest
 from tests.graphs import Net
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
-from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 
 Block = Callable[[Net, str], str]
 

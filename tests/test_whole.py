@@ -6,20 +6,21 @@ from tests.graphs import Net
 from tilestitch import api
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
-from tilestitch.partition.subgraphs.cuts import Cut, whole_may_be_better, without_repetition
-from tilestitch.pipeline import stages
+from tilestitch.ir.partition import SubGraph
+from tilestitch.partition.subgraphs import cuts
+from tilestitch.partition.subgraphs.cuts import whole_may_be_better, without_repetition
 
 KIB = 1024
 ROOM = 2 * 64 * KIB + 512 * KIB  # of toy: two cores and the memory that they share
 
 
-def two_convolutions(*, pieces: int, axis: int) -> tuple[Graph, Cut]:
+def two_convolutions(*, pieces: int, axis: int) -> tuple[Graph, SubGraph]:
     net = Net()
     x = net.input(4, 8, 16, 16)
     first = net.op("Conv", x, net.random(8, 8, 3, 3), name="first", pads=[1, 1, 1, 1])
     second = net.op("Conv", first, net.random(8, 8, 3, 3), name="second", pads=[1, 1, 1, 1])
     graph = net.graph(second)
-    return graph, Cut(tuple(op.name for op in graph.operators), axis, pieces, 64 * KIB)
+    return graph, SubGraph(tuple(op.name for op in graph.operators), axis, pieces, 64 * KIB)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_staying_whole_is_looked_at_where_pieces_read_more_weights_again(pieces,
     """Two weights of 8x8x3x3 elements of 2 bytes."""
     machine = load_machine("toy")
     graph, cut = two_convolutions(pieces=pieces, axis=0)
-    over = Cut(cut.operators, 0, pieces, ROOM + too_much if pieces > 1 else ROOM)
+    over = SubGraph(cut.operators, 0, pieces, ROOM + too_much if pieces > 1 else ROOM)
     assert whole_may_be_better(graph, [over], machine) == expected
 
 
@@ -65,7 +66,7 @@ def test_a_strategy_of_instances_leaves_sub_graphs_whole_where_that_is_faster(mo
     assert done.schedule is not None
     assert whole == sum(kernel.estimated_cycles for kernel in done.schedule.kernels) * done.schedule.iterations
     assert whole < pieces
-    monkeypatch.setattr(stages, "whole_may_be_better", lambda *arguments: False)
+    monkeypatch.setattr(cuts, "whole_may_be_better", lambda *arguments: False)
     cut = api.compile("bert-base-128:small", "toy", **asked)
     assert cut.report is not None
     assert cut.report.latency_cycles > done.report.latency_cycles

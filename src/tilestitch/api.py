@@ -38,17 +38,10 @@ from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
 from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.passes import simplify
-from tilestitch.pipeline.compilation import (
-    STRATEGIES,
-    Compilation,
-    Options,
-    Stage,
-    Strategy,
-    strategy_by_hand,
-    strategy_named,
-    strategy_of_plan,
-)
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import MAX_BATCH, References, compile_network
+from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_by_hand, strategy_named, strategy_of_plan
 from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.spilling import Spill
 from tilestitch.sim.array import simulated

@@ -119,7 +119,8 @@ def compare_command(
         with held_back():
             from tilestitch import api
             from tilestitch.ir.report import Misfit
-            from tilestitch.pipeline.compilation import STRATEGIES, Compilation
+            from tilestitch.pipeline.compilation import Compilation
+            from tilestitch.pipeline.strategies import STRATEGIES
             from tilestitch.report.report_json import compare_json
             from tilestitch.report.report_text import compare_text
 

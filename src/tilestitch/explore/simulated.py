@@ -13,8 +13,9 @@ from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
 from tilestitch.explore.identity import digest_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import FusionPlan
-from tilestitch.pipeline.compilation import Options, Strategy, strategy_named, strategy_of_plan
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of_plan
 
 
 def packed_model(model: onnx.ModelProto, name: str) -> Packed:

@@ -33,9 +33,7 @@ class Task:
     where: str
 
 
-Evaluate: TypeAlias = Callable[
-    [Sequence[Task]], Iterator[tuple[int, PointResult]]
-]  # by number, as they are done
+Evaluate: TypeAlias = Callable[[Sequence[Task]], Iterator[tuple[int, PointResult]]]  # by number, as they are done
 
 
 @dataclass(frozen=True, slots=True)

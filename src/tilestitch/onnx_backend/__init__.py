@@ -26,8 +26,10 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.verify import verify_program
 from tilestitch.ops.generic import KIND
-from tilestitch.pipeline.compilation import Compilation, Options, strategy_named
+from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.execute import execute
 
 MACHINE, STRATEGY = "toy", "tvm"

@@ -14,11 +14,14 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.report import Report
+from tilestitch.ir.report import CheckRow, Report
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower
-from tilestitch.pipeline.compilation import Compilation, Options, Stage, Strategy, strategy_named
-from tilestitch.pipeline.stages import Job, compile_batch
+from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.stages import Request, compile_batch
+from tilestitch.pipeline.strategies import Strategy, strategy_named
 from tilestitch.report.summarise import summarise
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
@@ -46,11 +49,23 @@ def compile_network(
     strategies share them.
     """
     model = with_sizes(name, model, options.dims)
+    request = requested(model, name, machine, options, progress)
+    with _uncollected():
+        networks = Networks(model, name, fold_bn=options.fold_bn, progress=progress)
+        best = _searched(request, networks, strategy)
+        if best.trace is None:
+            return best
+        return replace(best, report=_report(request, best, model, references))
+
+
+def requested(
+    model: onnx.ModelProto, name: str, machine: Accelerator, options: Options, progress: Progress = quiet
+) -> Request:
+    """How the samples that are asked for are divided among clusters; `model` has all its sizes."""
     static = exported_batch_of(model)
     total = options.batch or static or 1
     if total > MAX_BATCH:
         raise InputError(f"{name}: a batch of {total:,} samples; expected at most {MAX_BATCH:,}")
-    options = replace(options, batch=total)
     runs, ragged = divmod(total, static or 1)
     if ragged:
         raise InputError(
@@ -59,8 +74,7 @@ def compile_network(
         )
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
-    with _uncollected():
-        return _compile(model, name, machine, strategy, options, share, static or 1, clusters, references, progress)
+    return Request(machine, replace(options, batch=total), share, static or 1, clusters, progress)
 
 
 @contextmanager
@@ -75,88 +89,67 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _compile(
-    model: onnx.ModelProto,
-    name: str,
-    machine: Accelerator,
-    strategy: Strategy,
-    options: Options,
-    share: int,
-    smallest: int,
-    clusters: int,
-    references: References | None,
-    progress: Progress,
-) -> Compilation:
+def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
-    job = Job(model, name, machine, options, share, smallest, clusters, progress, {}, {}, {}, {}, {})
-    candidates = iteration_batches(job, strategy)
-    if exported_batch_of(model) is None and (clusters > 1 or min(candidates) < share):
-        _expect_divisible(job)
-    only = len(candidates) == 1 and strategy.fallback is None and not strategy.instances
-    if only or options.stop_after in (Stage.LOAD, Stage.SIMPLIFY):
-        best = compile_batch(job, strategy, candidates[0], options.stop_after)
-    elif options.stop_after is not Stage.SIMULATE and not strategy.levels:
-        best = compile_batch(job, strategy, candidates[0], options.stop_after)  # nothing to compare candidates by
-    else:
-        best = fastest(job, strategy, candidates)
-        if strategy.fallback is not None:
-            best = not_slower(job, best, strategy_named(strategy.fallback))
-        best = best.up_to(options.stop_after)
-    if best.trace is None or best.schedule is None:
-        return best
-    return replace(best, report=_report(best, model, machine, options, share, references, progress))
+    candidates = iteration_batches(request, networks, strategy)
+    static = exported_batch_of(networks.model)
+    if static is None and (request.clusters > 1 or min(candidates) < request.share):
+        _expect_divisible(request, networks)
+    last = request.options.stop_after
+    only = len(candidates) == 1 and strategy.fallback is None and not strategy.in_pieces
+    nothing_to_compare = last is not Stage.SIMULATE and not strategy.levels
+    if only or nothing_to_compare or last in (Stage.LOAD, Stage.SIMPLIFY):
+        return compile_batch(request, networks, strategy, candidates[0], last)
+    best = fastest(request, networks, strategy, candidates)
+    if strategy.fallback is not None:
+        best = not_slower(request, networks, best, strategy_named(strategy.fallback))
+    return best.up_to(last)
 
 
-def _expect_divisible(job: Job) -> None:
+def _expect_divisible(request: Request, networks: Networks) -> None:
     """Refuse a batch that is divided among clusters and iterations where an operator looks at several samples."""
     try:
-        expect_independent_samples(job.name, job.read(2), job.read(1), 1, 2)
+        expect_independent_samples(networks.name, networks.loaded(2), networks.loaded(1), 1, 2)
     except InputError as error:
         raise InputError(
-            f"{error} Export the network with its batch fixed at {job.options.batch}, so that it runs as a whole."
+            f"{error} Export the network with its batch fixed at {request.options.batch}, so that it runs as a whole."
         ) from None
 
 
-def _report(
-    done: Compilation,
-    model: onnx.ModelProto,
-    machine: Accelerator,
-    options: Options,
-    share: int,
-    references: References | None,
-    progress: Progress,
-) -> Report:
+def _report(request: Request, done: Compilation, model: onnx.ModelProto, references: References | None) -> Report:
     """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
-    schedule, trace = done.schedule, done.trace
-    assert schedule is not None
-    assert trace is not None
-    checks = ()
-    if options.verify:
-        references = {} if references is None else references
-        key = schedule.batch, schedule.iterations
-        if key not in references:
-            progress("run onnxruntime", 0, 1)
-            shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
-            exported = exported_batch_of(model)
-            feeds = iteration_inputs(
-                model, shapes, batch=schedule.batch, iterations=schedule.iterations, exported_batch=exported
-            )
-            references[key] = Reference(model, schedule.graph, feeds, exported_batch=exported)
-        checks = check(trace, references[key], progress=lambda at, of: progress("execute", at, of))
+    schedule, trace, options = given(done.schedule), given(done.trace), request.options
     limits = bounds(
         schedule.graph,
-        machine,
+        request.machine,
         iterations=schedule.iterations // options.batches,
-        sharers=1 if machine.private_ddr else schedule.clusters,
+        sharers=1 if request.machine.private_ddr else schedule.clusters,
     )
     return summarise(
         schedule,
         trace,
-        machine,
+        request.machine,
         limits=limits,
-        energy_pj=energy(trace, machine, tile_energy(machine)).parts,
-        checks=checks,
+        energy_pj=energy(trace, request.machine, tile_energy(request.machine)).parts,
+        checks=_checks(request, done, model, {} if references is None else references) if options.verify else (),
         batch=options.batch or 1,
-        share=share,
+        share=request.share,
         batches=options.batches,
     )
+
+
+def _checks(
+    request: Request, done: Compilation, model: onnx.ModelProto, references: References
+) -> tuple[CheckRow, ...]:
+    """The program executed, and its outputs compared with onnxruntime's."""
+    schedule, progress = given(done.schedule), request.progress
+    key = schedule.batch, schedule.iterations
+    if key not in references:
+        progress("run onnxruntime", 0, 1)
+        shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
+        exported = exported_batch_of(model)
+        feeds = iteration_inputs(
+            model, shapes, batch=schedule.batch, iterations=schedule.iterations, exported_batch=exported
+        )
+        references[key] = Reference(model, schedule.graph, feeds, exported_batch=exported)
+    return check(given(done.trace), references[key], progress=lambda at, of: progress("execute", at, of))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.progress import Progress
-from tilestitch.pipeline.compilation import STRATEGIES
+from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.reproduce.decisions import decision_rows
 from tilestitch.reproduce.published import PublishedGraphTurbo, PublishedNetwork, read
 from tilestitch.reproduce.quantised import SUFFIX

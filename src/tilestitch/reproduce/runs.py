@@ -16,8 +16,9 @@ from tilestitch.ir.program import EngineKind
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.pipeline.compilation import Options, strategy_by_hand, strategy_named
 from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_by_hand, strategy_named
 from tilestitch.reproduce.quantised import SUFFIX, quantised
 from tilestitch.reproduce.vendor import hand_schedule
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import SubGraph
+from tilestitch.ir.partition import Group
 from tilestitch.ops import Pattern, pattern
-from tilestitch.partition.groups.in_order import Group, in_order
+from tilestitch.partition.groups.in_order import in_order
 
 _MOST_OPERATORS = 256  # relax.FuseOps.max_depth
 
 
-def fuse_ops(graph: Graph) -> tuple[SubGraph, ...]:
+def fuse_ops(graph: Graph) -> tuple[Group, ...]:
     """Group the operators of a network, views included, as TVM's FuseOps does.
 
     Each operator is considered in order, and fused with its immediate post-dominator (the first operator through
@@ -37,7 +37,7 @@ def fuse_ops(graph: Graph) -> tuple[SubGraph, ...]:
     groups: dict[int, list[str]] = {}
     for number, op in enumerate(graph.operators):
         groups.setdefault(fusion.root(number), []).append(op.name)
-    return in_order(graph, [Group(names) for names in groups.values()])
+    return in_order(graph, map(tuple, groups.values()))
 
 
 def _readers(graph: Graph) -> list[tuple[int, ...]]:

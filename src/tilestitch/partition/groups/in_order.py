@@ -3,12 +3,10 @@
 from collections.abc import Iterable
 
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import SubGraph
-
-Group = tuple[str, ...]  # names of operators
+from tilestitch.ir.partition import Group
 
 
-def in_order(graph: Graph, groups: Iterable[Group]) -> tuple[SubGraph, ...]:
+def in_order(graph: Graph, groups: Iterable[tuple[str, ...]]) -> tuple[Group, ...]:
     """Sub-graphs g0, g1, ..., sorted by their last operator, their operators in the order of the graph.
 
     That order can run where only the last operator of a group is read by other groups: whoever reads it comes later
@@ -17,4 +15,4 @@ def in_order(graph: Graph, groups: Iterable[Group]) -> tuple[SubGraph, ...]:
     position = {op.name: number for number, op in enumerate(graph.operators)}
     sorted_groups = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
     sorted_groups.sort(key=lambda group: position[group[-1]])
-    return tuple(SubGraph(f"g{number}", group) for number, group in enumerate(sorted_groups))
+    return tuple(Group(f"g{number}", group) for number, group in enumerate(sorted_groups))

@@ -1,27 +1,24 @@
-"""Whether sub-graphs may better stay whole than be cut into pieces: what pieces make and read several times."""
+"""GraphTurbo's sub-graphs as the partition of a network: which operators, along which axis, into how many pieces.
+
+And whether they may better stay whole: what pieces make and read several times.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import Kernels, SubGraph, SubGraphs
 from tilestitch.ir.region import Region
 from tilestitch.kernels.instances import split_into_instances
+from tilestitch.partition.subgraphs.coarse import coarse_groups
+from tilestitch.partition.subgraphs.grouping import GroupingRule, best_grouping
+from tilestitch.partition.subgraphs.liveness import least_peak
 
 MADE_AGAIN = 0.1  # of its work or its results, how much the pieces of a sub-graph may make several times at most
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A sub-graph that may be cut into pieces: its operators, along which axis, how many, and what it needs whole."""
-
-    operators: tuple[str, ...]
-    axis: int
-    pieces: int
-    peak_bytes: int
-
-
-def without_repetition(graph: Graph, cuts: Sequence[Cut]) -> list[Cut]:
+def without_repetition(graph: Graph, cuts: Sequence[SubGraph]) -> list[SubGraph]:
     """The same sub-graphs, those in one piece of which pieces would make too much several times.
 
     Halos are made by both neighbours, and what a piece needs whole by every piece, so that neither the work nor the
@@ -45,7 +42,7 @@ def without_repetition(graph: Graph, cuts: Sequence[Cut]) -> list[Cut]:
     return found
 
 
-def whole_may_be_better(graph: Graph, cuts: Sequence[Cut], machine: Accelerator) -> bool:
+def whole_may_be_better(graph: Graph, cuts: Sequence[SubGraph], machine: Accelerator) -> bool:
     """Whether to look at a schedule in which no sub-graph is cut, beside the one of the pieces.
 
     Every piece reads the weights of its sub-graph again; what such a sub-graph would need beyond LB and GB together if
@@ -70,3 +67,24 @@ def _weight_bytes(graph: Graph, operators: Sequence[str]) -> int:
     """Bytes of the constants that some operators read."""
     read = {name for operator in operators for name in graph.by_name[operator].inputs if name in graph.constants}
     return sum(graph.tensors[name].size_bytes for name in read)
+
+
+def as_sub_graphs(graph: Graph, kernels: Kernels, machine: Accelerator, rule: GroupingRule) -> SubGraphs:
+    """The sub-graphs of a network without views, each with the pieces that it is cut into."""
+    if rule is GroupingRule.EXACT:
+        best = best_grouping(graph, kernels, machine)
+        found = [
+            SubGraph(group, pieces.axis, pieces.count, _peak_bytes(graph, group))
+            for group, pieces in zip(best.groups, best.pieces, strict=True)
+        ]
+    else:
+        coarse = [
+            SubGraph(one.operators, one.split.axis, one.split.factor if one.split.fits else 1, one.split.peak_bytes)
+            for one in coarse_groups(graph, machine.local_capacity_bytes)
+        ]
+        found = without_repetition(graph, coarse)
+    return SubGraphs(kernels, tuple(found), whole_may_be_better(graph, found, machine))
+
+
+def _peak_bytes(graph: Graph, group: Sequence[str]) -> int:
+    return least_peak(graph, [graph.by_name[name] for name in group]).peak_bytes

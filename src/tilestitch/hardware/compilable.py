@@ -1,0 +1,21 @@
+"""What a machine must have to be compiled for."""
+
+from tilestitch.base.errors import InputError
+from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
+
+
+def expect_compilable(machine: Accelerator) -> None:
+    """Refuse a machine that can be described but not yet scheduled for, with every reason at once."""
+    reasons = []
+    if all(group.core.vector is None for group in machine.groups):
+        reasons.append("none of its cores has a vector unit")
+    gb = machine.memory(Level.GB)
+    if gb is None and any(machine.local(group.core, Level.LB) is None for group in machine.groups):
+        reasons.append("it has cores with neither a local buffer (memories.lb) nor a global one (memories.gb)")
+    if gb is not None and gb.sharing is Sharing.CHIP and machine.clusters > 1:
+        reasons.append("its clusters share one global buffer (memories.gb per chip)")
+    if reasons:
+        raise InputError(
+            f"{machine.name}: cannot be compiled for yet: {'; '.join(reasons)}; "
+            "describe a vector unit, a buffer that each core works in, and a global buffer per cluster or none"
+        )

@@ -1,0 +1,36 @@
+"""The first two stages, load and simplify, for one network at any batch."""
+
+import numpy as np
+import onnx
+
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.ir.graph import Graph
+from tilestitch.passes import simplify
+from tilestitch.passes.fold import Folded
+
+
+class Networks:
+    """One network at every batch that is asked for: each is read and simplified once, and weights are shared."""
+
+    def __init__(self, model: onnx.ModelProto, name: str, *, fold_bn: bool, progress: Progress = quiet) -> None:
+        self.model, self.name, self.fold_bn, self.progress = model, name, fold_bn, progress
+        self._loaded: dict[int, Graph] = {}
+        self._simplified: dict[int, Graph] = {}
+        self._weights: dict[str, np.ndarray] = {}  # as far as they were read
+        self._folded: Folded = {}  # batch normalisations, whatever the batch
+
+    def loaded(self, batch: int) -> Graph:
+        """As it was read, at a batch."""
+        if batch not in self._loaded:
+            self.progress("load", 0, 1)
+            self._loaded[batch] = read_onnx(self.model, name=self.name, batch=batch, weights=self._weights)
+        return self._loaded[batch]
+
+    def simplified(self, batch: int) -> Graph:
+        """After the passes, at a batch."""
+        if batch not in self._simplified:
+            loaded = self.loaded(batch)
+            self.progress("simplify", 0, 1)
+            self._simplified[batch] = simplify(loaded, fold_bn=self.fold_bn, folded=self._folded)
+        return self._simplified[batch]

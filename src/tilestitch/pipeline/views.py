@@ -1,0 +1,63 @@
+"""Views composed away: what of a network runs, and which of it may run together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.compilable import expect_compilable
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import FusedBlock, Group, Kernels
+from tilestitch.ir.tiles import kernels_of
+from tilestitch.ir.verify import verify_graph
+from tilestitch.kernels.units import by_units
+from tilestitch.passes.layouts import assign_layouts
+from tilestitch.passes.outputs import write_outputs
+from tilestitch.passes.views import resolve_views
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A network with views composed away and layouts chosen, and the kernels of its groups in running order."""
+
+    simplified: Graph
+    graph: Graph
+    kernels: Kernels
+    now: Mapping[str, tuple[str, ...]]  # operator of `simplified` -> the operators of `graph` that do its work
+
+
+def compose_views(simplified: Graph, groups: Sequence[Group], machine: Accelerator) -> Composed:
+    """Leave out views, and cut each group into kernels that have one end and can run on some core."""
+    expect_compilable(machine)
+    graph, now = composed_graph(simplified)
+    grouped = {name for names in now.values() for name in names}
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    kernels = []
+    for group in groups:
+        members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
+        for kernel in kernels_of(graph, [graph.by_name[name] for name in members]):
+            kernels += [tuple(op.name for op in piece) for piece in by_units(graph, kernel, machine)]
+    kernels += [(op.name,) for op in graph.operators if op.name not in grouped]
+    kernels.sort(key=lambda members: position[members[-1]])
+    return Composed(simplified, graph, tuple(kernels), now)
+
+
+def composed_graph(simplified: Graph) -> tuple[Graph, Mapping[str, tuple[str, ...]]]:
+    """The network without its views, and which operators do the work of each that was there."""
+    resolved, now = resolve_views(simplified)
+    graph = assign_layouts(write_outputs(resolved))
+    verify_graph(graph)
+    return graph, now
+
+
+def without_views(composed: Composed, blocks: Sequence[FusedBlock]) -> tuple[FusedBlock, ...]:
+    """Fused blocks with the operators that do their work; what copies a constant to an output joins the last one."""
+    graph = composed.graph
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    found = [[name for old in block.operators for name in composed.now[old]] for block in blocks]
+    if found:
+        inside = {name for names in found for name in names}
+        found[-1] += [op.name for op in graph.operators if op.name not in inside]
+    return tuple(
+        FusedBlock(tuple(sorted(names, key=position.__getitem__)), block.cores)
+        for names, block in zip(found, blocks, strict=True)
+    )
