@@ -38,7 +38,7 @@ class Mutant:
     file: str
     before: str
     after: str
-    tests: tuple[str, ...]  # below tests/, without the folder and the ending: `test_tiles` or `test_tiles::test_x`
+    tests: tuple[str, ...]  # a file without its folder and ending, or a test of it: `test_tiles`, `test_tiles::test_x`
 
     @property
     def interpreted(self) -> bool:
@@ -930,7 +930,7 @@ MUTANTS = (
     ),
     Mutant(
         "a piece is of the extent of its number",
-        "schedule/orders.py",
+        "kernels/instances.py",
         "pairwise(accumulate(cut, initial=0))",
         "pairwise(range(len(cut) + 1))",
         ("test_by_hand::test_pieces_may_be_uneven",),
@@ -1466,8 +1466,9 @@ sys.exit(pytest.main(sys.argv[2:]))
 
 def paths_of(tests: Sequence[str]) -> list[str]:
     """`test_x::test_y` as pytest wants it, each once."""
+    folders = {path.stem: path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
     files = (name.partition("::") for name in dict.fromkeys(tests))
-    return [f"tests/{file}.py{colons}{test}" for file, colons, test in files]
+    return [f"{folders[file]}/{file}.py{colons}{test}" for file, colons, test in files]
 
 
 def run_tests(copy: Path, tests: Sequence[str], seconds: int, *, interpreted: bool) -> Outcome:
