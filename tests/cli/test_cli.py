@@ -13,12 +13,11 @@ from pathlib import Path
 
 import onnx
 import pytest
-from click.testing import CliRunner
 
+from tests.helpers.command import names_in, run, start
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
-from tilestitch.cli import main as cli
 from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
 from tilestitch.ir.report import CheckRow
 from tilestitch.pipeline import compilation, stages
@@ -28,23 +27,7 @@ from tilestitch.report.report_json import report_json
 from tilestitch.report.report_text import compare_text, report_text
 
 NETWORK = ("resnet18:small", "--machine", "toy")
-START = "from tilestitch.cli.start import main; main()"
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def run(*arguments):
-    """Run the command in this process."""
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], prog_name="tilestitch")
-
-
-def start(*arguments, before="", **options) -> subprocess.Popen:
-    """Run the command in a process of its own, after the statements in `before`."""
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen([sys.executable, "-c", f"{before}\n{START}", *map(str, arguments)], **options)
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 # Help

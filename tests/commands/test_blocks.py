@@ -10,11 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.cli.test_cli import run
-from tests.helpers.graphs import Net
+from tests.helpers.command import run
+from tests.helpers.graphs import Net, conv
 from tests.helpers.light_models import light_model
 from tests.helpers.random_networks import random_machine, random_model
-from tests.pipeline.test_small_networks import conv
 from tilestitch import api
 from tilestitch.api import FusionPlan, NamedBlock
 from tilestitch.base.errors import DoesNotFit, InputError

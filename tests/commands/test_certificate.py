@@ -6,9 +6,8 @@ from functools import cache
 
 import pytest
 
-from tests.cli.test_cli import run
-from tests.commands.test_fusion import costs, wide
-from tests.partition.test_ideals import MODEL
+from tests.helpers.command import run
+from tests.helpers.fused_plans import MODEL, costs, wide
 from tilestitch.base.errors import InputError
 from tilestitch.commands.fuse.certificate_file import certificate_json, checked_certificate
 from tilestitch.commands.fuse.fuse import Fused, fuse

@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.cli.test_cli import names_in, run
-from tests.partition.test_ideals import MODEL
+from tests.helpers.command import names_in, run
+from tests.helpers.fused_plans import MODEL
 from tilestitch.base.errors import InputError
 from tilestitch.commands.characterize.characterize_text import ORIGIN, curve_csv, layers_csv, study_json, study_text
 from tilestitch.commands.characterize.study import Study, characterize, repeated

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import START, run
+from tests.helpers.command import START, run
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.commands.contest.blocks import Prices
 from tilestitch.commands.contest.bound import lower_bound

@@ -2,14 +2,13 @@
 
 import json
 import math
-import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.cli.test_cli import run
-from tests.partition.test_ideals import MODEL, network
+from tests.helpers.command import run
+from tests.helpers.fused_plans import MODEL, costs, network, wide
 from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
 from tilestitch.commands.fuse.fuse import NAMES, every_plan, fuse, verify_proof
 from tilestitch.commands.fuse.fuse_text import fused_json, fused_text
@@ -20,9 +19,6 @@ from tilestitch.partition.blocks.model import (
     PICOSECONDS,
     BlockCost,
     BlockModel,
-    FusionLayer,
-    FusionNetwork,
-    Read,
     core_counts,
 )
 from tilestitch.partition.blocks.synthetic import SATURATED, Convolution, critical_operations, fit, saturation, stack
@@ -30,10 +26,6 @@ from tilestitch.partition.ideals import along
 
 # of the families that the paper's references name; the set itself is INFERRED
 FIVE = ("resnet18", "resnet50", "vgg19", "alexnet", "mobilenet-v2")
-
-
-def costs(name: str) -> BlockCost:
-    return BlockCost(network(name), MODEL)
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -163,22 +155,6 @@ def test_one_block_is_priced_and_said_not_to_fit():
     fused = fuse(costs("vgg19"), "mlu100", "one-block", "one-block")
     assert not fused.fits
     assert "does not fit" in fused_text(fused)
-
-
-def wide(branches: int) -> BlockCost:
-    """Many branches side by side between two layers: more ideals than anybody counts."""
-    chosen = random.Random(0)
-    layers = [FusionLayer("start", ("start",), 10**8, 1.0, 64, 56, 400_000, 10_000, (Read(2 * branches + 2, 3),))]
-    for branch in range(branches):
-        for step in range(2):
-            source = 0 if step == 0 else len(layers) - 1
-            work = chosen.randint(10**7, 10**8)
-            name = f"branch{branch}.{step}"
-            layers.append(FusionLayer(name, (name,), work, 1.0, 64, 56, 400_000, 10_000, (Read(source, 3),)))
-    reads = tuple(Read(2 * branch + 2) for branch in range(branches))
-    layers.append(FusionLayer("end", ("end",), 10**6, 1 / 32, 64, 56, 400_000, 0, reads))
-    found = FusionNetwork("wide", tuple(layers), ((56, 400_000),), frozenset([len(layers) - 1]))
-    return BlockCost(found, MODEL)
 
 
 def test_a_wide_network_has_a_plan_and_an_honest_gap():

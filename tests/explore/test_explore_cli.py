@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import START, names_in, run
+from tests.helpers.command import START, names_in, run
 from tilestitch import api
 from tilestitch.cli.explore import LEAST, METHODS, MODES, OBJECTIVES
 from tilestitch.explore import clusters

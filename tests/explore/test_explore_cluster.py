@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.helpers.command import run
 from tests.helpers.exploring import Formula, explored_by, told
 from tilestitch.base.errors import InputError
 from tilestitch.explore import clusters, workers

@@ -14,9 +14,9 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.cli.test_cli import run
+from tests.helpers.command import run
+from tests.helpers.fused_plans import MODEL
 from tests.helpers.graphs import Net
-from tests.partition.test_ideals import MODEL
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.commands.fuse.emitted import cnml_of
 from tilestitch.commands.fuse.fuse import fuse

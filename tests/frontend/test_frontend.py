@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.helpers.interpreter import interpret
-from tests.ops.test_conversions import CASTS
-from tests.ops.test_operators_nn import OPERATORS as OPERATORS_NN
-from tests.ops.test_operators_tensor import NODE_TESTS as OPERATORS_TENSOR
-from tests.pipeline.test_quantised import QUANTISATION
+from tests.helpers.onnx_nodes import CASTS, NEURAL, NODE_TESTS, QUANTISATION
 from tilestitch import zoo
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
@@ -629,7 +626,7 @@ def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_every_operator_has_a_test():
     """No handler is listed without a case above, or the ONNX project's own."""
-    tested = {case.op for case in CASES}.union(OPERATORS_NN, OPERATORS_TENSOR, CASTS, QUANTISATION)
+    tested = {case.op for case in CASES}.union(NEURAL, NODE_TESTS, CASTS, QUANTISATION)
     assert tested - ALWAYS_KNOWN.keys() == set(HANDLERS)
 
 

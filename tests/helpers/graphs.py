@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 import onnx
@@ -196,3 +196,16 @@ def cramped(machine: Accelerator, *, local_bytes: int) -> Accelerator:
     """The same machine with smaller local buffers, so that what fits in one tile elsewhere takes several."""
     memories = (replace(m, size_bytes=local_bytes) if m.level is Level.LB else m for m in machine.memories)
     return replace(machine, memories=tuple(memories))
+
+
+def weight(net: Net, *shape: int) -> str:
+    """Normal numbers that keep activations at their size."""
+    random = np.random.default_rng([len(net.weights), *shape])
+    return net.constant((random.standard_normal(shape) * sqrt(2 / np.prod(shape[1:]))).astype(np.float32))
+
+
+def conv(net: Net, x: str, out: int, into: int, kernel: int = 1, *, stride: int = 1, dilation: int = 1, group: int = 1):
+    pads = [(kernel - 1) * dilation // 2] * 4
+    shape = (out, into // group, kernel, kernel)
+    settings = {"strides": [stride] * 2, "dilations": [dilation] * 2, "group": group, "pads": pads}
+    return net.op("Conv", x, weight(net, *shape), net.constant(np.zeros(out, np.float32)), **settings)

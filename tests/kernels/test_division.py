@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.kernels.test_estimate import NETWORKS, region
+from tests.helpers.kernel_boxes import NETWORKS, region
 from tilestitch import api
 from tilestitch.base.units import aligned, ceil_div
 from tilestitch.hardware.accelerator import Level

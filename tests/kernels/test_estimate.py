@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.helpers.kernel_boxes import NETWORKS, region
 from tilestitch import api
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
@@ -11,18 +12,6 @@ from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.kernels.nest import RANK, TENSOR_OF, flatten
 from tilestitch.kernels.shape import kernel_shape, part_box
 from tilestitch.kernels.shape import operand_region as region_of_operand
-
-NETWORKS = (
-    "resnet18:small",
-    "densenet121:small",
-    "bert-base-16:small",
-    "conformer:small",
-    "llama-block-prefill-16:small",
-)
-
-
-def region(box: np.ndarray, rank: int) -> Region:
-    return Region(tuple(map(int, box[0, :rank])), tuple(map(int, box[1, :rank])))
 
 
 @pytest.mark.parametrize("network", NETWORKS)

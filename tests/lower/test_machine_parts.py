@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.graphs import Net
+from tests.helpers.kernel_runs import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
 from tests.helpers.random_networks import random_machine, random_model
-from tests.lower.test_kernels import EXACT, Run, error, product, resolved, run, spans, toy, with_rates
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.cost.bounds import bounds

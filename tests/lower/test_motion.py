@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers.graphs import Net
-from tests.lower.test_kernels import resolved
+from tests.helpers.kernel_runs import resolved
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region

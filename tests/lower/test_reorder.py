@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.random_networks import random_machine, random_model
-from tests.lower.test_hazards import conflicts, misread, too_early
+from tests.helpers.touched_bytes import conflicts, misread, too_early
 from tilestitch import zoo
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.load import load_machine

@@ -2,19 +2,13 @@
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
-from onnx import numpy_helper
 
-from tests.helpers.onnx_nodes import node_cases
+from tests.helpers.onnx_nodes import CASTS, as_array, interpreted, node_cases
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
-from tilestitch.frontend.reader import read_onnx
-from tilestitch.ir.verify import verify_graph
 from tilestitch.ops.conversion import FORMATS, convert
-from tilestitch.sim.chip.interpret import interpret
 
-CASTS = {"BitCast": 8, "Cast": 60, "CastLike": 56}  # how many tests are about numbers and are not refused
 REFUSED = {
     "test_bitcast_float64_to_int64": "64",
     "test_bitcast_int64_to_float64": "64",
@@ -28,18 +22,6 @@ NUMPY = {
     DType.FLOAT6E3M2: ml_dtypes.float6_e3m2fn,
     DType.FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
 }
-
-
-def interpreted(case, arrays) -> dict[str, np.ndarray]:
-    """The outputs of a test's node at the wide width, in the types that it declares."""
-    graph = read_onnx(case.model)
-    verify_graph(graph)
-    values = {value.name: as_array(array) for value, array in zip(case.model.graph.input, arrays, strict=True)}
-    return interpret(graph, {name: values[name] for name in graph.inputs}, wide=True)
-
-
-def as_array(value) -> np.ndarray:
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
 @pytest.mark.parametrize("operator", CASTS)

@@ -12,7 +12,7 @@ from onnx.backend.test.case.test_case import TestCase
 
 from tests.helpers.graphs import Net
 from tests.helpers.interpreter import interpret
-from tests.helpers.onnx_nodes import node_cases
+from tests.helpers.onnx_nodes import NEURAL, node_cases
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.operators.rearranging import affine_pieces
 from tilestitch.frontend.reader import read_onnx
@@ -33,14 +33,6 @@ CONSTANT_OPERANDS: Mapping[str, tuple[int, ...]] = {
     "Upsample": (1,),
 }
 
-OPERATORS = (
-    *("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization"),
-    *("LpNormalization", "MeanVarianceNormalization", "RMSNormalization"),
-    *("CenterCropPad", "Col2Im", "ConvTranspose", "Pad", "Resize", "Upsample"),
-    *("AffineGrid", "AveragePool", "DepthToSpace", "Dropout", "Gemm", "LpPool", "MaxPool", "MaxUnpool"),
-    *("DeformConv", "GridSample", "RoiAlign", "SpaceToDepth", "SwiGLU"),
-    *("Celu", "Hardmax", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu"),
-)
 
 # Operators without a rule, that the standard spells out in others.
 SPELLED_OUT = ("CausalConvWithState", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
@@ -54,7 +46,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("operator", [*OPERATORS, *SPELLED_OUT])
+@pytest.mark.parametrize("operator", [*NEURAL, *SPELLED_OUT])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
 def test_an_operator_means_what_the_onnx_project_says(operator: str) -> None:
     """Its loop nests on arrays give the expected values; what is refused is refused for the reason listed."""

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tests.helpers.graphs import cramped
-from tests.helpers.onnx_nodes import node_cases
+from tests.helpers.onnx_nodes import NODE_TESTS, node_cases
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
@@ -25,59 +25,6 @@ from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import Reference
 
 Array = np.ndarray
-
-# Operator -> how many of its data sets must be understood by rules of our own.
-NODE_TESTS = {
-    "Acos": 2,
-    "Acosh": 2,
-    "ArgMax": 16,
-    "ArgMin": 16,
-    "Asin": 2,
-    "Asinh": 2,
-    "Atan": 2,
-    "Atanh": 2,
-    "Attention": 93,
-    "BitShift": 28,
-    "BitwiseAnd": 4,
-    "BitwiseNot": 3,
-    "BitwiseOr": 4,
-    "BitwiseXor": 4,
-    "Compress": 4,
-    "Cosh": 2,
-    "CumProd": 9,
-    "CumSum": 9,
-    "DFT": 10,
-    "Einsum": 9,
-    "EyeLike": 3,
-    "GRU": 6,
-    "GatherElements": 3,
-    "GatherND": 3,
-    "IsInf": 4,
-    "LSTM": 6,
-    "Mean": 3,
-    "Mod": 19,
-    "OneHot": 5,
-    "RNN": 6,
-    "ReduceL1": 16,
-    "ReduceL2": 16,
-    "ReduceLogSum": 8,
-    "ReduceLogSumExp": 16,
-    "ReduceProd": 8,
-    "ReduceSumSquare": 16,
-    "ReverseSequence": 3,
-    "RotaryEmbedding": 16,
-    "STFT": 2,
-    "Scatter": 2,
-    "ScatterElements": 7,
-    "ScatterND": 5,
-    "Sinh": 2,
-    "Tan": 2,
-    "TensorScatter": 3,
-    "Tile": 2,
-    "TopK": 7,
-    "Trilu": 16,
-    "Xor": 8,
-}
 
 
 @dataclass(frozen=True)

@@ -4,31 +4,16 @@ The numbers are derived from the algorithms as Zhao et al., OSDI 2023, give them
 8 cores (10 MiB), and agree with the paper's Figs. 3 and 7.
 """
 
-from functools import cache
-
 import pytest
 
-from tilestitch import zoo
+from tests.helpers.paper_networks import MIB, network, pieces_of_resnet50
 from tilestitch.base.units import ceil_div
-from tilestitch.frontend.reader import read_onnx
-from tilestitch.ir.graph import Graph
-from tilestitch.ir.instance import InstanceGraph
-from tilestitch.kernels.instances import split_into_instances
 from tilestitch.partition.subgraphs.coarse import coarse_groups
 from tilestitch.partition.subgraphs.liveness import least_peak
 from tilestitch.partition.subgraphs.splitting import factors, least_factor
-from tilestitch.passes import simplify
-from tilestitch.passes.views import resolve_views
 from tilestitch.schedule.orders import breadth_first, depth_first, joined, parked, waiting_bytes
 
-MIB = 2**20
 RESNET_BLOCKS = [3, 4, 6, 3]
-
-
-@cache
-def network(name: str, batch: int, *, fold_bn: bool = True) -> Graph:
-    graph = simplify(read_onnx(zoo.build(name), batch=batch), fold_bn=fold_bn)
-    return resolve_views(graph)[0]
 
 
 def sizes_and_factors(name: str, batch: int, capacity_bytes: int, *, fold_bn: bool = True) -> list[tuple[int, int]]:
@@ -111,15 +96,6 @@ def test_pieces_that_eight_cores_cannot_share_are_left_out():
 )
 def test_a_number_of_pieces_divides_the_extent_where_one_little_larger_does(extent, at_least, expected):
     assert least_factor(extent, at_least) == expected
-
-
-@cache
-def pieces_of_resnet50() -> InstanceGraph:
-    graph = network("resnet50", 16)
-    groups = coarse_groups(graph, 10 * MIB)
-    return split_into_instances(
-        graph, [group.operators for group in groups], [(group.split.axis, group.split.factor) for group in groups]
-    )
 
 
 def letters(numbers) -> str:

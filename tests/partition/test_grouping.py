@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.fused_plans import best_by_brute_force
 from tests.helpers.graphs import Net, cramped
 from tests.helpers.random_networks import random_model
-from tests.partition.test_ideals import best_by_brute_force
 from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.units import ceil_div

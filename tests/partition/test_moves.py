@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fusion import wired
-from tests.partition.test_ideals import MODEL, arbitrary, random_graph
+from tests.helpers.fused_plans import MODEL, arbitrary, random_graph
 from tilestitch.commands.fuse.fuse import fuse
 from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.partition.ideals import Before, Plan, Price, along, exact

@@ -6,8 +6,7 @@ import onnx
 import pytest
 
 from tests.helpers.light_models import NAMES, light_model
-from tests.pipeline.test_meaning import ZOO, assert_sound
-from tests.pipeline.test_presets_run import RUNNING
+from tests.helpers.verified import RUNNING, ZOO, assert_sound
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report

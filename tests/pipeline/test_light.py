@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from tests.helpers.light_models import FULL, NAMES, light_model
-from tests.pipeline.test_meaning import assert_sound
+from tests.helpers.verified import assert_sound
 from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline.compilation import STRATEGIES, Options, strategy_named
 from tilestitch.pipeline.compile import References, compile_network

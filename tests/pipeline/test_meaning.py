@@ -1,15 +1,12 @@
 """Executing the program on arrays gives what the network gives, on every machine, by every strategy."""
 
-from functools import lru_cache
-
-import onnx
 import pytest
 
+from tests.helpers.verified import ZOO, assert_sound, compiled, model
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.report import Report
 from tilestitch.pipeline.compilation import STRATEGIES, Options, Stage, strategy_named
-from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.compile import compile_network
 
 SMALL = (
     "resnet18",
@@ -19,34 +16,6 @@ SMALL = (
     "bert-base-16-attention",
     "bert-base-7",
 )
-ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
-REFERENCES: dict[tuple[str, bool], References] = {}
-
-
-@lru_cache(maxsize=2)  # some are larger than a gigabyte
-def model(name: str, small: bool) -> onnx.ModelProto:
-    return zoo.build(name, small=small)
-
-
-def compiled(name: str, machine: str, strategy: str, batch: int, *, small: bool = True, **options: object) -> Report:
-    """The report of a verified compilation; expected outputs are shared between strategies and machines."""
-    done = compile_network(
-        model(name, small),
-        name,
-        load_machine(machine),
-        strategy_named(strategy),
-        Options(batch=batch, verify=True, **options),  # pyright: ignore[reportArgumentType]
-        references=REFERENCES.setdefault((name, small), {}),
-    )
-    assert done.report is not None
-    return done.report
-
-
-def assert_sound(report: Report) -> None:
-    """Verified, and no number under its lower bound."""
-    assert report.verified, report.checks
-    assert report.latency_cycles >= report.bound_cycles
-    assert report.ddr_bytes >= report.compulsory_bytes
 
 
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])

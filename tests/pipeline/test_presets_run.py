@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.pipeline.test_meaning import assert_sound, compiled
+from tests.helpers.verified import RUNNING, assert_sound, compiled
 from tilestitch.base.dtypes import DType
-from tilestitch.hardware.load import load_machine, preset_names
+from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline.compilation import STRATEGIES
 
-RUNNING = tuple(preset_names())
 EVERYWHERE = ("resnet18", "bert-base-16")
 
 

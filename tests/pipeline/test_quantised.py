@@ -10,9 +10,8 @@ from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 
 from tests.helpers.graphs import Net
-from tests.helpers.onnx_nodes import node_cases
+from tests.helpers.onnx_nodes import QUANTISATION, as_array, interpreted, node_cases
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
-from tests.ops.test_conversions import as_array, interpreted
 from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
@@ -28,15 +27,6 @@ from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.steps import Steps
 from tilestitch.zoo.inputs import sample_inputs
 
-# How many tests of the ONNX project there are of each operator.
-QUANTISATION = {
-    "ConvInteger": 2,
-    "DequantizeLinear": 14,
-    "MatMulInteger": 1,
-    "QLinearConv": 1,
-    "QLinearMatMul": 8,
-    "QuantizeLinear": 13,
-}
 BY_DEFINITION = {"DynamicQuantizeLinear": 3}
 
 

@@ -6,26 +6,13 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from tests.helpers.graphs import Net
+from tests.helpers.graphs import Net, conv, weight
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
 from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
 
 Block = Callable[[Net, str], str]
-
-
-def weight(net: Net, *shape: int) -> str:
-    """Normal numbers that keep activations at their size."""
-    random = np.random.default_rng([len(net.weights), *shape])
-    return net.constant((random.standard_normal(shape) * sqrt(2 / np.prod(shape[1:]))).astype(np.float32))
-
-
-def conv(net: Net, x: str, out: int, into: int, kernel: int = 1, *, stride: int = 1, dilation: int = 1, group: int = 1):
-    pads = [(kernel - 1) * dilation // 2] * 4
-    shape = (out, into // group, kernel, kernel)
-    settings = {"strides": [stride] * 2, "dilations": [dilation] * 2, "group": group, "pads": pads}
-    return net.op("Conv", x, weight(net, *shape), net.constant(np.zeros(out, np.float32)), **settings)
 
 
 def dilated(net: Net, x: str) -> str:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.by_hand import BY_HAND, scheduled
 from tests.helpers.graphs import Net
-from tests.schedule.test_by_hand import BY_HAND, scheduled
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.helpers.command import run
 from tilestitch.reproduce import dlfusion
 from tilestitch.reproduce.published import PublishedDLFusion, read
 from tilestitch.reproduce.rows import Row

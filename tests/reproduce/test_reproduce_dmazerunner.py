@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.helpers.command import run
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.mapping.dataflow import dataflow_limits

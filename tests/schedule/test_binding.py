@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers.graphs import Net
-from tests.partition.test_graphturbo import MIB, network, pieces_of_resnet50
+from tests.helpers.paper_networks import MIB, network, pieces_of_resnet50
 from tilestitch import api
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.region import Region

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.by_hand import BY_HAND, GROUPS, ORDER, scheduled
 from tilestitch import api
 from tilestitch.api import HandGroup, HandItem, HandSchedule
 from tilestitch.base.errors import InputError
@@ -15,27 +16,6 @@ from tilestitch.kernels.division import nearest_cores, needed_by, parts_of
 from tilestitch.kernels.nest import flatten
 from tilestitch.kernels.shape import kernel_shape
 from tilestitch.kernels.surroundings import Source, Surroundings
-from tilestitch.pipeline.compilation import Compilation
-
-GROUPS = (
-    HandGroup("front", ("layer2.0.add",), pieces=4),
-    HandGroup("middle", ("layer3.0.add",), pieces=2),
-    HandGroup("end"),
-)
-ORDER = ("front[0]", "front[1]", "middle[0]", "front[2]", "front[3]", "middle[1]", "end[0]")
-BY_HAND = HandSchedule("by hand", GROUPS, tuple(HandItem(name) for name in ORDER))
-
-
-def scheduled(schedule: HandSchedule, *, stop_after: str = "schedule") -> Compilation:
-    return api.compile(
-        "resnet18:small",
-        "stcp920",
-        strategy=schedule,
-        batch=16,
-        batch_per_cluster=4,
-        verify=stop_after == "simulate",
-        stop_after=stop_after,
-    )
 
 
 def test_pieces_run_in_the_order_written():
