@@ -49,7 +49,7 @@ types: install
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 layers: install
-	$(BIN)/python -m pytest -q tests/test_layers.py
+	$(BIN)/python -m pytest -q tests/project/test_layers.py
 
 clean:  ## remove caches and out/, but not .venv
 	rm -rf out build dist .pytest_cache .ruff_cache .hypothesis

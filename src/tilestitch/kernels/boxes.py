@@ -1,7 +1,8 @@
 """What each operator of a kernel computes and each operand needs for a tile: `ir.tiles` and `ir.graph`, compiled.
 
 All functions work on the arrays of a `Nest` and write their answers into arrays that the caller brings. Boxes are rows
-of first and last index (the last excluded), by dim or axis. `tests/test_estimate.py` compares them with those of `ir`.
+of first and last index (the last excluded), by dim or axis. `tests/kernels/test_estimate.py` compares them with those
+of `ir`.
 """
 
 import numpy as np

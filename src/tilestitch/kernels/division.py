@@ -1,7 +1,7 @@
 """A kernel divided among cores, compiled: how long each part takes, what it needs and makes, and where that lies.
 
-Boxes are rows of first and last index (the last excluded), as in `kernels.boxes`. `tests/test_division.py` compares
-all of this with the same said of one `Region` after another.
+Boxes are rows of first and last index (the last excluded), as in `kernels.boxes`. `tests/kernels/test_division.py`
+compares all of this with the same said of one `Region` after another.
 """
 
 from typing import NamedTuple

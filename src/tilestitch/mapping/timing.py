@@ -1,6 +1,6 @@
 """Latency of a mapping in the default mode: slots of passes of the register files, and the DMA of tiles beside them.
 
-docs/mapping.md#the-model says the rules; tests/array_timing.py goes by them pass by pass.
+docs/mapping.md#the-model says the rules; tests/helpers/array_timing.py goes by them pass by pass.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 First fit in two orders, each tried again with the blocks in front that came to lie too high, up to 32 times
 (squeaky wheel optimisation: Joslin and Clements, JAIR 10, 1999). How far that is from the optimum is
-tests/test_allocation.py's question.
+tests/schedule/test_allocation.py's question.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,0 +1,664 @@
+"""The command: what it prints, what it writes, and how it ends."""
+
+import errno
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.helpers.command import names_in, run, start
+from tilestitch import api, zoo
+from tilestitch.base.errors import DoesNotFit, InvalidIR
+from tilestitch.cli import files
+from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
+from tilestitch.ir.report import CheckRow
+from tilestitch.pipeline import compile as pipeline
+from tilestitch.pipeline import options, stages, strategies
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.report.report_json import report_json
+from tilestitch.report.report_text import compare_text, report_text
+
+NETWORK = ("resnet18:small", "--machine", "toy")
+AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+# Help
+
+
+def test_help_comes_at_once():
+    """Within a second on a slow machine (a twentieth on a usual one), because nothing slow is imported."""
+    begin = time.perf_counter()
+    process = start(
+        "--help", before="import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    )
+    text, modules = process.communicate(timeout=60)
+    assert time.perf_counter() - begin < 1
+    assert process.returncode == 0
+    assert b"compile" in text
+    assert {"numpy", "onnx", "pydantic", "rich", "numba", "yaml"}.isdisjoint(modules.decode().split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compile",
+        "compare",
+        "machines",
+        "models",
+        "show",
+        "show machine",
+        "show graph",
+        "show schedule",
+        "show program",
+        "contest",
+        "fuse",
+        "reproduce",
+        "characterize",
+        "explore",
+        "validate",
+    ],
+)
+def test_every_command_has_help(command):
+    """And the options that all commands have."""
+    result = run(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert command == "show" or {"--json", "--quiet", "--debug"} <= set(result.output.split())
+
+
+def test_lists_in_the_help_are_those_of_the_pipeline():
+    """They are written out, so that the help needs no import."""
+    for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
+        assert f": {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
+    assert list(STAGES) == [stage.value for stage in options.Stage]
+    assert list(SPILLS) == [spill.value for spill in options.Spill]
+    assert SPILLS[0] == options.Options().spill
+    assert list(BINDINGS) == [binding.value for binding in options.BindingRule]
+    assert BINDINGS[0] == options.Options().binding
+    assert list(GROUPINGS) == [grouping.value for grouping in options.GroupingRule]
+    assert GROUPINGS[0] == options.Options().grouping
+    assert MAX_BATCH == pipeline.MAX_BATCH
+
+
+# What is printed and written
+
+
+@pytest.fixture(scope="module")
+def report():
+    return api.compile("resnet18:small", "toy", batch=2, verify=True).report
+
+
+def test_compile_prints_the_report(report):
+    """On stdout, and nothing on stderr."""
+    result = run("compile", *NETWORK, "--batch", 2, "--verify")
+    assert result.exit_code == 0
+    assert result.stdout == report_text(report)
+    assert result.stderr == ""
+
+
+def test_compile_writes_report_schedule_and_trace(tmp_path, report):
+    """With -o; with --json the JSON in a file of its own, in a folder that is made."""
+    result = run(
+        "compile",
+        *NETWORK,
+        "--batch",
+        2,
+        "--verify",
+        "-o",
+        tmp_path / "a/b",
+        "--json",
+        tmp_path / "c/d.json",
+        "--quiet",
+    )
+    assert result.output == ""
+    assert names_in(tmp_path) == [
+        "a/b/report.json",
+        "a/b/report.txt",
+        "a/b/schedule.txt",
+        "a/b/trace.json.gz",
+        "c/d.json",
+    ]
+    assert (tmp_path / "a/b/report.txt").read_text() == report_text(report)
+    assert (tmp_path / "a/b/report.json").read_text() == report_json(report) == (tmp_path / "c/d.json").read_text()
+    assert (tmp_path / "a/b/schedule.txt").read_text().startswith("schedule tvm of resnet18:small")
+    assert json.loads(gzip.decompress((tmp_path / "a/b/trace.json.gz").read_bytes()))["traceEvents"]
+
+
+def test_compile_dumps_every_stage(tmp_path):
+    """Numbered in running order; up to the stage to stop after."""
+    run("compile", *NETWORK, "--dump", tmp_path / "all")
+    numbered = [f"{number}-{stage}.txt" for number, stage in enumerate(STAGES, 1)]
+    assert names_in(tmp_path / "all") == [*numbered, "7-report.txt"]
+    result = run("compile", *NETWORK, "--dump", tmp_path / "some", "--stop-after", "partition")
+    assert names_in(tmp_path / "some") == numbered[:3]
+    assert (tmp_path / "some/3-partition.txt").read_text() == result.stdout
+    assert (tmp_path / "all/3-partition.txt").read_text() == result.stdout
+
+
+def test_compare_prints_the_table_and_every_report(tmp_path):
+    """Without --strategy all of them; with -o a folder for each."""
+    result = run("compare", *NETWORK, "--batch", 2, "-o", tmp_path)
+    compared = [done for done in api.compare("resnet18:small", "toy", batch=2) if isinstance(done, Compilation)]
+    found = [done.report for done in compared if done.report is not None]
+    assert [one.strategy for one in found] == [strategy.name for strategy in strategies.STRATEGIES]
+    assert result.stdout.startswith(compare_text(found))
+    assert all(report_text(one).rstrip() in result.stdout for one in found)
+    assert (tmp_path / "compare.txt").read_text() == compare_text(found)
+    assert json.loads((tmp_path / "compare.json").read_text())["format"] == "tilestitch.comparison"
+    for one in found:
+        assert (tmp_path / one.strategy / "report.txt").read_text() == report_text(one)
+    assert len(names_in(tmp_path)) == 2 + 4 * len(found)
+
+
+def test_compare_compares_what_fits(tmp_path, monkeypatch):
+    """A strategy that does not fit has a column and no folder; where none fits, that is the error."""
+
+    def compiled(*arguments, **options):
+        if arguments[3].name in too_large:
+            raise DoesNotFit("kernel conv1: too large. Try: another machine.")
+        return compile_network(*arguments, **options)
+
+    compile_network = api.compile_network
+    monkeypatch.setattr(api, "compile_network", compiled)
+    too_large = {"layerwise"}
+    result = run("compare", *NETWORK, "-o", tmp_path)
+    assert result.exit_code == 0
+    assert "strategy layerwise does not fit: kernel conv1: too large." in result.stdout
+    fitting = {strategy.name for strategy in strategies.STRATEGIES} - too_large
+    assert {name.split("/")[0] for name in names_in(tmp_path)} == {"compare.txt", "compare.json", *fitting}
+    too_large |= fitting
+    result = run("compare", *NETWORK, "-o", tmp_path / "none")
+    assert result.exit_code == 2
+    others = [strategy.name for strategy in strategies.STRATEGIES][1:]
+    expected = ["error", *(f"strategy {name} does not fit" for name in others)]
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == expected
+    assert not (tmp_path / "none").exists()
+
+
+def test_compare_takes_the_strategies_that_are_named_in_their_order():
+    """Each once; the first is what the others are compared with."""
+    result = run(
+        "compare", *NETWORK, "--strategy", "tvm", "--strategy", "layerwise", "--strategy", "tvm", "--json", "-"
+    )
+    assert [entry["strategy"] for entry in json.loads(result.stdout)["strategies"]] == ["tvm", "layerwise"]
+    assert json.loads(result.stdout)["strategies"][0]["speed_up"] == 1
+
+
+def test_json_on_stdout_takes_the_place_of_the_text():
+    """Even with --quiet: it was asked for."""
+    texts = [run("compile", *NETWORK, "--json", "-", *more).stdout for more in ((), ("--quiet",))]
+    assert json.loads(texts[0])["format"] == "tilestitch.report"
+    assert texts[0] == texts[1]
+
+
+def test_machines_and_models_are_listed():
+    """As text and as JSON."""
+    assert "toy " in run("machines").stdout
+    machines = json.loads(run("machines", "--json", "-").stdout)["machines"]
+    toy = next(machine for machine in machines if machine["name"] == "toy")
+    assert {"clusters": 2, "cores_per_cluster": 2, "clock_hz": 10**9}.items() <= toy.items()
+    assert "resnet50 " in run("models").stdout
+    assert json.loads(run("models", "--json", "-").stdout)["models"][0]["name"] == "resnet18"
+    assert run("models", "--quiet").output == ""
+
+
+def test_models_writes_the_same_file_each_time(tmp_path):
+    """One to a file, several to a folder; what is written compiles to the same report."""
+    assert run("models", "resnet18:small", "-o", tmp_path / "net.onnx").stdout == f"{tmp_path / 'net.onnx'}\n"
+    run("models", "resnet18:small", "bert-base-8:small", "--write", tmp_path / "zoo", "--quiet")
+    assert names_in(tmp_path) == ["net.onnx", "zoo/bert-base-8-small.onnx", "zoo/resnet18-small.onnx"]
+    assert (tmp_path / "net.onnx").read_bytes() == (tmp_path / "zoo/resnet18-small.onnx").read_bytes()
+    onnx.checker.check_model(tmp_path / "net.onnx")
+    from_zoo, from_file = (
+        run("compile", model, "--machine", "toy").stdout for model in (NETWORK[0], tmp_path / "net.onnx")
+    )
+    assert from_file.splitlines()[2:] == from_zoo.splitlines()[2:]  # but for the title
+
+
+def test_models_without_names_writes_all(tmp_path, monkeypatch):
+    """Where the length is free, for 128 tokens."""
+    small = api.zoo_model
+    monkeypatch.setattr(api, "zoo_model", lambda name: small("resnet18:small"))
+    run("models", "--write", tmp_path)
+    assert names_in(tmp_path) == sorted(f"{entry.name_for('128')}.onnx" for entry in zoo.ENTRIES)
+
+
+def test_show_prints_values():
+    """Each value as the library prints it, one after another."""
+    both = run("show", "machine", "toy", "stcp920").stdout
+    assert both.startswith("toy\n")
+    assert "\nstcp920\n" in both
+    loaded = run("show", "graph", NETWORK[0]).stdout
+    assert loaded == f"{api.load_graph(NETWORK[0])}\n"
+    simplified, plain = (
+        run("show", "graph", NETWORK[0], "--simplified", *more).stdout for more in ((), ("--no-fold-bn",))
+    )
+    assert "batch_norm" not in simplified
+    assert len(simplified.splitlines()) < len(plain.splitlines())
+    assert run("show", "schedule", *NETWORK, "--strategy", "layerwise").stdout.startswith("schedule layerwise of ")
+    program = run("show", "program", *NETWORK, "--limit", 5).stdout.splitlines()
+    assert len(program) == 7
+    assert program[-1].endswith(" more")
+
+
+def test_the_policy_of_spilling_reaches_the_schedule():
+    """In this network every policy sends other results to GB."""
+    asked = (
+        "show",
+        "schedule",
+        "unet:small",
+        "--machine",
+        "toy",
+        "--batch",
+        16,
+        "--strategy",
+        "stay-in-lb",
+        "--limit",
+        99,
+    )
+    assert len({run(*asked, "--spill", spill).stdout for spill in SPILLS}) == len(SPILLS)
+    assert run(*asked, "--spill", SPILLS[0]).stdout == run(*asked).stdout
+
+
+def test_the_binding_reaches_the_schedule():
+    asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb", "--limit", 99)
+    nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BINDINGS)
+    assert nearest == run(*asked).stdout
+    assert nearest != paper
+
+
+def test_the_grouping_reaches_the_schedule():
+    asked = ("show", "schedule", "mobilenet-v2:small", "--machine", "toy", "--batch", 32, "--batch-per-cluster", 16)
+    asked = (*asked, "--strategy", "graphturbo-ordering")
+    paper, exact = (run(*asked, "--grouping", grouping).stdout for grouping in GROUPINGS)
+    assert paper == run(*asked).stdout
+    assert paper != exact
+
+
+@pytest.mark.parametrize("what", ["machine", "graph", "schedule", "program"])
+def test_show_writes_json(tmp_path, what):
+    """One value to a file."""
+    name = "toy" if what == "machine" else NETWORK[0]
+    assert run("show", what, name, "--json", tmp_path / "x.json", "--quiet").output == ""
+    assert json.loads((tmp_path / "x.json").read_text())["format"] == f"tilestitch.{what}"
+
+
+def test_a_graph_takes_its_dims_by_name(tmp_path):
+    """--dim, as often as there are dims."""
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, ["N", "length"]) for name in "xy")
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "g", [x], [y]), opset_imports=[onnx.helper.make_opsetid("", 17)]
+    )
+    onnx.save_model(model, tmp_path / "dims.onnx")
+    assert "[3x5]" in run("show", "graph", tmp_path / "dims.onnx", "--batch", 3, "--dim", "length=5").stdout
+    assert "--dim length=SIZE" in run("show", "graph", tmp_path / "dims.onnx").stderr
+
+
+def test_two_runs_write_the_same_bytes(tmp_path):
+    """Whatever the order of sets and dicts of strings is in one of them."""
+    for seed in ("0", "7"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        with start(
+            *("compare", *NETWORK, "--batch", 3, "--batches", 2, "--verify", "-o", tmp_path / seed),
+            stdout=(tmp_path / f"{seed}.txt").open("wb"),
+            env=environment,
+        ) as process:
+            process.communicate(timeout=300)
+        assert process.returncode == 0
+    assert (tmp_path / "0.txt").read_bytes() == (tmp_path / "7.txt").read_bytes()
+    assert names_in(tmp_path / "0") == names_in(tmp_path / "7")
+    for name in names_in(tmp_path / "0"):
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "7" / name).read_bytes(), name
+
+
+# Errors
+
+
+MISTAKES = (
+    "compile resnet19",
+    "compile bert-base-9999",
+    "compile missing/resnet18.onnx",
+    "compile folder",
+    "compile empty.onnx",
+    "compile text.onnx",
+    "compile resnet18:small --machine tay",
+    "compile resnet18:small --strategy tvn",
+    "compile resnet18:small --machine toy --batch 8 --batch-per-cluster 3",
+    "compile resnet18:small --machine toy --batch-per-cluster all",
+    "compile resnet18:small --dim length",
+    "compile resnet18:small --dim length=4 --dim length=5",
+    "compile resnet18:small --dim length=4",
+    "compile resnet18:small --stop-after lower --verify",
+    "compile resnet18:small --stop-after load -o out",
+    "compile resnet18:small -o text.onnx",
+    "compile resnet18:small -o text.onnx/out",
+    "compile resnet18:small --json folder",
+    "compile resnet18 --machine toy --batch 512",
+    "compare resnet18:small --strategy tvm --strategy tvn",
+    "models resnet18",
+    "models resnet19 --write out",
+    "models -o net.onnx",
+    "models --write out --json models.json",
+    "show machine toy stcp920 --json machines.json",
+    "show graph resnet18:small folder",
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "compile",
+        "frobnicate",
+        "compile resnet18 --frobnicate",
+        "compile resnet18 --batch 0",
+        "compile resnet18 --stop-after frob",
+        "compile resnet18 --binding frob",
+        "compile resnet18 --grouping frob",
+        "show frob x",
+        "show machine",
+    ],
+)
+def test_what_is_no_command_is_one_line(arguments):
+    """In click's words, with the way to the help."""
+    result = run(*arguments.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.endswith(" --help)\n")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_messages(tmp_path, monkeypatch, golden):
+    """Each mistake is an error with exit code 2: where, what was found, what would be right. Nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "text.onnx").write_text("this is no model")
+    lines = []
+    for mistake in MISTAKES:
+        result = run(*mistake.split())
+        assert result.exit_code == 2, mistake
+        assert result.stdout == "", mistake
+        lines.append(f"$ tilestitch {mistake}\n{result.stderr}".replace(str(tmp_path), "..."))
+    assert names_in(tmp_path) == ["empty.onnx", "text.onnx"]
+    golden("cli-messages.txt", "\n".join(lines))
+
+
+def test_the_command_alone_prints_its_help():
+    """As an error: nothing was asked for."""
+    result = run()
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr
+
+
+def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypatch):
+    """And written; --quiet leaves the line on stderr."""
+    rows = (CheckRow("float32", 0.5, 1e-5, "logits"), CheckRow("float16", 1e-3, 4e-3, "logits"))
+    monkeypatch.setattr(pipeline, "check", lambda *arguments, **options: rows)
+    result = run("compile", *NETWORK, "--verify", "-o", tmp_path)
+    assert result.exit_code == 1
+    assert "FAILED" in result.stdout
+    assert (tmp_path / "report.txt").read_text() == result.stdout
+    expected = (
+        "error: resnet18:small by strategy tvm: verification FAILED: "
+        "float32 error 5.00e-01 of output 'logits' is above 1.00e-05\n"
+    )
+    assert result.stderr == expected
+    result = run("compare", *NETWORK, "--verify", "--quiet")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == len(strategies.STRATEGIES)
+
+
+@pytest.mark.parametrize(
+    "error, code, message",
+    [
+        (InvalidIR("graph g: x"), 1, "error: graph g: x\nthis is a bug of Tilestitch; please report it"),
+        (ZeroDivisionError("by zero"), 1, "error: ZeroDivisionError: by zero\nthis is a bug of Tilestitch"),
+        (MemoryError(), 2, "error: out of memory"),
+        (KeyboardInterrupt(), 130, "error: interrupted"),
+        (BrokenPipeError(), 141, ""),
+        (OSError(errno.EIO, "Input/output error", "weights.bin"), 2, "error: weights.bin: Input/output error"),
+    ],
+)
+def test_whatever_happens_ends_in_one_line_and_a_code(monkeypatch, error, code, message):
+    """No traceback, unless --debug asks for it."""
+
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(stages, "lower", fail)
+    result = run("compile", *NETWORK)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in run("compile", *NETWORK, "--debug").stderr
+
+
+# Files
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    """Neither the first file nor the second is written, what was there before stays, and the message names the file."""
+    (tmp_path / "report.txt").write_text("before")
+    synced = []
+
+    def full(number):
+        synced.append(number)
+        if len(synced) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    result = run("compile", *NETWORK, "-o", tmp_path)
+    assert result.exit_code == 2
+    assert f"error: {tmp_path / 'report.json'}: cannot be written (No space left on device);" in result.stderr
+    assert names_in(tmp_path) == ["report.txt"]
+    assert (tmp_path / "report.txt").read_text() == "before"
+
+
+@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
+    """The compiler is not even called."""
+    tmp_path.chmod(0o500)
+    monkeypatch.setattr(api, "compile", None)
+    result = run("compile", *NETWORK, "-o", tmp_path / "out")
+    tmp_path.chmod(0o700)
+    assert result.exit_code == 2
+    assert "no permission to write" in result.stderr
+
+
+def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
+    """As above, where the test runs as root."""
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
+    result = run("compile", *NETWORK, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert f"no permission to write in {tmp_path}" in result.stderr
+    assert names_in(tmp_path) == []
+
+
+def test_links_are_written_through_and_devices_not_replaced(tmp_path):
+    """A rename would put a file in their place."""
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    (tmp_path / "target.json").write_text("before")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    files.write_files([(tmp_path / "link.json", b"after"), (tmp_path / "pipe", b"piped")])
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "target.json").read_bytes() == b"after"
+    assert (tmp_path / "pipe").is_fifo()
+    assert os.read(reader, 10) == b"piped"
+    os.close(reader)
+
+
+# Ends from outside
+
+
+STAGE_SIGNAL = """
+import os, signal
+import tilestitch.pipeline.compile, tilestitch.pipeline.networks, tilestitch.pipeline.stages
+from tilestitch.cli import files
+
+def interrupting(function, number=signal.{signal}):
+    def wrapped(*arguments, **options):
+        os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+    return wrapped
+
+{place} = interrupting({place})
+"""
+
+
+@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "tilestitch.pipeline.networks.read_onnx",
+        "tilestitch.pipeline.stages.plan",
+        "tilestitch.pipeline.stages.lower",
+        "tilestitch.pipeline.stages.simulate",
+        "tilestitch.pipeline.compile.check",
+        "files.os.fsync",
+    ],
+)
+def test_an_interrupted_run_leaves_no_partial_file(tmp_path, name, code, place):
+    """At whatever stage Ctrl-C comes, or the order to end: the exit code says so, one line says so."""
+    process = start(
+        *("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=STAGE_SIGNAL.format(signal=name, place=place)
+    )
+    text, complaint = process.communicate(timeout=300)
+    assert process.returncode == code
+    assert text == b""
+    assert complaint.strip() in (b"error: interrupted", b"error: terminated")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name, code):
+    """Some of the files that belong together would be worse than all of them."""
+    before = STAGE_SIGNAL.format(signal=name, place="files.os.replace")
+    process = start(*("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=before)
+    process.communicate(timeout=300)
+    assert process.returncode == code
+    assert names_in(tmp_path) == [
+        f"out/{file}" for file in ("report.json", "report.txt", "schedule.txt", "trace.json.gz")
+    ]
+
+
+LOST = """
+import sys, time
+from tilestitch.cli import main, start
+
+class Callback:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+def command(**arguments):
+    callback = Callback()
+    del callback
+    time.sleep(60)
+
+main.main = command
+start.main()
+"""
+
+
+def test_an_interrupt_where_nothing_can_be_raised_comes_again():
+    """As in a callback of the compiler, where Python only prints it."""
+    found = subprocess.run([sys.executable, "-c", LOST], capture_output=True, timeout=50, check=False)
+    assert (found.returncode, found.stderr) == (130, b"error: interrupted\n")
+
+
+SAY_GO = """
+from tilestitch.cli.application import Application
+
+def going(self, ctx, invoke=Application.invoke):
+    print("go", flush=True)
+    return invoke(self, ctx)
+
+Application.invoke = going
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3, 0.6, 1.0])
+def test_an_interrupt_at_any_time_is_an_exit_with_130(tmp_path, seconds):
+    """While modules are imported, too. A run that was faster has written everything."""
+    process = start("compile", *NETWORK, "--verify", "-o", tmp_path / "out", before=SAY_GO)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"go\n"
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=300)
+    assert b"Traceback" not in complaint
+    if process.returncode == 130:
+        assert names_in(tmp_path) == []
+    else:
+        assert process.returncode in (0, -signal.SIGINT)  # done; the interpreter may be on its way out
+        assert len(names_in(tmp_path)) == 4
+
+
+def test_a_reader_that_stops_is_no_error():
+    """As in `tilestitch show program ... | head`."""
+    process = start("show", "program", *NETWORK, "--limit", 10**6)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=300) == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_stdout_is_one_error():
+    """Not two, the second from the interpreter's own end."""
+    with Path("/dev/full").open("wb") as full:
+        process = start("machines", stdout=full)
+        _, complaint = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert complaint == b"error: standard output: No space left on device\n"
+
+
+def test_a_closed_stdout_is_no_error():
+    """As in `tilestitch machines >&-`."""
+    process = start("machines", before="import sys\nsys.stdout = None")
+    _, complaint = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert complaint == b""
+
+
+def _drain(terminal: int, pieces: list[bytes]) -> None:
+    """Collect what is written to the other end of a pseudo-terminal, until that end is closed."""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            return
+        if not piece:
+            return
+        pieces.append(piece)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_for_terminals(quiet):
+    """A bar on stderr where that is a terminal, gone in the end; nothing with --quiet."""
+    ours, theirs = os.openpty()
+    process = start("compile", *NETWORK, *(["--quiet"] if quiet else []), stderr=theirs)
+    os.close(theirs)
+    pieces: list[bytes] = []
+    reader = threading.Thread(target=_drain, args=(ours, pieces))  # a terminal that nobody reads blocks its writer
+    reader.start()
+    text, _ = process.communicate(timeout=300)
+    reader.join(timeout=60)
+    os.close(ours)
+    drawn = b"".join(pieces)
+    assert process.returncode == 0
+    assert (drawn == b"") == quiet
+    assert (text == b"") == quiet
+    assert b"\x1b" not in text

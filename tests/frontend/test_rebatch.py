@@ -1,0 +1,180 @@
+"""A network exported for one batch gives, read for another, what it gives sample after sample; or it is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+import tilestitch
+from tests.helpers.graphs import Net
+from tilestitch.base.errors import InputError
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.load import load_machine
+
+
+def classifier() -> onnx.ModelProto:
+    """A convolution whose features a Reshape to [1, 36] flattens."""
+    net = Net()
+    x = net.op("Relu", net.op("Conv", net.input(1, 3, 5, 5), net.random(4, 3, 3, 3)))
+    return net.model(net.op("MatMul", net.op("Reshape", x, [1, 36]), net.random(36, 7)))
+
+
+def attention(batch: int = 1) -> onnx.ModelProto:
+    """Heads split and merged by Reshapes to constant extents, the batch merged with the heads on the way."""
+    net = Net()
+    x = net.input(batch, 6, 8)
+
+    def heads(order: list[int], shape: list[int]) -> str:
+        y = net.op("Reshape", net.op("MatMul", x, net.random(8, 8)), [batch, 6, 2, 4])
+        return net.op("Reshape", net.op("Transpose", y, perm=order), shape)
+
+    scores = net.op("MatMul", heads([0, 2, 1, 3], [2 * batch, 6, 4]), heads([0, 2, 3, 1], [2 * batch, 4, 6]))
+    context = net.op("MatMul", net.op("Softmax", scores), heads([0, 2, 1, 3], [-1, 6, 4]))
+    context = net.op("Transpose", net.op("Reshape", context, [batch, 2, 6, 4]), perm=[0, 2, 1, 3])
+    return net.model(net.op("Reshape", context, [batch, 6, 8]))
+
+
+def class_token() -> onnx.ModelProto:
+    """A constant of one sample before the tokens of each, and positions that broadcast."""
+    net = Net()
+    tokens = net.op("Concat", net.random(1, 1, 8), net.input(1, 4, 8), axis=1)
+    total = net.op("Add", tokens, net.random(1, 5, 8))
+    return net.model(net.op("Slice", total, [0], [1], [1]))
+
+
+def shared_input() -> onnx.ModelProto:
+    """A second input without the batch, and one that holds a mask for each sample."""
+    net = Net()
+    x, table, mask = net.input(1, 4, 6), net.input(6, 3), net.input(1, 1, 3)
+    return net.model(net.op("Add", net.op("MatMul", x, table), mask))
+
+
+def resized() -> onnx.ModelProto:
+    """Sizes of all axes, the batch among them."""
+    net = Net()
+    return net.model(net.op("Resize", net.input(1, 3, 4, 4), "", "", [1, 3, 6, 8], mode="linear"))
+
+
+MAKERS = [classifier, attention, class_token, shared_input, resized]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("per_cluster", [1, 3])
+def test_a_network_of_one_sample_runs_for_many(make: Callable[[], onnx.ModelProto], per_cluster: int):
+    """Compared with onnxruntime on each sample alone."""
+    done = tilestitch.compile(make(), "toy", batch=6, batch_per_cluster=per_cluster, verify=True)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert (done.report.batch_per_iteration, done.report.iterations) == (per_cluster, 3 // per_cluster)
+
+
+def test_a_network_of_two_samples_runs_for_six():
+    done = tilestitch.compile(attention(2), "toy", batch=12, batch_per_cluster=6, verify=True)
+    assert done.report is not None
+    assert done.report.verified
+
+
+def test_the_rule_chooses_among_multiples_of_the_exported_batch():
+    done = tilestitch.compile(attention(2), "toy", batch=24, stop_after="schedule")
+    assert done.schedule is not None
+    assert done.schedule.batch in (2, 4, 12)
+    assert done.schedule.batch * done.schedule.iterations == 12
+
+
+def mixes_in(name: str) -> Callable[[], onnx.ModelProto]:
+    """A network whose operator `name` mixes samples, or hides them."""
+
+    def make() -> onnx.ModelProto:
+        net = Net()
+        x = net.op("Relu", net.input(1, 4, 6), name="relu")
+        match name:
+            case "mean":
+                x = net.op("ReduceMean", x, [0], name=name)
+            case "softmax":
+                x = net.op("Softmax", x, axis=0, name=name)
+            case "slice":
+                x = net.op("Slice", x, [0], [1], [0], name=name)
+            case "reversed":
+                x = net.op("Slice", x, [-1], [-9], [0], [-1], name=name)
+            case "concat":
+                x = net.op("Concat", x, x, axis=0, name=name)
+            case "products":
+                x = net.op("MatMul", net.op("Reshape", x, [4, 6]), net.op("Transpose", x, perm=[0, 2, 1]), name=name)
+            case "flat":
+                x = net.op("ReduceMax", net.op("Reshape", x, [24]), [0], keepdims=0, name=name)
+            case "table":
+                x = net.op("Gather", x, net.input(1, 5, dtype=onnx.TensorProto.INT64), axis=0, name=name)
+            case "output":
+                x = net.op("Transpose", x, perm=[1, 0, 2], name="output")
+        return net.model(x)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "name", ["mean", "softmax", "slice", "reversed", "concat", "products", "flat", "table", "output"]
+)
+def test_a_network_that_mixes_samples_is_refused_with_the_operator_and_the_way_out(name: str):
+    with pytest.raises(
+        InputError, match=rf"'{name}'.*exported for a batch of 1 and is read for 3.*--batch-per-cluster 1"
+    ):
+        read_onnx(mixes_in(name)(), batch=3)
+
+
+def test_the_way_out_works():
+    """One sample at a time needs no other batch."""
+    done = tilestitch.compile(mixes_in("mean")(), "toy", batch=4, batch_per_cluster=1, verify=True)
+    assert done.report is not None
+    assert done.report.verified
+    assert done.report.iterations == 2
+
+
+def test_a_symbolic_batch_is_divided_only_between_samples():
+    """A softmax over the samples is another one for each half of them; in one iteration of one cluster it is whole."""
+    net = Net()
+    model = net.model(net.op("Softmax", net.input(1, 8), name="mix", axis=0))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    with pytest.raises(InputError, match=r"operator 'mix' .* mixes samples.*with its batch fixed at 4"):
+        tilestitch.compile(model, "toy", batch=4)
+    single = replace(load_machine("toy"), clusters=1)
+    report = tilestitch.compile(model, single, batch=4, batch_per_cluster=4, verify=True).report
+    assert report is not None
+    assert report.verified
+
+
+def test_constants_that_differ_between_samples_are_refused():
+    """A table with a row for each sample of the export does not say what other samples would add."""
+    net = Net()
+    model = net.model(net.op("Add", net.input(2, 4), net.random(2, 4)))
+    with pytest.raises(InputError, match="read for 4"):
+        read_onnx(model, batch=4)
+
+
+def test_a_batch_that_the_exported_one_does_not_divide_is_refused():
+    with pytest.raises(InputError, match="a multiple of 2"):
+        tilestitch.compile(attention(2), "toy", batch=3)
+
+
+def test_samples_keep_their_numbers():
+    """The graph for three samples computes for each what the exported graph computes for it."""
+    from tests.helpers.interpreter import interpret
+
+    model = attention()
+    alone, together = read_onnx(model), read_onnx(model, batch=3)
+    x = np.random.default_rng(0).standard_normal((3, 6, 8)).astype(np.float32)
+    (name,) = alone.inputs
+    wanted = [interpret(alone, {name: x[n : n + 1]})[alone.outputs[0]] for n in range(3)]
+    np.testing.assert_allclose(interpret(together, {name: x})[together.outputs[0]], np.concatenate(wanted), rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", ["samples", 2])
+def test_an_input_whose_axis_0_is_named_by_its_size_is_shared_by_all_samples(first: str | int) -> None:
+    net = Net()
+    x, table = net.input(first, 6), net.input("rows", 6)
+    model = net.model(net.op("MatMul", x, net.op("Transpose", table, perm=[1, 0])))
+    done = tilestitch.compile(model, "toy", batch=4, dims={"rows": 3}, verify=True)
+    assert done.report is not None
+    assert done.report.verified, done.report.checks
+    assert done.report.batch == 4

@@ -1,0 +1,42 @@
+"""Networks of the zoo, compiled and compared with onnxruntime."""
+
+from functools import lru_cache
+
+import onnx
+
+from tilestitch import zoo
+from tilestitch.hardware.load import load_machine, preset_names
+from tilestitch.ir.report import Report
+from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
+
+ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
+RUNNING = tuple(preset_names())
+REFERENCES: dict[tuple[str, bool], References] = {}
+
+
+@lru_cache(maxsize=2)  # some are larger than a gigabyte
+def model(name: str, small: bool) -> onnx.ModelProto:
+    return zoo.build(name, small=small)
+
+
+def compiled(name: str, machine: str, strategy: str, batch: int, *, small: bool = True, **options: object) -> Report:
+    """The report of a verified compilation; expected outputs are shared between strategies and machines."""
+    done = compile_network(
+        model(name, small),
+        name,
+        load_machine(machine),
+        strategy_named(strategy),
+        Options(batch=batch, verify=True, **options),  # pyright: ignore[reportArgumentType]
+        references=REFERENCES.setdefault((name, small), {}),
+    )
+    assert done.report is not None
+    return done.report
+
+
+def assert_sound(report: Report) -> None:
+    """Verified, and no number under its lower bound."""
+    assert report.verified, report.checks
+    assert report.latency_cycles >= report.bound_cycles
+    assert report.ddr_bytes >= report.compulsory_bytes

@@ -1,0 +1,124 @@
+"""Instructions in another order do the same, none earlier than it may, and an engine takes the longest path first."""
+
+import re
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.helpers.random_networks import random_machine, random_model
+from tests.helpers.touched_bytes import conflicts, misread, too_early
+from tilestitch import zoo
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.trace import Trace
+from tilestitch.ir.verify import verify_program
+from tilestitch.lower import reorder
+from tilestitch.lower.reorder import list_schedule, reordered
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.reference import Reference
+from tilestitch.sim.chip.timing import simulate
+from tilestitch.zoo.inputs import iteration_inputs
+
+
+def other_order(done: Compilation, seed: int) -> Trace | None:
+    """The simulated program in the order that follows from random times of its instructions."""
+    assert done.program is not None
+    times = np.random.default_rng(seed).integers(1, 1000, len(done.program) // done.program.iterations)
+    program = reordered(done.program, times)
+    if program is None:
+        return None
+    verify_program(program)
+    return simulate(program)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_no_byte_is_touched_too_early_in_another_order(seed: int) -> None:
+    """Any operators, any machine, two iterations."""
+    machine, looked_at = random_machine(seed), 0
+    for strategy in ("astitch", "graphturbo"):
+        try:
+            options = Options(batch=2 * machine.clusters, batch_per_cluster=1)
+            done = compile_network(random_model(seed), "random", machine, strategy_named(strategy), options)
+        except DoesNotFit:
+            continue
+        trace = other_order(done, seed)
+        if trace is not None and len(trace.program) < 600:
+            assert done.trace is not None
+            assert sum(1 for _ in conflicts(trace.program)) == sum(1 for _ in conflicts(done.trace.program))
+            assert too_early(trace) == []
+            assert misread(trace) == set()
+            looked_at += 1
+
+
+@pytest.mark.parametrize("network", ["resnet18", "densenet121", "bert-base-16", "conformer"])
+def test_a_program_in_another_order_computes_the_same(network: str) -> None:
+    """Compared with onnxruntime, two iterations."""
+    machine, model = load_machine("stcp920"), zoo.build(network, small=True)
+    options = Options(batch=8, batch_per_cluster=1)
+    done = compile_network(model, network, machine, strategy_named("astitch"), options)
+    assert done.schedule is not None
+    trace = other_order(done, 1)
+    assert trace is not None
+    assert done.program is not None
+    assert (trace.program.operator != done.program.operator).any()
+    shapes = {name: done.schedule.graph.tensors[name].shape for name in done.schedule.graph.inputs}
+    feeds = iteration_inputs(model, shapes, batch=1, iterations=2, exported_batch=None)
+    assert all(row.passed for row in check(trace, Reference(model, done.schedule.graph, feeds, exported_batch=None)))
+
+
+def test_a_compilation_is_never_slower_for_it_and_says_what_it_gained() -> None:
+    done = compile_network(
+        zoo.build("resnet50", small=True),
+        "net",
+        load_machine("stcp920"),
+        strategy_named("graphturbo"),
+        Options(batch=8),
+    )
+    assert done.report is not None
+    (note,) = (note for note in done.report.notes if note.startswith("Instructions reordered"))
+    now, before = (int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", note))
+    assert done.report.latency_cycles == now < before
+
+
+def test_a_program_in_which_too_much_waits_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(batch=4)
+    done = compile_network(
+        zoo.build("resnet18", small=True), "net", load_machine("toy"), strategy_named("astitch"), options
+    )
+    assert other_order(done, 0) is not None
+    monkeypatch.setattr(reorder, "MOST_NEEDS", 50)
+    assert other_order(done, 0) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_schedule_is_that_of_the_definition(seed: int) -> None:
+    """An engine that is free starts the ready instruction of the longest path, the first of several."""
+    random = Random(seed)
+    length, engines = random.randint(2, 40), random.randint(1, 4)
+    engine = [0] + [random.randrange(engines) for _ in range(length - 1)]
+    ticks = [random.randint(1, 9) for _ in range(length)]
+    needs = [sorted(random.sample(range(n), min(n, random.randint(1, 3)))) for n in range(length)]
+    path = ticks.copy()
+    for number in range(length - 1, 0, -1):
+        for needed in needs[number]:
+            path[needed] = max(path[needed], ticks[needed] + path[number])
+    start: dict[int, int] = {}
+    for now in range(sum(ticks)):
+        for one in range(engines):
+            ended = {n for n in start if start[n] + ticks[n] <= now}
+            waiting = [n for n in range(length) if engine[n] == one and n not in start and ended.issuperset(needs[n])]
+            if waiting and all(engine[n] != one or n in ended for n in start):
+                start[min(waiting, key=lambda n: (-path[n], n))] = now
+    ends = np.cumsum([len(found) for found in needs])
+    order = list_schedule(np.array(engine), np.array(ticks), np.array([m for one in needs for m in one]), ends).tolist()
+    again: dict[int, int] = {}  # when each starts if the engines take them in that order
+    free = [0] * engines
+    for number in order:
+        again[number] = max([free[engine[number]], *(again[m] + ticks[m] for m in needs[number])])
+        free[engine[number]] = again[number] + ticks[number]
+    assert again == start

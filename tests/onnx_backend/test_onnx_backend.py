@@ -1,0 +1,185 @@
+"""ONNX's backend interface, and ONNX's own tests of single nodes through it."""
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import tilestitch.onnx_backend as backend
+from tests.helpers.graphs import Net
+from tilestitch.base.errors import InputError
+from tilestitch.onnx_backend.node_tests import DISPUTED, NodeVerdict, Result, cases, results, summary
+from tilestitch.onnx_backend.operators import Way, listing, ways
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
+X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+
+
+def test_a_prepared_model_runs_on_arrays_of_any_shape():
+    """A symbolic dim takes its size from what comes, and nothing is compiled before."""
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["r", "r"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 3])
+    graph = helper.make_graph(nodes, "net", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    prepared = backend.prepare(model)
+    for rows in (2, 5):
+        x = np.resize(X, (rows, 3))
+        (y,) = prepared.run([x])
+        np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
+        np.testing.assert_array_equal(backend.run_model(model, {"x": x})[0], y)
+    assert y.dtype == np.float32
+
+
+def test_one_node_runs_alone():
+    node = helper.make_node("MatMul", ["a", "b"], ["y"])
+    (y,) = backend.run_node(node, [X, X.T])
+    np.testing.assert_allclose(y, X @ X.T)
+
+
+def test_settings_among_the_inputs_are_taken_as_they_come():
+    """The axes of a reduction and the bounds of a slice; what is short is not known for that alone."""
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    executed = backend.execute_model(_model(node, x=X, axes=np.array([1])), [X, np.array([1])])
+    np.testing.assert_allclose(executed.outputs[0], X.sum(1))
+    assert executed.compilation is not None
+    assert executed.compilation.loaded.inputs == ("x",)
+    add = helper.make_node("Add", ["x", "row"], ["y"])
+    executed = backend.execute_model(_model(add, x=X, row=X[0]), [X, X[0]])
+    assert executed.compilation is not None
+    assert executed.compilation.loaded.inputs == ("x", "row")
+
+
+def _model(node: onnx.NodeProto, **inputs: np.ndarray) -> onnx.ModelProto:
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+    return helper.make_model(
+        helper.make_graph([node], "net", values, outputs), opset_imports=[helper.make_opsetid("", 20)]
+    )
+
+
+def test_a_setting_gives_an_operator_its_rule():
+    """A DFT whose axis is computed is generic; with the axis that came it is not."""
+    node = helper.make_node("DFT", ["x", "", "axis"], ["y"])
+    x = X.reshape(1, 2, 3, 1)
+    executed = backend.execute_model(_model(node, x=x, axis=np.array(2)), [x, np.array(2)])
+    assert executed.compilation is not None
+    assert executed.compilation.report is not None
+    assert executed.compilation.report.generic_operators == ()
+    spectrum = np.fft.fft(x[..., 0], axis=2)
+    np.testing.assert_allclose(executed.outputs[0], np.stack([spectrum.real, spectrum.imag], -1), atol=1e-6)
+
+
+def test_outputs_without_elements_are_not_computed():
+    node = helper.make_node("Split", ["x", "parts"], ["a", "b"], axis=1)
+    a, b = backend.run_model(_model(node, x=X, parts=np.array([3, 0])), [X, np.array([3, 0])])
+    np.testing.assert_array_equal(a, X)
+    assert b.shape == (2, 0)
+
+
+def test_devices_and_compatibility():
+    net = Net()
+    assert backend.supports_device("CPU")
+    assert not backend.supports_device("CUDA")
+    assert backend.is_compatible(net.model(net.op("Relu", net.input(2))))
+    assert not backend.is_compatible(net.model(net.op("NonZero", net.input(2))))
+    with pytest.raises(InputError, match="expected CPU"):
+        backend.prepare(net.model("in0"), "CUDA")
+
+
+def test_what_is_no_tensor_is_refused():
+    net = Net()
+    with pytest.raises(InputError, match="expected a tensor"):
+        backend.run_model(net.model(net.op("Relu", net.input(2, 3))), [[X]])
+
+
+@pytest.mark.parametrize("value", [X, None])
+def test_an_optional_input_is_a_tensor_or_absent(value):
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, (2, 3))
+    optional = helper.make_value_info("x", helper.make_optional_type_proto(tensor))
+    node = helper.make_node("OptionalHasElement", ["x"], ["y"])
+    graph = helper.make_graph([node], "net", [optional], [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    assert backend.run_model(model, [value])[0] == (value is not None)
+
+
+@cache
+def all_results() -> tuple[Result, ...]:
+    """Half a minute for all."""
+    return tuple(results(cases()))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+def test_no_test_of_a_single_node_is_wrong_and_most_are_verified():
+    """At least 70 % by rules of our own, 95 % with generic operators; each refusal has a reason."""
+    found = all_results()
+    counts = Counter(one.outcome for one in found)
+    assert [one for one in found if one.outcome is NodeVerdict.WRONG] == []
+    assert {one.name for one in found if one.outcome is NodeVerdict.DISPUTED} <= set(DISPUTED)
+    assert counts[NodeVerdict.OWN] >= 0.70 * len(found)
+    assert counts[NodeVerdict.OWN] + counts[NodeVerdict.GENERIC] >= 0.95 * len(found)
+    assert all(one.reason for one in found if one.outcome is NodeVerdict.REFUSED)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+def test_the_page_shows_the_counts(request):
+    """And is written by `pytest --update-golden`."""
+    text, counts = PAGE.read_text(encoding="utf-8"), summary(all_results()).partition("\n\n")[0]
+    between = f"<!-- counts -->\n```\n{counts}\n```\n"
+    shown = re.compile(r"<!-- counts -->\n```\n.*?\n```\n", re.DOTALL)
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(shown.sub(lambda _: between, text), encoding="utf-8")
+    assert shown.findall(PAGE.read_text(encoding="utf-8")) == [between]
+
+
+def test_the_summary_counts_every_test_once():
+    found = [
+        Result("test_a", NodeVerdict.OWN, ""),
+        Result("test_b", NodeVerdict.GENERIC, "GRU"),
+        Result("test_c", NodeVerdict.GENERIC, "GRU"),
+        Result("test_d", NodeVerdict.REFUSED, "net: node 'n1' (If): no"),
+        Result("test_e", NodeVerdict.REFUSED, "net: node 'n2' (If): no"),
+    ]
+    lines = summary(found).splitlines()
+    assert lines[0].startswith("5 tests of single nodes in onnx ")
+    assert lines[1:4] == [
+        "      1   20.0 %  verified by rules of our own",
+        "      2   40.0 %  generic, or evaluated while reading",
+        "      2   40.0 %  refused",
+    ]
+    assert "      2  GRU" in lines
+    assert "      2  net: node '...' (If): no" in lines
+
+
+def test_the_page_lists_the_way_of_every_operator(request):
+    """And is written by `pytest --update-golden`."""
+    text, between = PAGE.read_text(encoding="utf-8"), f"<!-- operators -->\n{listing()}<!-- end -->\n"
+    shown = re.compile(r"<!-- operators -->\n.*?<!-- end -->\n", re.DOTALL)
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(shown.sub(lambda _: between, text), encoding="utf-8")
+    assert shown.findall(PAGE.read_text(encoding="utf-8")) == [between]
+
+
+def test_every_operator_of_the_standard_has_a_way():
+    """The best one that is open to it."""
+    found = ways()
+    expected = {
+        "Relu": Way.RULE,
+        "Shape": Way.RULE,
+        "SoftmaxCrossEntropyLoss": Way.DEFINITION,
+        "NonZero": Way.GENERIC,
+        "ai.onnx.ml.Binarizer": Way.GENERIC,
+        "Loop": Way.WRITTEN_OUT,
+        "RandomNormal": Way.RANDOM,
+        "SequenceAt": Way.WRITTEN_OUT,
+        "Optional": Way.NO_TENSOR,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert len(found) > 200

@@ -1,0 +1,48 @@
+"""Every machine that comes along runs networks: verified, and never under its bounds."""
+
+import pytest
+
+from tests.helpers.verified import RUNNING, assert_sound, compiled
+from tilestitch.base.dtypes import DType
+from tilestitch.hardware.load import load_machine
+from tilestitch.pipeline.strategies import STRATEGIES
+
+EVERYWHERE = ("resnet18", "bert-base-16")
+
+
+# Tera operations a second of all matrix units: name, element type, published.
+PEAKS = [
+    ("stcp920", DType.FLOAT16, 128),  # vendor's data
+    ("stcp920", DType.INT8, 256),
+    ("ascend910", DType.FLOAT16, 256),  # Liao et al., Hot Chips 31, 2019
+    ("ascend910", DType.INT8, 512),
+    ("mlu100", DType.FLOAT16, 64),  # WikiChip
+    ("mlu100", DType.INT8, 128),
+    ("ipu-mk1", DType.FLOAT16, 124.5),  # Jia et al., 2019
+    ("tpu-v1", DType.INT8, 92),  # Jouppi et al., ISCA 2017, table 2
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "published"), PEAKS)
+def test_a_machine_has_its_published_peak(name: str, dtype: DType, published: float) -> None:
+    """Within 3 %: 131 TFLOPS are sold as 128."""
+    machine = load_machine(name)
+    units = [core.matrix for core in machine.cores if core.matrix is not None]
+    macs = sum(unit.m * unit.k * unit.n * dict(unit.rates)[dtype] for unit in units) * machine.clusters
+    assert float(2 * macs * machine.clock_hz) / 1e12 == pytest.approx(published, rel=0.03)
+
+
+@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
+@pytest.mark.parametrize("machine", RUNNING)
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_network_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
+    """One sample a cluster, so that a machine of many clusters takes no longer than others."""
+    assert_sound(compiled(name, machine, strategy, load_machine(machine).clusters))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["layerwise", "tvm", "graphturbo"])
+@pytest.mark.parametrize("machine", RUNNING)
+@pytest.mark.parametrize("name", ["resnet50", "bert-base-128"])
+def test_a_network_of_its_real_size_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
+    assert_sound(compiled(name, machine, strategy, load_machine(machine).clusters, small=False))
