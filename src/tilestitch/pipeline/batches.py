@@ -7,7 +7,7 @@ from tilestitch.base.errors import DoesNotFit, InputError, printable
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Groups, Kernels, Partition, SubGraphs
-from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.stages import Request, at_batch, lowered, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy
@@ -99,12 +99,13 @@ def fastest(
             continue
         for partition in _ways(given(done.partition)):
             try:
-                way = replace(done, partition=partition)
-                found = scheduled(request, request.policy(strategy), request.run(strategy.name, batch), way)
+                whole = partition is not done.partition
+                way = replace(done, partition=partition, way=Way(strategy.name, whole))
+                found = scheduled(request, request.policy(strategy), way)
                 schedule = given(found.schedule)
                 known = Known(schedule.graph, schedule.iterations, tuple(k.operators for k in schedule.kernels))
                 if strategy.levels:
-                    found = found if partition is done.partition else _explained(found, planned)
+                    found = _explained(found, planned) if whole else found
                     planned.append(Planned(_estimate(found), len(planned), found))
                 elif limit is None or _estimate(found) < FAR * limit:
                     best = _faster(request, strategy, found, best)
@@ -156,7 +157,8 @@ def not_slower(request: Request, networks: Networks, best: Compilation, other: S
     if found is best or found.schedule is None:
         return best
     note = f"{strategy} falls back to {other.name}: {latency(found):,} cycles instead of {ours:,}."
-    return replace(found, schedule=replace(found.schedule, strategy=strategy, notes=(note,)))
+    schedule = replace(found.schedule, strategy=strategy, notes=(note,))
+    return replace(found, schedule=schedule, run=replace(found.run, strategy=strategy))
 
 
 def latency(done: Compilation) -> int:

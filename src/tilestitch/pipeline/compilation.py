@@ -8,13 +8,22 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
+from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.pipeline.options import Stage
+from tilestitch.pipeline.options import Options, Stage
 from tilestitch.report.pieces import schedule_text
 from tilestitch.report.report_text import report_text, trace_text
 
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Whose rules a schedule follows: those of a strategy, which may leave its sub-graphs whole."""
+
+    strategy: str
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,9 @@ class Compilation:
     """The values after every stage that was reached; those after it are None."""
 
     machine: Accelerator
+    options: Options
+    run: Run  # how the samples are divided
+    way: Way
     loaded: Graph
     simplified: Graph | None = None
     graph: Graph | None = None  # views composed away; what is partitioned

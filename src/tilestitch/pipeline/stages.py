@@ -11,7 +11,7 @@ from tilestitch.ir.verify import verify_program
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.lower.reorder import reordered
-from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options, Stage
 from tilestitch.pipeline.strategies import Strategy
@@ -44,13 +44,14 @@ def compile_batch(request: Request, networks: Networks, strategy: Strategy, batc
     """Every stage up to `last`, at one batch per iteration."""
     order = list(Stage)
     reached = order[: order.index(last) + 1]
-    done = Compilation(request.machine, networks.loaded(batch))
+    run, way = request.run(strategy.name, batch), Way(strategy.name)
+    done = Compilation(request.machine, request.options, run, way, networks.loaded(batch))
     if Stage.SIMPLIFY in reached:
         done = replace(done, simplified=networks.simplified(batch))
     if Stage.PARTITION in reached:
         done = partitioned(request, strategy, done)
     if Stage.SCHEDULE in reached:
-        done = scheduled(request, request.policy(strategy), request.run(strategy.name, batch), done)
+        done = scheduled(request, request.policy(strategy), done)
     if Stage.LOWER in reached:
         done = lowered(request, done)
     if Stage.SIMULATE in reached:
@@ -72,14 +73,14 @@ def partitioned(request: Request, strategy: Strategy, done: Compilation) -> Comp
     return replace(done, graph=composed.graph, partition=partition)
 
 
-def scheduled(request: Request, policy: Policy, run: Run, done: Compilation) -> Compilation:
+def scheduled(request: Request, policy: Policy, done: Compilation) -> Compilation:
     """Tiles, places and order of every kernel."""
     schedule = plan(
         given(done.graph),
         given(done.partition),
         request.machine,
         policy,
-        run,
+        done.run,
         progress=lambda at, of: request.progress("schedule", at, of),
     )
     return replace(done, schedule=schedule)
