@@ -14,6 +14,7 @@ from tests.hostile_inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
 from tests.hostile_inputs.simulation import SIMULATION
 from tests.hostile_inputs.sizes import SIZES
 from tests.hostile_inputs.validation import VALIDATION
+from tests.hostile_inputs.values import VALUES
 
 GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "files": FILES,
@@ -33,4 +34,5 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "fusion": FUSION,
     "simulation": SIMULATION,
     "validation": VALIDATION,
+    "values": VALUES,
 }
