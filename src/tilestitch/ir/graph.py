@@ -27,6 +27,11 @@ class DimKind(StrEnum):
     REDUCTION = "reduction"  # splitting gives partial results that must be combined
     WHOLE = "whole"  # every tile needs all of it (the axis of a softmax)
 
+    @property
+    def mark(self) -> str:
+        """What stands between name and extent of a dim of this kind."""
+        return {DimKind.PARALLEL: ":", DimKind.REDUCTION: "+", DimKind.WHOLE: "="}[self]
+
 
 @dataclass(frozen=True, slots=True)
 class Dim:
@@ -35,6 +40,10 @@ class Dim:
     name: str
     extent: int
     kind: DimKind
+
+    def __str__(self) -> str:
+        """`n:8`, `c+3`, `d1=10`."""
+        return f"{self.name}{self.kind.mark}{self.extent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +217,11 @@ class Graph:
         for op in self.operators:
             reads = ", ".join(access.tensor for access in op.reads)
             writes = ", ".join(_tensor_text(self.tensors[name]) for name in op.outputs)
-            loops = " ".join(f"{dim.name}{_MARK[dim.kind]}{dim.extent}" for dim in op.dims)
+            loops = " ".join(map(str, op.dims))
             lines.append(f"  {writes} = {op.kind}({reads})  [{loops}]")
         for name in self.outputs:
             lines.append(f"  output {_tensor_text(self.tensors[name])}")
         return "\n".join(lines)
-
-
-_MARK = {DimKind.PARALLEL: ":", DimKind.REDUCTION: "+", DimKind.WHOLE: "="}
 
 
 def _tensor_text(tensor: Tensor) -> str:

@@ -1,13 +1,15 @@
 """The invariants of our values, each stated once; breaking one is a bug of Tilestitch."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tilestitch.base.errors import InvalidIR
+from tilestitch.base.units import counted
 from tilestitch.ir.graph import Access, Dim, DimKind, Graph, Operator
-from tilestitch.ir.program import Mode, Program
+from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
@@ -17,6 +19,9 @@ PADDED_KINDS = frozenset(
 
 # Kinds that are computed as a whole, so that a loop need not move each of the results.
 UNCUT_KINDS = frozenset({"generic"})
+
+_MOST = 2**62  # of bytes and cycles: room for one more addition in 64 bits
+_WORD = re.compile(r"[^\W\d][\w.]*")  # in which the sum of an index can be written
 
 
 def verify_graph(graph: Graph) -> None:
@@ -113,7 +118,12 @@ def _dims_form(op: Operator) -> Iterator[str]:
     for name, count in Counter(dim.name for dim in op.dims).items():
         if count > 1:
             yield f"operator {op.name!r} has {count} dims with the name {name!r}"
+    for name, count in Counter(name for name, _ in op.attributes).items():
+        if count > 1:
+            yield f"operator {op.name!r} has {count} attributes with the name {name!r}"
     for dim in op.dims:
+        if _WORD.fullmatch(dim.name) is None:
+            yield f"operator {op.name!r}: dim {dim.name!r} has a name of other signs than letters, digits, '_' and '.'"
         if dim.extent < 1:
             yield f"operator {op.name!r}: dim {dim.name!r} has extent {dim.extent}; at least 1 is right"
 
@@ -220,13 +230,19 @@ def _covered_once(graph: Graph, name: str) -> Iterator[str]:
 
 
 def verify_program(program: Program) -> None:
-    """Raise `InvalidIR` unless a program is well-formed: what it names exists, waits look back, boxes lie inside.
+    """Raise `InvalidIR` unless a program is well-formed.
+
+    What it names exists, instructions have the operands of their kind, waits look back, boxes lie inside.
 
     Whether waits suffice and buffers are free when they are used is for execution to show.
     """
     faults = [*_columns(program)]
+    if not faults:  # the rest may rely on numbers that name something
+        faults = [*_numbers(program), *_entries(program)]
     if not faults:
-        faults = [*_waits(program), *_places(program), *_operands(program), *_results(program)]
+        faults = [*_ranks(program)]
+    if not faults:
+        faults = [*_forms(program), *_waits(program), *_places(program), *_operands(program), *_results(program)]
     if faults:
         raise InvalidIR("\n".join(f"program of {program.graph.name}: {fault}" for fault in faults))
 
@@ -251,8 +267,126 @@ def _columns(program: Program) -> Iterator[str]:
         offsets = getattr(program, name)
         if len(offsets) != length + 1 or offsets[0] != 0 or offsets[-1] != len(flat) or (np.diff(offsets) < 0).any():
             yield f"column {name} does not cut {len(flat)} entries into {length} instructions"
-    if length and (program.engine.min() < 0 or program.engine.max() >= len(program.engines)):
-        yield f"an instruction runs on an engine outside 0..{len(program.engines) - 1}"
+    for name in ("operand_region", "operand_mode"):
+        if len(getattr(program, name)) != len(program.operand_buffer):
+            yield f"column {name} has {len(getattr(program, name))} entries for {len(program.operand_buffer)} operands"
+    for name in ("address", "size_bytes", "tensor", "region"):
+        if len(getattr(program.buffers, name)) != len(program.buffers):
+            found = len(getattr(program.buffers, name))
+            yield f"column {name} of buffers has {found} entries for {len(program.buffers)} buffers"
+
+
+def _numbers(program: Program) -> Iterator[str]:
+    """Every number of a column stands for something that there is, or is an amount."""
+    buffers, regions = program.buffers, len(program.regions)
+    for what, column, least, stop in (
+        ("engine of an instruction", program.engine, 0, len(program.engines)),
+        ("kind of an instruction", program.kind, 0, len(Kind)),
+        ("flags of an instruction", program.flags, 0, 2 * max(Flag)),
+        ("kernel of an instruction", program.kernel, 0, len(program.kernels)),
+        ("iteration of an instruction", program.iteration, 0, program.iterations),
+        ("operator of an instruction", program.operator, -1, len(program.operators)),
+        ("box of an instruction", program.box, -1, regions),
+        ("cycles of an instruction", program.cycles, 0, _MOST),
+        ("size_bytes of an instruction", program.size_bytes, 0, _MOST),
+        ("run_bytes of an instruction", program.run_bytes, 0, _MOST),
+        ("path of an instruction", program.path, -1, len(program.paths)),
+        ("buffer of an operand", program.operand_buffer, 0, len(buffers)),
+        ("region of an operand", program.operand_region, 0, regions),
+        ("mode of an operand", program.operand_mode, 0, len(Mode)),
+        ("space of a buffer", buffers.space, 0, len(program.spaces)),
+        ("address of a buffer", buffers.address, 0, _MOST),
+        ("size_bytes of a buffer", buffers.size_bytes, 0, _MOST),
+        ("tensor of a buffer", buffers.tensor, 0, len(program.tensors)),
+        ("region of a buffer", buffers.region, 0, regions),
+    ):
+        for at in np.flatnonzero((column < least) | (column >= stop))[:1]:
+            right = f"{least} to {stop - 1:,}" if stop > least else "nothing, as there is none"
+            yield f"{what} {at} is {column[at]}; right is {right}"
+
+
+def _entries(program: Program) -> Iterator[str]:
+    """What tables name is there, and regions have indices."""
+    graph = program.graph
+    for number, path in enumerate(program.paths):
+        if not path or not all(0 <= resource < len(program.resources) for resource in path):
+            yield f"path {number} is {list(path)}; right are resources 0 to {len(program.resources) - 1}"
+    for number, region in enumerate(program.regions):
+        if not all(0 <= low < high for low, high in zip(region.start, region.stop, strict=True)) or region.size > _MOST:
+            yield f"region {number} is {region}; right are indices from 0 on, at least one of each axis, and few enough"
+    for what, names, known in (
+        ("tensor", program.tensors, graph.tensors),
+        ("operator", program.operators, graph.by_name),
+    ):
+        for name in names:
+            if name not in known:
+                yield f"{what} {name!r} is none of the graph"
+    for what, names, rows in (("input", graph.inputs, program.inputs), ("output", graph.outputs, program.outputs)):
+        if len(names) != len(rows):
+            yield f"there are buffers for {len(rows)} {what}s, and the graph has {len(names)}"
+        for row in rows:
+            if len(row) != program.iterations or not all(0 <= buffer < len(program.buffers) for buffer in row):
+                right = f"one of 0 to {len(program.buffers) - 1} for each of {counted(program.iterations, 'iteration')}"
+                yield f"the buffers of an {what} are {list(row)}; right is {right}"
+    for name, buffer in program.constants:
+        if name not in graph.constants or not 0 <= buffer < len(program.buffers):
+            yield f"constant {name!r} in buffer {buffer}: there is no such constant, or no such buffer"
+
+
+def _ranks(program: Program) -> Iterator[str]:
+    """Regions have as many axes as what they are of: a tensor, or the loops of an operator."""
+    ranks = np.array([len(region.start) for region in program.regions], np.int64)
+    tensors = np.array([len(program.graph.tensors[name].shape) for name in program.tensors], np.int64)
+    loops = np.array([len(program.graph.by_name[name].dims) for name in program.operators], np.int64)
+    held = tensors[program.buffers.tensor]
+    boxes = np.flatnonzero(np.isin(program.kind, (Kind.COMPUTE, Kind.GATHER)))
+    for at in boxes[(program.box[boxes] < 0) | (program.operator[boxes] < 0)][:1]:
+        yield f"instruction {at} computes no box of an operator"
+        return
+    for what, found, right in (
+        ("the region of buffer", ranks[program.buffers.region], held),
+        ("the region of operand", ranks[program.operand_region], held[program.operand_buffer]),
+        ("the box of a computation", ranks[program.box[boxes]], loops[program.operator[boxes]]),
+    ):
+        for at in np.flatnonzero(found != right)[:1]:
+            yield f"{what} {at} has {found[at]} axes; right are {right[at]}"
+
+
+def _forms(program: Program) -> Iterator[str]:
+    """A copy has one source and targets alike, a computation the operands of its operator, within its loops."""
+    graph, count = program.graph, np.diff(program.operand_offsets)
+    owner = np.repeat(np.arange(len(program)), count)
+    reads, writes, sums = (
+        np.bincount(owner[program.operand_mode == mode], minlength=len(program))
+        for mode in (Mode.READ, Mode.WRITE, Mode.ACCUMULATE)
+    )
+    first = program.operand_offsets[:-1]
+    begins = count > 0
+    begins[begins] = program.operand_mode[first[begins]] == Mode.READ
+    copies = program.kind == Kind.COPY
+    for at in np.flatnonzero(copies & ~(begins & (reads == 1) & (writes > 0) & (sums == 0)))[:1]:
+        yield f"copy {at} reads {reads[at]} and writes {writes[at]} operands; right is one, the first, and at least one"
+    for at in np.flatnonzero((program.kind == Kind.STREAM) & (count != 1))[:1]:
+        yield f"stream {at} has {count[at]} operands; right is one"
+    computing = np.flatnonzero(np.isin(program.kind, (Kind.COMPUTE, Kind.GATHER)))
+    operators = [graph.by_name[name] for name in program.operators]
+    needed = np.array([len(op.reads) for op in operators], np.int64)[program.operator[computing]]
+    made = np.array([len(op.writes) for op in operators], np.int64)[program.operator[computing]]
+    last = (sums[computing] == 0) | (program.flags[computing] & Flag.LAST > 0)
+    right = (reads[computing] >= np.where(last, needed, np.minimum(needed, 2))) & (sums[computing] <= 1)
+    for at in computing[~right | (last & (writes[computing] != made))][:1]:
+        op = operators[program.operator[at]]
+        yield f"instruction {at} computes {op.name!r} and reads {reads[at]} and writes {writes[at]} operands"
+    loops = [op.whole for op in operators]
+    computed = zip(program.operator[computing].tolist(), program.box[computing].tolist(), strict=True)
+    for number, box in dict.fromkeys(computed):
+        if not loops[number].contains(program.regions[box]):
+            found = program.regions[box]
+            yield f"the iterations {found} of {operators[number].name!r} are computed, which has {loops[number]}"
+    sizes = np.array([region.size for region in program.regions], np.int64)[program.operand_region]
+    moved = np.flatnonzero(copies[owner])
+    for at in moved[sizes[moved] != sizes[first[owner[moved]]]][:1]:
+        yield f"copy {owner[at]} moves {sizes[first[owner[at]]]:,} elements to a region of {sizes[at]:,}"
 
 
 def _waits(program: Program) -> Iterator[str]:

@@ -7,21 +7,25 @@ from dataclasses import replace
 
 import onnx
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import InputError, printable
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.partition import Groups
 from tilestitch.ir.report import CheckRow, Report
 from tilestitch.mapping.tile import tile_energy
-from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower
+from tilestitch.passes import simplify
+from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower, possible_batches
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options, Stage
-from tilestitch.pipeline.stages import Request, compile_batch
-from tilestitch.pipeline.strategies import Strategy, strategy_named
+from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of
+from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
+from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
+from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.summarise import summarise
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
@@ -75,6 +79,76 @@ def requested(
     clusters = min(machine.clusters, runs)
     share = (static or 1) * ceil_div(runs, clusters)  # of the busiest cluster
     return Request(machine, replace(options, batch=total), share, static or 1, clusters, progress)
+
+
+def resume_network(
+    model: onnx.ModelProto,
+    start: Started,
+    machine: Accelerator,
+    options: Options,
+    *,
+    progress: Progress = quiet,
+) -> Compilation:
+    """Go on from the value of a stage; of `options`, only `verify` and `stop_after` count, the others are the file's.
+
+    `model` is the network that the value is of. Raises `InputError` where the value does not hold what it must.
+    """
+    options = replace(start.options, verify=options.verify, stop_after=options.stop_after)
+    if machine.name != start.machine:
+        found, right = printable(machine.name), printable(start.machine)
+        raise InputError(f"{start.where}: is for the machine {right}, found {found}; give --machine {right}")
+    model = with_sizes(start.network, model, options.dims)
+    request = requested(model, start.network, machine, options, progress)
+    run = request.run(start.run.strategy, start.run.batch)
+    if start.run.batch not in possible_batches(request) or start.run != run:
+        raise InputError(
+            f"{start.where}: run: {start.run.clusters} clusters, {start.run.iterations} iterations and batch "
+            f"{start.run.batch} do not make the batch of {options.batch} on {machine.name}"
+        )
+    with _uncollected():
+        networks = Networks(model, start.network, fold_bn=options.fold_bn, progress=progress)
+        done = _resumed(request, networks, start).up_to(options.stop_after)
+        if done.trace is None:
+            return done
+        return replace(done, report=_report(request, done, model, None))
+
+
+def _resumed(request: Request, networks: Networks, start: Started) -> Compilation:
+    """Every stage after the one whose value is given; those before it are made again where a later one needs them."""
+    given_graph = graph_of(start) if start.stage in (Stage.LOAD, Stage.SIMPLIFY) else None
+    loaded = networks.loaded(start.run.batch) if given_graph is None else given_graph
+    done = Compilation(request.machine, request.options, start.run, start.way, loaded)
+    match start.stage:
+        case Stage.LOAD:
+            done = replace(done, simplified=simplify(loaded, fold_bn=request.options.fold_bn))
+        case Stage.SIMPLIFY:
+            done = replace(done, simplified=loaded)
+        case _:
+            done = replace(done, simplified=networks.simplified(start.run.batch))
+    if given_graph is not None:
+        strategy = strategy_named(start.way.strategy)
+        done = partitioned(request, strategy, done)
+        if start.way.whole:
+            done = replace(done, partition=Groups(given(done.partition).kernels))
+    else:
+        graph, _ = composed_graph(given(done.simplified))
+        partition = partition_of(start, graph, request.machine)
+        strategy = strategy_of(start.way.strategy, partition)
+        done = replace(done, graph=graph, partition=partition)
+    if start.stage in (Stage.SCHEDULE, Stage.LOWER):
+        graph = given(done.graph)
+        done = replace(done, schedule=decisions_in(start, graph, request.machine).of(graph))
+    else:
+        done = scheduled(request, request.policy(strategy), done)
+        done = replace(done, schedule=replace(given(done.schedule), notes=start.notes))
+    if start.stage is Stage.LOWER:
+        program, note = program_of(start, given(done.graph))
+        notes = (*start.notes, note) if note else start.notes
+        schedule = replace(given(done.schedule), notes=notes)
+        done = replace(done, schedule=schedule, program=program, reordered=note)
+    else:
+        done = lowered(request, done)
+    return simulated(request, done, stitched=strategy.stitched)
 
 
 @contextmanager

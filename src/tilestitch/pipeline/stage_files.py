@@ -15,9 +15,9 @@ from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields
 from tilestitch.base.json_values import plain, value_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import HandSchedule
-from tilestitch.ir.decisions import Decisions
-from tilestitch.ir.forms.graph_form import graph_digest, graph_from, graph_text
-from tilestitch.ir.forms.program_form import program_from, program_text
+from tilestitch.ir.decisions import Decisions, decisions_of
+from tilestitch.ir.forms.graph_form import graph_digest, graph_in, graph_text
+from tilestitch.ir.forms.program_form import program_in, program_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Partition, SubGraphs
 from tilestitch.ir.program import Program
@@ -123,10 +123,10 @@ def _value(done: Compilation, stage: Stage) -> dict[str, Any]:
     }
     if stage is Stage.PARTITION:
         return found
-    schedule = given(done.schedule)
+    decisions = decisions_of(given(done.schedule), partition)
     found["partition"] = {**found["partition"], "kernels": found["kernels"].rows}
     for name in ("kernels", "homes", "pieces", "blocks"):
-        found[name] = Rows([plain(item) for item in getattr(schedule, name)])
+        found[name] = Rows([plain(item) for item in getattr(decisions, name)])
     if stage is Stage.LOWER:
         found |= {"reordered": done.reordered, "program": json.loads(program_text(given(done.program)))}
     return found
@@ -164,7 +164,7 @@ def started(text: str, where: str) -> Started:
 
 def graph_of(start: Started) -> Graph:
     """The network in a file of the stages `load` and `simplify`."""
-    return graph_from(json.dumps(start.value["graph"].value), f"{start.where}: graph")
+    return graph_in(start.value["graph"])
 
 
 def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partition:
@@ -199,11 +199,10 @@ def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decision
     return found
 
 
-def program_in(start: Started, graph: Graph) -> tuple[Program, str | None]:
+def program_of(start: Started, graph: Graph) -> tuple[Program, str | None]:
     """The program in a file of the stage `lower`, and what another order of its instructions had brought."""
     note = start.value["reordered"]
-    program = program_from(json.dumps(start.value["program"].value), f"{start.where}: program", graph)
-    return program, None if note.value is None else note.text()
+    return program_in(start.value["program"], graph), None if note.value is None else note.text()
 
 
 def _with_tuples(schedule: HandSchedule) -> HandSchedule:

@@ -115,10 +115,11 @@ def _in_better_order(request: Request, done: Compilation) -> Compilation:
     found = _simulate(program, request.machine, request.clusters)
     if found.latency_cycles >= trace.latency_cycles:
         return replace(done, reordered="")
-    note = (
-        f"Instructions reordered across kernels: {found.latency_cycles:,} cycles instead of {trace.latency_cycles:,}."
-    )
-    return replace(done, program=program, trace=found, reordered=note)
+    faster, slower = found.latency_cycles, trace.latency_cycles
+    note = f"Instructions reordered across kernels: {faster:,} cycles instead of {slower:,}."
+    schedule = given(done.schedule)
+    schedule = replace(schedule, notes=(*schedule.notes, note))
+    return replace(done, schedule=schedule, program=program, trace=found, reordered=note)
 
 
 def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:

@@ -132,3 +132,15 @@ def strategy_named(name: str) -> Strategy:
             return strategy
     known, plans = (", ".join(strategy.name for strategy in found) for found in (STRATEGIES, FUSION_PLANS))
     raise InputError(f"strategy {name!r} is not known; the strategies are: {known}; and plans of fused blocks: {plans}")
+
+
+def strategy_of(name: str, partition: Partition) -> Strategy:
+    """The strategy of that name; where somebody wrote the partition, what plans such partitions."""
+    for strategy in (*STRATEGIES, *FUSION_PLANS):
+        if strategy.name == name:
+            return strategy
+    if isinstance(partition, ByHand):
+        return strategy_by_hand(partition.schedule)
+    if isinstance(partition, Blocks):
+        return strategy_of_plan(FusionPlan(name, ()))
+    return strategy_named(name)

@@ -14,6 +14,7 @@ from tests.hostile.inputs.networks import ATTRIBUTES, BOMBS, SHAPES, STRUCTURE
 from tests.hostile.inputs.simulation import SIMULATION
 from tests.hostile.inputs.sizes import SIZES
 from tests.hostile.inputs.validation import VALIDATION
+from tests.hostile.inputs.values import VALUES
 
 GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "files": FILES,
@@ -33,4 +34,5 @@ GROUPS: Mapping[str, tuple[Hostile, ...]] = {
     "fusion": FUSION,
     "simulation": SIMULATION,
     "validation": VALIDATION,
+    "values": VALUES,
 }
