@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from tests.helpers.command import run
-from tilestitch.hardware.array_machine import array_of_core
+from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import dataflow_limits
 from tilestitch.mapping.evaluate import Mode, Pricer
 from tilestitch.mapping.search import Objective, search, search_space
@@ -18,10 +20,26 @@ from tilestitch.reproduce.published import read
 from tilestitch.reproduce.published_dmazerunner import PublishedDMazeRunner, PublishedSweep
 from tilestitch.reproduce.rows import Row, near
 
-PUBLISHED = read(PublishedDMazeRunner, "dmazerunner")
-SWEEP = read(PublishedSweep, "dmazerunner-sweep")
-MACHINE = array_of_core(load_machine(PUBLISHED.machine))
-NESTS = {layer.name: nest_of(layer.name, layer.shape, PUBLISHED.batch) for layer in PUBLISHED.layers}
+
+@cache
+def published() -> PublishedDMazeRunner:
+    return read(PublishedDMazeRunner, "dmazerunner")
+
+
+@cache
+def sweep() -> PublishedSweep:
+    return read(PublishedSweep, "dmazerunner-sweep")
+
+
+@cache
+def machine() -> ArrayMachine:
+    return array_of_core(load_machine(published().machine))
+
+
+@cache
+def nests() -> dict[str, LoopNest]:
+    found = published()
+    return {layer.name: nest_of(layer.name, layer.shape, found.batch) for layer in found.layers}
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +61,18 @@ def test_sums_need_all_layers(of_conv5_2):
     """Of one layer there is none of them."""
     sources = {source for source, _ in of_conv5_2}
     assert not sources & {
-        PUBLISHED.spaces.sums_source,
-        PUBLISHED.losses.source,
-        PUBLISHED.averages.source,
-        PUBLISHED.eyeriss.source,
-        SWEEP.best.source,
-        SWEEP.figure_12.source,
+        published().spaces.sums_source,
+        published().losses.source,
+        published().averages.source,
+        published().eyeriss.source,
+        sweep().best.source,
+        sweep().figure_12.source,
     }
 
 
 def test_what_does_not_reproduce_says_why(of_conv5_2):
     """The reductions of DRAM traffic in the example are 4 x both."""
-    source = PUBLISHED.example.source
+    source = published().example.source
     for what in ("DRAM, inputs: reduction", "DRAM, weights: reduction"):
         row = of_conv5_2[source, what]
         assert (row.ours, row.must_match) == (4.0, False)
@@ -63,10 +81,10 @@ def test_what_does_not_reproduce_says_why(of_conv5_2):
 
 def test_the_paper_s_conv1_comes_from_its_register_check():
     """The released check finds a better mapping; a mirrored layer under the one is the layer under the other."""
-    nest = NESTS["conv1"]
+    nest = nests()["conv1"]
     limits = rule_limits(nest, "OPT1-3")
     released, paper = (
-        search(search_space(nest, MACHINE, Mode.PUBLISHED, limits=one), Objective.EDP).best[0]
+        search(search_space(nest, machine(), Mode.PUBLISHED, limits=one), Objective.EDP).best[0]
         for one in (limits, of_the_paper(limits, nest))
     )
     assert f"{released.edp:.6e}" == "1.848817e+16"
@@ -88,17 +106,17 @@ def operand_words(operand, tile) -> int:
 
 def test_what_is_held_is_counted_by_the_nest_that_is_given():
     """In the count of tilings, too: as many for the paper's check of a square layer whose windows stay whole."""
-    nest = NESTS["conv5_1"]
+    nest = nests()["conv5_1"]
     for rules, other in zip(RULES, (14_288_041, 14_647, 5_097, 877), strict=True):
         limits = of_the_paper(rule_limits(nest, rules), nest)
-        assert search_space(nest, MACHINE, Mode.PUBLISHED, limits=limits).tilings() == other
+        assert search_space(nest, machine(), Mode.PUBLISHED, limits=limits).tilings() == other
 
 
 def test_a_tiling_is_priced_in_its_best_orders():
     """No other pair of orders of the three takes less energy."""
-    nest = NESTS["conv5_2"]
-    price = Pricer(nest, MACHINE, Mode.PUBLISHED)
-    row = PUBLISHED.validation.rows[2]
+    nest = nests()["conv5_2"]
+    price = Pricer(nest, machine(), Mode.PUBLISHED)
+    row = published().validation.rows[2]
     mapping, priced = best_orders(price, row)
     assert priced.energy_pj == row.energy_pj
     worse = replace(mapping, spm_order=tuple(reversed(mapping.spm_order)))
@@ -107,7 +125,7 @@ def test_a_tiling_is_priced_in_its_best_orders():
 
 def test_the_row_stationary_dataflow_spreads_output_rows_and_window_rows():
     """As Fig. 9a of the paper, whose y counts rows: with columns of one and rows of the other its bars do not agree."""
-    assert dataflow_limits(NESTS["conv5_2"], "row").spread == {3, 5}
+    assert dataflow_limits(nests()["conv5_2"], "row").spread == {3, 5}
 
 
 @pytest.mark.parametrize(("ours", "ok"), [(1.009, True), (0.991, True), (1.011, False), (0.989, False)])
@@ -119,17 +137,17 @@ def test_a_number_off_a_figure_is_near_or_not(ours, ok):
 
 def test_the_sweep_has_288_points_with_a_mapping():
     """Of 294."""
-    points = [edp for layer in SWEEP.layers.values() for line in layer.edp for edp in line]
+    points = [edp for layer in sweep().layers.values() for line in layer.edp for edp in line]
     assert (len(points), sum(edp is not None for edp in points)) == (294, 288)
 
 
 def test_another_point_of_the_sweep_does_not_match():
     """Its digits, and its number of tilings."""
-    layer = SWEEP.layers["conv5_2"].model_copy(deep=True)
+    layer = sweep().layers["conv5_2"].model_copy(deep=True)
     layer.edp[3][5] = 6.844957271165825e15
     layer.tilings[3][5] = 341
-    changed = SWEEP.model_copy(update={"layers": {"conv5_2": layer}})
-    found = sweep_rows(changed, {"conv5_2": NESTS["conv5_2"]}, MACHINE, whole=False)
+    changed = sweep().model_copy(update={"layers": {"conv5_2": layer}})
+    found = sweep_rows(changed, {"conv5_2": nests()["conv5_2"]}, machine(), whole=False)
     assert [row.what for row in found if not row.ok] == [
         "conv5_2, 128 KiB, 512 B: pJ x cycles",
         "conv5_2: points with as many tilings",

@@ -1,7 +1,7 @@
 """What each operator of a kernel computes and each operand needs for a tile: `ir.tiles` and `ir.graph`, compiled.
 
 All functions work on the arrays of a `Nest` and write their answers into arrays that the caller brings. Boxes are rows
-of first and last index (the last excluded), by dim or axis. `tests/kernels/test_estimate.py` compares them with those
+of first and last index (the last excluded), by dim or axis. `tests/kernels/test_boxes.py` compares them with those
 of `ir`.
 """
 

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-ESTIMATE = "test_kernels::test_the_estimate_is_near_the_simulation"
+ESTIMATE = "test_estimate::test_the_estimate_is_near_the_simulation"
 
 COST = (
     Mutant(
@@ -10,28 +10,28 @@ COST = (
         "cost/bounds.py",
         "compulsory_bytes=constants + borders * iterations,",
         "compulsory_bytes=(constants + borders) * iterations,",
-        ("test_kernels::test_bounds_of_a_product_by_hand",),
+        ("test_estimate::test_bounds_of_a_product_by_hand",),
     ),
     Mutant(
         "the elements that a stride leaves out are compulsory",
         "cost/needs.py",
         "found.append(indices[(indices >= 0) & (indices < size)])",
         "found.append(np.arange(size))",
-        ("test_kernels::test_bounds_count_only_what_is_touched",),
+        ("test_estimate::test_bounds_count_only_what_is_touched",),
     ),
     Mutant(
         "what a slice leaves out is compulsory",
         "cost/needs.py",
         "loops[dim], places = np.unique(places // stride), places % stride",
         "places = places % stride",
-        ("test_kernels::test_bounds_leave_out_what_no_output_needs",),
+        ("test_estimate::test_bounds_leave_out_what_no_output_needs",),
     ),
     Mutant(
         "parts of a tensor that nobody reads are compulsory",
         "cost/needs.py",
         "places = places[(places >= 0) & (places < reach)]",
         "places = np.arange(reach)",
-        ("test_kernels::test_bounds_leave_out_what_no_output_needs",),
+        ("test_estimate::test_bounds_leave_out_what_no_output_needs",),
     ),
     Mutant(
         "the estimate forgets DDR",
