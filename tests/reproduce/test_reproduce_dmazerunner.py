@@ -8,9 +8,10 @@ import pytest
 from tests.helpers.command import run
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.mapping.dataflow import dataflow_limits
-from tilestitch.mapping.evaluate import Mode, Pricer
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.evaluate import Pricer
+from tilestitch.mapping.search import search, search_space
 from tilestitch.reproduce import dmazerunner
 from tilestitch.reproduce.array_layers import RULES, best_orders, nest_of, of_the_paper, rule_limits
 from tilestitch.reproduce.memory_sweep import sweep_rows
@@ -66,7 +67,7 @@ def test_the_paper_s_conv1_comes_from_its_register_check():
     nest = NESTS["conv1"]
     limits = rule_limits(nest, "OPT1-3")
     released, paper = (
-        search(search_space(nest, MACHINE, Mode.PUBLISHED, limits=one), Objective.EDP).best[0]
+        search(search_space(nest, MACHINE, CostMode.PUBLISHED, limits=one), Objective.EDP).best[0]
         for one in (limits, of_the_paper(limits, nest))
     )
     assert f"{released.edp:.6e}" == "1.848817e+16"
@@ -91,13 +92,13 @@ def test_what_is_held_is_counted_by_the_nest_that_is_given():
     nest = NESTS["conv5_1"]
     for rules, other in zip(RULES, (14_288_041, 14_647, 5_097, 877), strict=True):
         limits = of_the_paper(rule_limits(nest, rules), nest)
-        assert search_space(nest, MACHINE, Mode.PUBLISHED, limits=limits).tilings() == other
+        assert search_space(nest, MACHINE, CostMode.PUBLISHED, limits=limits).tilings() == other
 
 
 def test_a_tiling_is_priced_in_its_best_orders():
     """No other pair of orders of the three takes less energy."""
     nest = NESTS["conv5_2"]
-    price = Pricer(nest, MACHINE, Mode.PUBLISHED)
+    price = Pricer(nest, MACHINE, CostMode.PUBLISHED)
     row = PUBLISHED.validation.rows[2]
     mapping, priced = best_orders(price, row)
     assert priced.energy_pj == row.energy_pj

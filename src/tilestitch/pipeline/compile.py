@@ -14,12 +14,13 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.report import CheckRow, Report
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.stages import Request, compile_batch
 from tilestitch.pipeline.strategies import Strategy, strategy_named
 from tilestitch.report.summarise import summarise
@@ -27,8 +28,6 @@ from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.zoo.inputs import iteration_inputs
-
-MAX_BATCH = 10**9
 
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 
