@@ -13,9 +13,10 @@ import numpy as np
 from tilestitch import api
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, product
 from tilestitch.mapping.network import layers_of
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 from tilestitch.passes import simplify
 from tilestitch.sim.array.runner import run_mapping
 

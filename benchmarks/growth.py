@@ -6,11 +6,11 @@ from itertools import pairwise
 from benchmarks.partition import residual_chain
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import GroupingRule
 from tilestitch.ir.run import Run
 from tilestitch.lower.program import lower
 from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.partition.subgraphs.cuts import as_sub_graphs
-from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.schedule.plan import plan
 from tilestitch.schedule.policy import Policy
 from tilestitch.sim.chip.timing import simulate

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from tilestitch import api
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
 from tilestitch.mapping.dmazerunner import pruned_search
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import price_lines
 from tilestitch.mapping.network import RepeatedNest, layers_of
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 from tilestitch.passes import simplify
 
 NETWORKS = ("resnet50", "mobilenet-v2", "bert-base-128")
@@ -37,19 +37,19 @@ def main() -> None:
     """Print a line for each network, rate and size."""
     machine = array_of_core(load_machine("dmazerunner-256"))
     small = convolution("warm-up", n=1, m=4, c=4, ox=4, oy=4, fx=3, fy=3)
-    for mode in Mode:
+    for mode in CostMode:
         _proven(small, machine, mode)
         _proven(small, machine, mode, ragged=True)
     for network in NETWORKS:
         layers = _layers(network)
-        for mode in Mode:
+        for mode in CostMode:
             _network(network, layers, machine, mode)
     _pruned(machine)
     _prices(machine)
     _growth(machine)
     for name, sizes in RAGGED.items():
         nest = convolution(name, n=1, **sizes)
-        exact, ragged = _proven(nest, machine, Mode.DEFAULT), _proven(nest, machine, Mode.DEFAULT, ragged=True)
+        exact, ragged = _proven(nest, machine, CostMode.DEFAULT), _proven(nest, machine, CostMode.DEFAULT, ragged=True)
         print(
             f"  ragged factors, {name}: {ragged[0]:.2f} s ({ragged[0] / exact[0]:.0f} x that of divisors); "
             f"pJ x cycles {ragged[1] / exact[1]:.3f} x"
@@ -60,14 +60,14 @@ def _layers(network: str) -> tuple[RepeatedNest, ...]:
     return layers_of(simplify(api.load_graph(network, batch=1)))[0]
 
 
-def _proven(nest: LoopNest, machine: ArrayMachine, mode: Mode, *, ragged: bool = False) -> tuple[float, float]:
+def _proven(nest: LoopNest, machine: ArrayMachine, mode: CostMode, *, ragged: bool = False) -> tuple[float, float]:
     """Seconds, and the proven least energy-delay product."""
     begin = time.process_time()
     found = search(search_space(nest, machine, mode, ragged=ragged), Objective.EDP).best[0]
     return time.process_time() - begin, found.edp
 
 
-def _network(network: str, layers: Sequence[RepeatedNest], machine: ArrayMachine, mode: Mode) -> None:
+def _network(network: str, layers: Sequence[RepeatedNest], machine: ArrayMachine, mode: CostMode) -> None:
     times = {layer.nest.name: _proven(layer.nest, machine, mode)[0] for layer in layers}
     slowest = max(times, key=lambda name: times[name])
     total = sum(times.values())
@@ -84,9 +84,9 @@ def _pruned(machine: ArrayMachine) -> None:
     layers = _layers("resnet18")
     begin = time.process_time()
     for layer in layers:
-        pruned_search(layer.nest, machine, Mode.PUBLISHED)
+        pruned_search(layer.nest, machine, CostMode.PUBLISHED)
     pruned = time.process_time() - begin
-    proven = sum(_proven(layer.nest, machine, Mode.PUBLISHED)[0] for layer in layers)
+    proven = sum(_proven(layer.nest, machine, CostMode.PUBLISHED)[0] for layer in layers)
     low, high = PUBLISHED_SECONDS
     print(
         f"  resnet18, published: proven in {proven:.2f} s, dMazeRunner's rules {pruned:.2f} s; the released code took "
@@ -97,7 +97,7 @@ def _pruned(machine: ArrayMachine) -> None:
 def _prices(machine: ArrayMachine) -> None:
     """Lines of JSON, each with a mapping of another tiling."""
     nest = convolution("conv4_2", n=4, m=256, c=256, ox=14, oy=14, fx=3, fy=3)
-    for mode in Mode:
+    for mode in CostMode:
         space = search_space(nest, machine, mode)
         lines = [_line(nest, found.mapping, mode) for found in search(space, Objective.EDP, keep=200).best]
         begin = time.process_time()
@@ -108,7 +108,7 @@ def _prices(machine: ArrayMachine) -> None:
         )
 
 
-def _line(nest: LoopNest, mapping: LoopMapping, mode: Mode) -> str:
+def _line(nest: LoopNest, mapping: LoopMapping, mode: CostMode) -> str:
     names = [loop.name for loop in nest.loops]
     factors = {level: dict(zip(names, row, strict=True)) for level, row in mapping.factors.items()}
     orders = {"dram": mapping.dram_order, "spm": mapping.spm_order}
@@ -129,7 +129,7 @@ def _growth(machine: ArrayMachine) -> None:
         size = 2**twos
         nest = convolution("growth", n=1, m=4 * size, c=4 * size, ox=size, oy=size, fx=3, fy=3)
         tilings = search_space(nest, machine).tilings()
-        seconds = _proven(nest, machine, Mode.DEFAULT)[0]
+        seconds = _proven(nest, machine, CostMode.DEFAULT)[0]
         growth = "" if before is None else f"; tilings {tilings / before[0]:.1f} x, time {seconds / before[1]:.1f} x"
         print(f"  {4 * twos + 6} prime factors: {tilings:,} tilings, proven in {seconds:.3f} s{growth}")
         before = tilings, seconds

@@ -26,8 +26,9 @@ from tilestitch.formats.accelforge.written_mapping import accelforge_files
 from tilestitch.formats.zigzag.written_mapping import zigzag_accelerator, zigzag_files
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, product
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 
 LONGEST = 600  # seconds of one run of another program
 NESTS = (

@@ -31,22 +31,18 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
+from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, GroupingRule, Spill, Stage, Values
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
-from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.passes import simplify
 from tilestitch.pipeline.compilation import Compilation
-from tilestitch.pipeline.compile import MAX_BATCH, References, compile_network
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_by_hand, strategy_named, strategy_of_plan
-from tilestitch.schedule.binding import BindingRule
-from tilestitch.schedule.spilling import Spill
 from tilestitch.sim.array import simulated
 from tilestitch.sim.array.simulated import SimulatedMapping
-from tilestitch.sim.array.values import Values
 
 __all__ = [
     "FusionPlan",
@@ -245,7 +241,7 @@ def simulate_mapping(
     return simulated.simulate_mapping(
         nest,
         array_of_core(_machine(machine)),
-        mapping_of(nest, mapping, Mode.DEFAULT),
+        mapping_of(nest, mapping, CostMode.DEFAULT),
         values=_values(values, extrapolate=extrapolate),
         extrapolate=extrapolate,
     )

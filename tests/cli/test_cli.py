@@ -18,8 +18,10 @@ from tests.helpers.command import names_in, run, start
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
-from tilestitch.cli.options import BINDINGS, GROUPINGS, MAX_BATCH, SPILLS, STAGES, STRATEGY_HELP
+from tilestitch.cli.options import STRATEGY_HELP
+from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.report import CheckRow
+from tilestitch.mapping.network import MapOptions
 from tilestitch.pipeline import compile as pipeline
 from tilestitch.pipeline import options, stages, strategies
 from tilestitch.pipeline.compilation import Compilation
@@ -73,18 +75,18 @@ def test_every_command_has_help(command):
     assert command == "show" or {"--json", "--quiet", "--debug"} <= set(result.output.split())
 
 
-def test_lists_in_the_help_are_those_of_the_pipeline():
+def test_strategies_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
         assert f": {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
-    assert list(STAGES) == [stage.value for stage in options.Stage]
-    assert list(SPILLS) == [spill.value for spill in options.Spill]
-    assert SPILLS[0] == options.Options().spill
-    assert list(BINDINGS) == [binding.value for binding in options.BindingRule]
-    assert BINDINGS[0] == options.Options().binding
-    assert list(GROUPINGS) == [grouping.value for grouping in options.GroupingRule]
-    assert GROUPINGS[0] == options.Options().grouping
-    assert MAX_BATCH == pipeline.MAX_BATCH
+
+
+def test_what_is_taken_where_nothing_is_asked_for_is_the_first():
+    """The command takes the first of each choice, and the library has defaults of its own."""
+    asked, mapped = options.Options(), MapOptions()
+    for taken in (asked.spill, asked.binding, asked.grouping, mapped.objective, mapped.mode):
+        assert taken is next(iter(type(taken)))
+    assert asked.stop_after is list(Stage)[-1]
 
 
 # What is printed and written
@@ -134,7 +136,7 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
 def test_compile_dumps_every_stage(tmp_path):
     """Numbered in running order; up to the stage to stop after."""
     run("compile", *NETWORK, "--dump", tmp_path / "all")
-    numbered = [f"{number}-{stage}.txt" for number, stage in enumerate(STAGES, 1)]
+    numbered = [f"{number}-{stage}.txt" for number, stage in enumerate(Stage, 1)]
     assert names_in(tmp_path / "all") == [*numbered, "7-report.txt"]
     result = run("compile", *NETWORK, "--dump", tmp_path / "some", "--stop-after", "partition")
     assert names_in(tmp_path / "some") == numbered[:3]
@@ -263,13 +265,13 @@ def test_the_policy_of_spilling_reaches_the_schedule():
         "--limit",
         99,
     )
-    assert len({run(*asked, "--spill", spill).stdout for spill in SPILLS}) == len(SPILLS)
-    assert run(*asked, "--spill", SPILLS[0]).stdout == run(*asked).stdout
+    assert len({run(*asked, "--spill", spill).stdout for spill in Spill}) == len(Spill)
+    assert run(*asked, "--spill", Spill.NEWEST).stdout == run(*asked).stdout
 
 
 def test_the_binding_reaches_the_schedule():
     asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb", "--limit", 99)
-    nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BINDINGS)
+    nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BindingRule)
     assert nearest == run(*asked).stdout
     assert nearest != paper
 
@@ -277,7 +279,7 @@ def test_the_binding_reaches_the_schedule():
 def test_the_grouping_reaches_the_schedule():
     asked = ("show", "schedule", "mobilenet-v2:small", "--machine", "toy", "--batch", 32, "--batch-per-cluster", 16)
     asked = (*asked, "--strategy", "graphturbo-ordering")
-    paper, exact = (run(*asked, "--grouping", grouping).stdout for grouping in GROUPINGS)
+    paper, exact = (run(*asked, "--grouping", grouping).stdout for grouping in GroupingRule)
     assert paper == run(*asked).stdout
     assert paper != exact
 

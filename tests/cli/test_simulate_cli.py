@@ -10,11 +10,9 @@ from click.testing import CliRunner, Result
 
 import tilestitch
 from tilestitch.cli import main as cli
-from tilestitch.cli import simulate as command
 from tilestitch.commands.simulate import array_trace
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.network import MapOptions
-from tilestitch.mapping.search import Objective
-from tilestitch.sim.array.values import Values
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
 MAPPING = {
@@ -44,12 +42,6 @@ def mapping(tmp_path: Path) -> str:
     path = tmp_path / "mapping.json"
     path.write_text(json.dumps(MAPPING), encoding="utf-8")
     return str(path)
-
-
-def test_the_command_and_the_code_know_the_same_values_and_objectives() -> None:
-    """Without importing what is slow, the command has lists of its own."""
-    assert list(command.VALUES) == [str(one) for one in Values]
-    assert [*command.OBJECTIVES, "pareto"] == [str(one) for one in Objective]
 
 
 def test_a_network_is_simulated_layer_by_layer_and_added_up() -> None:

@@ -13,8 +13,9 @@ from tilestitch.base.errors import InputError
 from tilestitch.commands.map.files import mapping_files
 from tilestitch.commands.map.sources import chosen_layers, open_machine, open_mapping, open_nests
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.graph import Graph
-from tilestitch.mapping.evaluate import Mode, price
+from tilestitch.mapping.evaluate import price
 
 BASE = "dmazerunner-256"
 
@@ -42,8 +43,8 @@ def test_the_example_of_dmazerunner_costs_what_was_published(files):
     """Its layer, its machine and its mapping, each from its own file, take the 2,459,648 cycles of the ICASSP paper."""
     source = open_machine(str(files / "arch.json"), load_machine, BASE)
     (layer,) = chosen_layers(open_nests(str(files / "layers.json"), no_network), ["conv5_2"]).layers
-    mapping = open_mapping(str(files / "mapping.txt"), layer.nest, source, Mode.PUBLISHED)
-    priced = price(layer.nest, source.machine, mapping, Mode.PUBLISHED)
+    mapping = open_mapping(str(files / "mapping.txt"), layer.nest, source, CostMode.PUBLISHED)
+    priced = price(layer.nest, source.machine, mapping, CostMode.PUBLISHED)
     assert (layer.times, priced.cycles, priced.energy_pj, priced.misfit) == (3, 2_459_648, 2_908_068_209, "")
 
 
@@ -69,7 +70,7 @@ def test_what_is_written_for_a_program_is_priced_again(files, program, nest, mac
     """
     source = open_machine(BASE, load_machine, BASE)
     (layer,) = chosen_layers(open_nests(str(files / "layers.json"), no_network), ["conv5_2"]).layers
-    mapping = open_mapping(str(files / "mapping.txt"), layer.nest, source, Mode.DEFAULT)
+    mapping = open_mapping(str(files / "mapping.txt"), layer.nest, source, CostMode.DEFAULT)
     for name, text in mapping_files(program, source.machine, [(layer.nest, mapping)]):
         (files / name).write_text(text, encoding="utf-8")
     again = open_machine(str(files / f"{machine}.yaml"), load_machine, BASE)
@@ -77,9 +78,9 @@ def test_what_is_written_for_a_program_is_priced_again(files, program, nest, mac
     priced = price(
         read.nest,
         again.machine,
-        open_mapping(str(files / "mapping.yaml"), read.nest, again, Mode.DEFAULT),
-        Mode.DEFAULT,
+        open_mapping(str(files / "mapping.yaml"), read.nest, again, CostMode.DEFAULT),
+        CostMode.DEFAULT,
     )
     assert again.notes
     assert priced.misfit == ""
-    assert priced.energy_pj == price(layer.nest, source.machine, mapping, Mode.DEFAULT).energy_pj
+    assert priced.energy_pj == price(layer.nest, source.machine, mapping, CostMode.DEFAULT).energy_pj

@@ -18,8 +18,9 @@ from tilestitch.commands.validate.draw import Draw
 from tilestitch.commands.validate.mechanisms import explain
 from tilestitch.commands.validate.summary import buckets_of, energy_of, errors_of, worst_of
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopNest, convolution, product
-from tilestitch.mapping.evaluate import Mode, Pricer
+from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.json_lines import mapping_of
 from tilestitch.mapping.network import RepeatedNest
 
@@ -193,7 +194,7 @@ def test_json_says_what_the_text_says_and_its_mappings_can_be_priced() -> None:
     nest = product("x", m=16, n=12, k=24)
     nest = replace(nest, loops=tuple(replace(loop, name=loop.name.lower()) for loop in nest.loops))
     for case in found["worst"]:
-        mapping = mapping_of(nest, case["mapping"], Mode.DEFAULT)
+        mapping = mapping_of(nest, case["mapping"], CostMode.DEFAULT)
         assert Pricer(nest, DMAZERUNNER)(mapping).cycles == case["estimated_cycles"]
         assert sum(case["simulated_cycles_by_cause"].values()) == case["simulated_cycles"]
 

@@ -15,26 +15,12 @@ import pytest
 
 from tests.helpers.command import START, names_in, run
 from tilestitch import api
-from tilestitch.cli.explore import LEAST, METHODS, MODES, OBJECTIVES
+from tilestitch.cli.explore import METHODS
 from tilestitch.explore import clusters
-from tilestitch.explore.front import DEFAULT
-from tilestitch.explore.front import OBJECTIVES as KNOWN
 from tilestitch.explore.store import Store
-from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.network import MapOptions
-from tilestitch.mapping.search import Objective
 
 USUAL = ("explore", "alexnet:small", "--machine", "toy", "--workers", "1")
 SIX = ("--vary", "memories.lb.size_bytes=4096,16384,65536", "--vary", "bandwidth=4,8")
-
-
-def test_lists_in_the_help_are_those_of_the_library():
-    """They are written out, so that the help needs no import; the first two are the default."""
-    assert tuple(one.name for one in KNOWN) == OBJECTIVES
-    assert OBJECTIVES[: len(DEFAULT)] == DEFAULT
-    assert set(LEAST) | {"pareto"} == {one.value for one in Objective}
-    assert list(MODES) == [mode.value for mode in Mode]
-    assert LEAST[0] == MapOptions().objective
 
 
 def test_a_point_is_what_compile_says_of_that_machine(tmp_path):

@@ -16,8 +16,9 @@ from tests.helpers.exploring import Formula, explored_by, networks, told, toy_sp
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.explore.evaluator import Metric, Origin, PointResult
 from tilestitch.explore.explore_text import explored_text
-from tilestitch.explore.front import OBJECTIVES, objective_named, pareto_front, vector
+from tilestitch.explore.front import pareto_front, vector
 from tilestitch.explore.methods import Grid, Nsga2, Random, Rounds
+from tilestitch.explore.objectives import OBJECTIVES, objective_named
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
 from tilestitch.explore.workers import Workers

@@ -11,9 +11,9 @@ import numpy as np
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
 from tilestitch.explore.explore_text import explored_json, points_csv
-from tilestitch.explore.front import objective_named
 from tilestitch.explore.identity import digest_of
 from tilestitch.explore.methods import Grid, Method
+from tilestitch.explore.objectives import objective_named
 from tilestitch.explore.run import Explored, explore
 from tilestitch.explore.space import Space, space
 from tilestitch.explore.store import Store

@@ -12,8 +12,9 @@ from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Microarchitecture, ScratchpadLayout
 from tilestitch.ir import loop_nest
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
-from tilestitch.mapping.evaluate import Mode, Pricer
+from tilestitch.mapping.evaluate import Pricer
 
 DMAZERUNNER = array_of_core(load_machine("dmazerunner-256"))
 Split = tuple[int, int, int, int]
@@ -165,7 +166,7 @@ def every_mapping(nest: LoopNest, *, ragged: bool) -> Iterator[LoopMapping]:
 
 
 def all_prices(
-    nest: LoopNest, machine: ArrayMachine, mode: Mode, *, ragged: bool
+    nest: LoopNest, machine: ArrayMachine, mode: CostMode, *, ragged: bool
 ) -> tuple[list[tuple[int, float]], int]:
     """Cycles and energies of every mapping that fits, and how many tilings that are."""
     pricer = Pricer(nest, machine, mode)

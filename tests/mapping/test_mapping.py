@@ -19,14 +19,15 @@ from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import array_alone
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
-from tilestitch.mapping.evaluate import Mode, Pricer, price
+from tilestitch.mapping.evaluate import Pricer, price
 from tilestitch.mapping.factors import one_operand_stays
 from tilestitch.mapping.json_lines import price_lines
 from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layer, map_layers, totals_of
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 
 CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
 C_INNERMOST = (0, 1, 3, 4, 5, 6, 2)
@@ -53,7 +54,7 @@ MOC = LoopMapping(
 )
 def test_the_published_example_costs_what_is_published(mapping: LoopMapping, cycles: int, energy: int) -> None:
     """dMazeRunner (ICASSP 2020), section 4.2; the second is the mapping that it is compared with."""
-    found = price(CONV5_2, DMAZERUNNER, mapping, Mode.PUBLISHED)
+    found = price(CONV5_2, DMAZERUNNER, mapping, CostMode.PUBLISHED)
     assert (found.cycles, found.energy_pj, found.misfit) == (cycles, energy, "")
 
 
@@ -86,7 +87,7 @@ def random_mapping(nest: LoopNest, rng: Random) -> LoopMapping:
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
 def test_published_mode_is_the_published_model(nest: LoopNest) -> None:
     """On mappings in any order, that fit or do not: to the digit."""
-    rng, pricer = Random(7), Pricer(nest, DMAZERUNNER, Mode.PUBLISHED)
+    rng, pricer = Random(7), Pricer(nest, DMAZERUNNER, CostMode.PUBLISHED)
     for _ in range(300):
         mapping = random_mapping(nest, rng)
         found = pricer(mapping)
@@ -126,7 +127,7 @@ def test_the_first_visit_of_a_result_brings_nothing() -> None:
     nest = product("one tile", m=4, n=4, k=1)
     ones, order = (1, 1, 1), (0, 1, 2)
     mapping = LoopMapping(ones, ones, (4, 4, 1), ones, order, order)
-    ours, published = (price(nest, DMAZERUNNER, mapping, mode) for mode in (Mode.DEFAULT, Mode.PUBLISHED))
+    ours, published = (price(nest, DMAZERUNNER, mapping, mode) for mode in (CostMode.DEFAULT, CostMode.PUBLISHED))
     assert ours.accesses[2].scratchpad_words == 16
     assert published.accesses[2].scratchpad_words == 32
     assert ours.accesses[2].dram_load_words == 0
@@ -136,7 +137,7 @@ def check_against_brute_force(rng: Random, *, ragged: bool, most: int) -> None:
     nest, machine = random_nest(rng), random_machine(rng)
     while size_of_space(nest, ragged=ragged) > most:
         nest = random_nest(rng)
-    for mode in (Mode.DEFAULT,) if ragged else tuple(Mode):
+    for mode in (CostMode.DEFAULT,) if ragged else tuple(CostMode):
         every, tilings = all_prices(nest, machine, mode, ragged=ragged)
         space = search_space(nest, machine, mode, ragged=ragged)
         if not ragged:
@@ -256,7 +257,7 @@ def test_a_result_that_stays_is_loaded_only_if_it_was_stored_before() -> None:
     first_and_last = 20 + last + 3 + 10  # A and B, the last slot, until C has arrived, C
     assert price(nest, machine, stays).cycles == first_and_last + 20 + 20 + 20 + 10
     assert price(nest, machine, returns).cycles == first_and_last + 10 + (20 + 10 + 10) + (10 + 10 + 10) + 10
-    assert price(nest, machine, stays, Mode.PUBLISHED).cycles == 4 * 20 + 2 * (10 + 10)
+    assert price(nest, machine, stays, CostMode.PUBLISHED).cycles == 4 * 20 + 2 * (10 + 10)
     assert price(nest, machine, stays).accesses[2].dram_load_words == 0
     assert price(nest, machine, returns).accesses[2].dram_load_words == 2
 
@@ -288,7 +289,7 @@ def test_dataflows_that_a_nest_does_not_have_are_refused() -> None:
 
 def test_thresholds_of_the_pruned_search_are_lowered_until_enough_is_left() -> None:
     """Small layers have few tilings that use most of the array."""
-    space, attempts = adapted_space(product("gemv", m=1, n=1000, k=512), DMAZERUNNER, Mode.PUBLISHED)
+    space, attempts = adapted_space(product("gemv", m=1, n=1000, k=512), DMAZERUNNER, CostMode.PUBLISHED)
     assert len(attempts) > 1
     assert attempts[0].least == (0.8, 0.8, 0.5)
     assert attempts[1].least == (0.7, 0.7, 0.5)

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.nests import DMAZERUNNER, random_machine, random_nest
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest, convolution
 from tilestitch.mapping.certificate import (
     Certificate,
@@ -19,14 +20,15 @@ from tilestitch.mapping.certificate import (
     check_certificate,
     value_of,
 )
-from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 
 NEST = convolution("conv5_2", n=1, m=64, c=32, ox=7, oy=7, fx=3, fy=3)
 OBJECTIVES = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)
 
 
-def proof(nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective, rank: int = 1) -> Certificate | None:
+def proof(
+    nest: LoopNest, machine: ArrayMachine, mode: CostMode, objective: Objective, rank: int = 1
+) -> Certificate | None:
     """Of the best mapping, or as if one of lower rank were the best."""
     space = search_space(nest, machine, mode)
     outcome = search(space, objective, keep=rank)
@@ -36,8 +38,8 @@ def proof(nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objectiv
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("mode", Mode)
-def test_the_proof_of_a_search_is_accepted(mode: Mode, objective: Objective) -> None:
+@pytest.mark.parametrize("mode", CostMode)
+def test_the_proof_of_a_search_is_accepted(mode: CostMode, objective: Objective) -> None:
     """And read again it is the same."""
     found = proof(NEST, DMAZERUNNER, mode, objective)
     assert found is not None
@@ -55,7 +57,7 @@ def test_proofs_of_small_searches_are_accepted_on_any_machine(seed: int) -> None
     """Nests in which two operands stay at once too; a claim that something worse is the best is refused."""
     rng = Random(seed)
     nest, machine = random_nest(rng), random_machine(rng)
-    mode, objective = tuple(Mode)[seed % 2], OBJECTIVES[seed % 3]
+    mode, objective = tuple(CostMode)[seed % 2], OBJECTIVES[seed % 3]
     best = proof(nest, machine, mode, objective)
     if best is None:
         return
@@ -70,7 +72,7 @@ def test_proofs_of_small_searches_are_accepted_on_any_machine(seed: int) -> None
 
 @cache
 def given() -> Certificate:
-    found = proof(NEST, DMAZERUNNER, Mode.DEFAULT, Objective.EDP)
+    found = proof(NEST, DMAZERUNNER, CostMode.DEFAULT, Objective.EDP)
     assert found is not None
     return found
 
@@ -93,7 +95,7 @@ TAMPERED: dict[str, Change] = {
 def test_a_proof_that_was_tampered_with_is_refused(what: str) -> None:
     tampered = replace(given(), **TAMPERED[what](given()))
     with pytest.raises(InputError, match="is wrong"):
-        check_certificate(tampered, NEST, DMAZERUNNER, Mode.DEFAULT, Objective.EDP)
+        check_certificate(tampered, NEST, DMAZERUNNER, CostMode.DEFAULT, Objective.EDP)
 
 
 def test_a_mapping_that_does_not_fit_proves_nothing() -> None:
@@ -101,7 +103,7 @@ def test_a_mapping_that_does_not_fit_proves_nothing() -> None:
     ones = (1,) * 7
     mapping = replace(given().mapping, dram=ones, spm=ones, rf=NEST.extents, spatial=ones)
     with pytest.raises(InputError, match="does not fit"):
-        check_certificate(replace(given(), mapping=mapping), NEST, DMAZERUNNER, Mode.DEFAULT, Objective.EDP)
+        check_certificate(replace(given(), mapping=mapping), NEST, DMAZERUNNER, CostMode.DEFAULT, Objective.EDP)
 
 
 def test_values_are_what_the_objective_names() -> None:

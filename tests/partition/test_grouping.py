@@ -12,10 +12,11 @@ from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import GroupingRule
 from tilestitch.partition.blocks.checker import check
 from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.partition.subgraphs import cuts
-from tilestitch.partition.subgraphs.grouping import Grouping, GroupingRule, before, best_grouping, grouping_cost
+from tilestitch.partition.subgraphs.grouping import Grouping, before, best_grouping, grouping_cost
 from tilestitch.passes import simplify
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options

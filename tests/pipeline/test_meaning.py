@@ -5,8 +5,9 @@ import pytest
 from tests.helpers.verified import ZOO, assert_sound, compiled, model
 from tilestitch import zoo
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Stage
 from tilestitch.pipeline.compile import compile_network
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 
 SMALL = (

@@ -1,7 +1,9 @@
-"""Imports only go down: every module under src/tilestitch keeps to the table of layers."""
+"""Imports only go down: every module under src/tilestitch keeps to the table of layers, and none imports itself."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,23 +40,56 @@ def part_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "__init__"
 
 
-def imported_parts(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Line and part of every import from tilestitch in `source`, wherever it stands, relative ones resolved."""
+def imported_names(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str, str]]:
+    """Line, module and name of every import in `source`, wherever it stands, relative ones resolved.
+
+    The name is empty where the module itself is imported.
+    """
     package = module.split(".") if is_package else module.split(".")[:-1]
     for node in ast.walk(ast.parse(source, filename=module)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from ((node.lineno, alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level > 0 else []
             origin = ".".join([*above, *([node.module] if node.module is not None else [])])
-            # `from tilestitch import x` means the part x if there is one, and else an attribute of the package.
-            names = [f"{ROOT}.{a.name}" if a.name in LAYER_OF else ROOT for a in node.names]
-            names = names if origin == ROOT else [origin]
-        else:
-            continue
-        for name in names:
-            if name.split(".")[0] == ROOT:
-                yield node.lineno, part_of(name)
+            yield from ((node.lineno, origin, alias.name) for alias in node.names)
+
+
+def imported_parts(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and part of every import from tilestitch in `source`, wherever it stands, relative ones resolved."""
+    for line, origin, name in imported_names(source, module, is_package=is_package):
+        # `from tilestitch import x` means the part x if there is one, and else an attribute of the package.
+        whole = f"{ROOT}.{name}" if origin == ROOT and name in LAYER_OF else origin
+        if whole.split(".")[0] == ROOT:
+            yield line, part_of(whole)
+
+
+def imported_modules(sources: Mapping[str, str], packages: frozenset[str]) -> dict[str, set[str]]:
+    """Of every module of `sources`, which others of them it imports; `packages` are those that are an `__init__.py`."""
+    edges: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        names = imported_names(source, module, is_package=module in packages)
+        wanted = [f"{origin}.{name}" if f"{origin}.{name}" in sources else origin for _, origin, name in names]
+        edges[module] = {other for other in wanted if other in sources}
+    return edges
+
+
+def cycle_in(edges: Mapping[str, set[str]]) -> list[str]:
+    """Modules that import one another in a ring, the first again at the end; none where there is no ring."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return error.args[1][::-1]  # it goes from what is imported to what imports it
+    return []
+
+
+def modules_of_the_package() -> Iterator[tuple[str, Path]]:
+    """Dotted name and file of every module under src/tilestitch."""
+    paths = sorted((SOURCE / ROOT).rglob("*.py"))
+    assert paths, f"no modules under {SOURCE / ROOT}"
+    for path in paths:
+        inside = path.relative_to(SOURCE)
+        yield ".".join((inside.parent if path.name == "__init__.py" else inside.with_suffix("")).parts), path
 
 
 def faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
@@ -80,16 +115,39 @@ def faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
 
 def test_imports_only_go_down():
     """No module imports from its own layer or from one above."""
-    paths = sorted((SOURCE / ROOT).rglob("*.py"))
-    assert paths, f"no modules under {SOURCE / ROOT}"
     found = []
-    for path in paths:
-        is_package = path.name == "__init__.py"
-        inside = path.relative_to(SOURCE)
-        module = ".".join((inside.parent if is_package else inside.with_suffix("")).parts)
-        found += faults(path.read_text(encoding="utf-8"), module, is_package=is_package)
+    for module, path in modules_of_the_package():
+        found += faults(path.read_text(encoding="utf-8"), module, is_package=path.name == "__init__.py")
     if found:
         pytest.fail("\n".join(found), pytrace=False)
+
+
+def test_no_module_imports_itself():
+    """Not through others either, nor from inside a function: any module can be understood without what uses it."""
+    paths = dict(modules_of_the_package())
+    sources = {module: path.read_text(encoding="utf-8") for module, path in paths.items()}
+    packages = frozenset(module for module, path in paths.items() if path.name == "__init__.py")
+    ring = cycle_in(imported_modules(sources, packages))
+    if ring:
+        pytest.fail(" imports ".join(ring), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "sources, ring",
+    [
+        ({"a": "import b", "b": "def f():\n    from c import x", "c": "from a import y"}, {"a", "b", "c"}),
+        ({"p": "", "p.a": "from p import b", "p.b": "from . import a"}, {"p.a", "p.b"}),
+        ({"p": "from p.a import x", "p.a": "from p import y"}, {"p", "p.a"}),
+        ({"a": "import a"}, {"a"}),
+        ({"p": "from p import a", "p.a": "", "p.b": "import p, numpy"}, set()),
+    ],
+)
+def test_a_ring_of_modules_is_found(sources, ring):
+    """Whether a module is imported by its name or from its package, and wherever the import stands."""
+    found = cycle_in(imported_modules(sources, frozenset({"p"})))
+    assert set(found) == ring
+    edges = imported_modules(sources, frozenset({"p"}))
+    assert all(after in edges[before] for before, after in pairwise(found))
 
 
 @pytest.mark.parametrize(

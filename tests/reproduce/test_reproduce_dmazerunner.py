@@ -9,10 +9,11 @@ import pytest
 from tests.helpers.command import run
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import dataflow_limits
-from tilestitch.mapping.evaluate import Mode, Pricer
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.evaluate import Pricer
+from tilestitch.mapping.search import search, search_space
 from tilestitch.reproduce import dmazerunner
 from tilestitch.reproduce.array_layers import RULES, best_orders, nest_of, of_the_paper, rule_limits
 from tilestitch.reproduce.memory_sweep import sweep_rows
@@ -84,7 +85,7 @@ def test_the_paper_s_conv1_comes_from_its_register_check():
     nest = nests()["conv1"]
     limits = rule_limits(nest, "OPT1-3")
     released, paper = (
-        search(search_space(nest, machine(), Mode.PUBLISHED, limits=one), Objective.EDP).best[0]
+        search(search_space(nest, machine(), CostMode.PUBLISHED, limits=one), Objective.EDP).best[0]
         for one in (limits, of_the_paper(limits, nest))
     )
     assert f"{released.edp:.6e}" == "1.848817e+16"
@@ -109,13 +110,13 @@ def test_what_is_held_is_counted_by_the_nest_that_is_given():
     nest = nests()["conv5_1"]
     for rules, other in zip(RULES, (14_288_041, 14_647, 5_097, 877), strict=True):
         limits = of_the_paper(rule_limits(nest, rules), nest)
-        assert search_space(nest, machine(), Mode.PUBLISHED, limits=limits).tilings() == other
+        assert search_space(nest, machine(), CostMode.PUBLISHED, limits=limits).tilings() == other
 
 
 def test_a_tiling_is_priced_in_its_best_orders():
     """No other pair of orders of the three takes less energy."""
     nest = nests()["conv5_2"]
-    price = Pricer(nest, machine(), Mode.PUBLISHED)
+    price = Pricer(nest, machine(), CostMode.PUBLISHED)
     row = published().validation.rows[2]
     mapping, priced = best_orders(price, row)
     assert priced.energy_pj == row.energy_pj

@@ -8,6 +8,7 @@ from tests.helpers.random_networks import random_machine, random_model
 from tilestitch import api
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.choices import Spill
 from tilestitch.ir.region import Region
 from tilestitch.kernels.surroundings import Room, Source, cover, without
 from tilestitch.pipeline import batches
@@ -15,7 +16,7 @@ from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
-from tilestitch.schedule.spilling import Spill, Stay, gives_way
+from tilestitch.schedule.spilling import Stay, gives_way
 
 NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")
 MACHINES = ("toy", "stcp920")

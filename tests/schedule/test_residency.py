@@ -8,10 +8,10 @@ from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.schedule.residency import stay_on_chip
-from tilestitch.schedule.spilling import Spill
 from tilestitch.schedule.tasks import Task
 
 PART = 16 * 1024  # bytes of a tensor in each of two cores

@@ -15,13 +15,14 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand, convolution
 from tilestitch.ir.loop_nest import product as matrix_product
 from tilestitch.mapping.evaluate import price
 from tilestitch.sim.array import simulated, values
 from tilestitch.sim.array.runner import run_mapping
 from tilestitch.sim.array.simulated import simulate_mapping
-from tilestitch.sim.array.values import Values, computed, random_operands, rounding_bound
+from tilestitch.sim.array.values import computed, random_operands, rounding_bound
 
 Case = tuple[LoopNest, ArrayMachine, LoopMapping]
 

@@ -8,17 +8,24 @@ from click.core import ParameterSource
 from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
-from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
+from tilestitch.cli.options import (
+    OF_ONE_MAPPING,
+    SEARCHES,
+    STRATEGY_HELP,
+    Choices,
+    choice_option,
+    compile_options,
+    output_options,
+    strategy_given,
+)
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
+from tilestitch.explore.objectives import DEFAULT, OBJECTIVES, objective_named
+from tilestitch.ir.choices import CostMode, Objective
 
 EVALUATORS = ("simulate", "map")
 METHODS = ("grid", "random", "optuna")
-OBJECTIVES = ("latency", "energy", "edp", "traffic", "memory", "macs")  # a test holds it against the table of them
-LEAST = ("edp", "energy", "latency")  # and these three against those of the search
-SEARCHES = ("exact", "dmazerunner")
-MODES = ("default", "published")
 MAX_TRIALS = 100_000
 STORE = "points.sqlite"  # in the folder of -o
 
@@ -32,16 +39,10 @@ STORE = "points.sqlite"  # in the folder of -o
 )
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
-@click.option(
-    "--least",
-    type=click.Choice(LEAST),
-    default=LEAST[0],
-    show_default=True,
-    help="What the mapping of each layer is best in, with --by map.",
-)
-@click.option("--search", type=click.Choice(SEARCHES), default=SEARCHES[0], show_default=True, help="As for map.")
+@choice_option("--least", OF_ONE_MAPPING, "What the mapping of each layer is best in, with --by map.")
+@choice_option("--search", SEARCHES, "As for map.")
 @click.option("--dataflow", default="", metavar="NAME|A|B", help="As for map.")
-@click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True, help="As for map.")
+@choice_option("--mode", CostMode, "As for map.")
 @click.option("--ragged", is_flag=True, help="As for map.")
 @click.option(
     "--vary",
@@ -52,7 +53,7 @@ STORE = "points.sqlite"  # in the folder of -o
     "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
 @click.option("--space", "space_file", metavar="FILE", default="", help="Options of this command, as YAML.")
-@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="Which designs.")
+@choice_option("--method", METHODS, "Which designs.")
 @click.option(
     "--trials", type=click.IntRange(1, MAX_TRIALS), default=64, show_default=True, help="Designs of random and optuna."
 )
@@ -63,9 +64,9 @@ STORE = "points.sqlite"  # in the folder of -o
 @click.option(
     "--objective",
     "objectives",
-    type=click.Choice(OBJECTIVES),
+    type=click.Choice([one.name for one in OBJECTIVES]),
     multiple=True,
-    help="Of which less is better; repeatable.  [default: latency, energy]",
+    help=f"Of which less is better; repeatable.  [default: {', '.join(DEFAULT)}]",
 )
 @click.option("--scale-energy", is_flag=True, help="Energies per access grow with the sizes, as in dMazeRunner.")
 @click.option(
@@ -138,7 +139,6 @@ def explore(
                 front_pictures,
                 points_csv,
             )
-            from tilestitch.explore.front import objective_named
             from tilestitch.explore.mapped import Mapped, packed_layers
             from tilestitch.explore.methods import Grid, Nsga2, Random
             from tilestitch.explore.run import explore as explored_by
@@ -149,9 +149,7 @@ def explore(
             from tilestitch.explore.workers import Workers
             from tilestitch.hardware.array_machine import array_of_core
             from tilestitch.hardware.load import load_machine, machine_text
-            from tilestitch.mapping.evaluate import Mode
             from tilestitch.mapping.network import MapOptions
-            from tilestitch.mapping.search import Objective
 
         if cluster:
             expect_cluster(cluster)
@@ -167,7 +165,7 @@ def explore(
         _expect_sense(by)
         if by == "map":
             array_of_core(machine)
-            options = MapOptions(Objective(least), Mode(mode), search == "dmazerunner", ragged, dataflow)
+            options = MapOptions(Objective(least), CostMode(mode), search == "dmazerunner", ragged, dataflow)
             evaluator = Mapped(options)
             nests = [
                 open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims))
@@ -191,7 +189,7 @@ def explore(
                 networks,
                 evaluator,
                 chosen,
-                [objective_named(name) for name in dict.fromkeys(objectives or OBJECTIVES[:2])],
+                [objective_named(name) for name in dict.fromkeys(objectives or DEFAULT)],
                 store=points,
                 workers=Workers(workers or 0, cluster),
                 progress=progress,

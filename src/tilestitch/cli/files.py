@@ -38,6 +38,15 @@ def expect_other(path: Path, source: str | Path) -> None:
             raise InputError(f"{_shown(path)}: is read as an input, and would be overwritten; choose another place")
 
 
+def expect_beside(option: str, path: Path, json_path: Path | None, sources: Sequence[str | Path]) -> None:
+    """Refuse, before the work, a file of `option` that could not be written, or is that of --json or an input."""
+    expect_writable(path)
+    if json_path is not None and path.resolve() == json_path.resolve():
+        raise InputError(f"{option} and --json both name {path.name}; choose two places")
+    for source in sources:
+        expect_other(path, source)
+
+
 def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
     """Write all of the files or none, each of them at once in its place; folders are made where they are missing.
 

@@ -9,7 +9,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
-from tilestitch.cli.options import Choices, is_given, network_options, output_options
+from tilestitch.cli.options import Choices, choice_option, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress
 
@@ -33,13 +33,7 @@ EMITTED = ("plan", "cnml")
     "compare its outputs with onnxruntime's.",
 )
 @click.option("-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan to this file.")
-@click.option(
-    "--emit",
-    type=click.Choice(EMITTED),
-    default=EMITTED[0],
-    show_default=True,
-    help="What -o writes: the plan as JSON, or as C++ for CNML, the library of the MLU100.",
-)
+@choice_option("--emit", EMITTED, "What -o writes: the plan as JSON, or as C++ for CNML, the library of the MLU100.")
 @click.option(
     "--constants",
     metavar="FILE",

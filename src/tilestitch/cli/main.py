@@ -14,12 +14,13 @@ from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.map import map_
-from tilestitch.cli.options import STAGES, STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
+from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.simulate import simulate
 from tilestitch.cli.validate import validate
+from tilestitch.ir.choices import Stage
 
 
 @click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -33,7 +34,12 @@ def main() -> None:
 @click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the program and compare its outputs with onnxruntime's.")
-@click.option("--stop-after", type=click.Choice(STAGES), default=STAGES[-1], help="Stop there, and print its value.")
+@click.option(
+    "--stop-after",
+    type=click.Choice([str(stage) for stage in Stage]),
+    default=str(Stage.SIMULATE),
+    help="Stop there, and print its value.",
+)
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
 @output_options
@@ -54,7 +60,7 @@ def compile_command(
     outputs.
     """
     for option, given in (("--verify", verify), ("-o", out is not None), ("--json", json_path is not None)):
-        if given and stop_after != STAGES[-1]:
+        if given and stop_after != Stage.SIMULATE:
             raise InputError(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
                 "(--dump DIR writes every stage that is reached)"

@@ -11,62 +11,46 @@ from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
-from tilestitch.cli.options import Choices, is_given, network_options, output_options
+from tilestitch.cli.options import (
+    ARRAY_MACHINE,
+    SEARCHES,
+    Choices,
+    array_machine_option,
+    choice_option,
+    is_given,
+    layers_option,
+    mapping_option,
+    network_options,
+    output_options,
+)
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
+from tilestitch.ir.choices import CostMode, Objective
 
-BASE = "dmazerunner-256"
 EMITTED = ("zigzag", "timeloop", "accelforge")
-OBJECTIVES = ("edp", "energy", "latency", "pareto")  # a test holds these against the search
-MODES = ("default", "published")
 MAX_LINES_BYTES = 2**30
 
 
 @click.command("map")
 @click.argument("model", required=False)
-@click.option(
-    "--machine",
-    metavar="NAME|FILE",
-    default=BASE,
-    show_default=True,
-    help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
-)
-@click.option(
+@array_machine_option
+@choice_option(
     "--objective",
-    type=click.Choice(OBJECTIVES),
-    default=OBJECTIVES[0],
-    show_default=True,
-    help="What is least; pareto finds every mapping that none beats in both latency and energy.",
+    Objective,
+    "What is least; pareto finds every mapping that none beats in both latency and energy.",
 )
-@click.option(
-    "--search",
-    type=click.Choice(("exact", "dmazerunner")),
-    default="exact",
-    show_default=True,
-    help="The proven best of all, or the best that dMazeRunner's rules leave.",
-)
+@choice_option("--search", SEARCHES, "The proven best of all, or the best that dMazeRunner's rules leave.")
 @click.option(
     "--dataflow",
     default="",
     metavar="NAME|A|B",
     help="Only mappings of a dataflow: output, weight, row, input, coarse-weight, or two loops spread over elements.",
 )
-@click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    default=MODES[0],
-    show_default=True,
-    help="Our cost model, or dMazeRunner's to the digit.",
-)
+@choice_option("--mode", CostMode, "Our cost model, or dMazeRunner's to the digit.")
 @click.option("--ragged", is_flag=True, help="Factors need not divide; takes longer.")
 @click.option("--top", type=click.IntRange(1, 1000), default=1, show_default=True, help="Mappings of each layer.")
-@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
-@click.option(
-    "--mapping",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Price the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
-)
+@layers_option
+@mapping_option("Price")
 @click.option(
     "--evaluate",
     metavar="FILE",
@@ -132,12 +116,11 @@ def map_(
             from tilestitch.commands.map.map_text import evaluated_text, mapped_text
             from tilestitch.commands.map.proofs import certificates_json, check_certificates
             from tilestitch.commands.map.sources import open_machine, open_mapping
-            from tilestitch.mapping.evaluate import Mode, price
+            from tilestitch.mapping.evaluate import price
             from tilestitch.mapping.network import MapOptions, map_layers
-            from tilestitch.mapping.search import Objective
 
         progress("load", 0, 1)
-        source = open_machine(machine, api.load_machine, BASE)
+        source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
         nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
@@ -152,14 +135,14 @@ def map_(
                     f"--mapping is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer"
                 )
             nest = nests.layers[0].nest
-            given = open_mapping(str(mapping), nest, source, Mode(mode))
-            shown = (nest, source, given, price(nest, source.machine, given, Mode(mode)), Mode(mode))
+            given = open_mapping(str(mapping), nest, source, CostMode(mode))
+            shown = (nest, source, given, price(nest, source.machine, given, CostMode(mode)), CostMode(mode))
             text, json_text = evaluated_text(*shown), evaluated_json(*shown)
             found = [(nest, given)]
         else:
             options = MapOptions(
                 Objective(objective),
-                Mode(mode),
+                CostMode(mode),
                 pruned=search == "dmazerunner",
                 ragged=ragged,
                 dataflow=dataflow,
@@ -238,7 +221,7 @@ def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) 
         from tilestitch.commands.map.sources import open_machine
         from tilestitch.mapping.json_lines import price_lines
 
-    source = open_machine(machine, api.load_machine, BASE)
+    source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
     text = sys.stdin.read() if path == Path("-") else file_text(path, "JSON", MAX_LINES_BYTES)
     found = "".join(f"{line}\n" for line in price_lines(text.splitlines(), source.machine))
     write_files(json_file(json_path, found))

@@ -1,6 +1,6 @@
 """Options that several commands share, and what they mean."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import State
+from tilestitch.ir.choices import MAX_BATCH, BindingRule, GroupingRule, Objective, Spill
 
 if TYPE_CHECKING:
     from tilestitch.ir.by_hand import FusionPlan
@@ -24,11 +25,9 @@ STRATEGY_HELP = (
     "plan of fused blocks: baseline or fixed-cores or dynamic-cores or one-block or fixed-fusion or dlfusion or oracle "
     "or annealing or genetic or exact or exact-by-layer. Or the file of such a plan, ending in .json."
 )
-MAX_BATCH = 10**9  # a test holds it against the pipeline's
-SPILLS = ("newest", "longest", "largest", "belady")  # and these four against the pipeline's
-BINDINGS = ("nearest", "paper")
-GROUPINGS = ("paper", "exact")
-STAGES = ("load", "simplify", "partition", "schedule", "lower", "simulate")
+ARRAY_MACHINE = "dmazerunner-256"  # where none is named
+SEARCHES = ("exact", "dmazerunner")
+OF_ONE_MAPPING = tuple(one.value for one in Objective if one is not Objective.PARETO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +40,9 @@ class Choices:
     machine: str = "stcp920"
     batch_per_cluster: int | str = "rule"
     batches: int = 1
-    spill: str = SPILLS[0]
-    binding: str = BINDINGS[0]
-    grouping: str = GROUPINGS[0]
+    spill: str = Spill.NEWEST
+    binding: str = BindingRule.NEAREST
+    grouping: str = GroupingRule.PAPER
 
     def of_the_schedule(self) -> dict[str, Any]:
         """All but the machine, by the names that `api.compile` and `api.compare` have for them."""
@@ -78,9 +77,10 @@ def network_options(command: Command) -> Command:
     return with_choices
 
 
-def _rule_option(name: str, rules: Sequence[str], help_text: str) -> Callable[[Command], Command]:
-    """An option that chooses one of several rules, the first by default."""
-    return click.option(name, type=click.Choice(rules), default=rules[0], show_default=True, help=help_text)
+def choice_option(name: str, choices: Iterable[str], help_text: str) -> Callable[[Command], Command]:
+    """An option that chooses one of several names, the first by default."""
+    names = [str(one) for one in choices]
+    return click.option(name, type=click.Choice(names), default=names[0], show_default=True, help=help_text)
 
 
 def compile_options(command: Command) -> Command:
@@ -108,21 +108,21 @@ def compile_options(command: Command) -> Command:
         show_default=True,
         help="Batches back to back, for the sustained throughput.",
     )
-    @_rule_option(
+    @choice_option(
         "--spill",
-        SPILLS,
+        Spill,
         "Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest or is "
         "read last.",
     )
-    @_rule_option(
+    @choice_option(
         "--binding",
-        BINDINGS,
+        BindingRule,
         "How kernels on chip are divided among cores: each as its estimate is least, or from the last to the first by "
         "GraphTurbo's Algorithm 4.",
     )
-    @_rule_option(
+    @choice_option(
         "--grouping",
-        GROUPINGS,
+        GroupingRule,
         "Which operators graphturbo cuts into pieces together: by its Algorithm 2, or so that the estimate of all "
         "sub-graphs is the least.",
     )
@@ -149,6 +149,34 @@ def compile_options(command: Command) -> Command:
         return command(choices=choices, **others)
 
     return with_choices
+
+
+def array_machine_option(command: Command) -> Command:
+    """Give a command about loop nests the machine that they run on, as `machine`."""
+    return click.option(
+        "--machine",
+        metavar="NAME|FILE",
+        default=ARRAY_MACHINE,
+        show_default=True,
+        help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
+    )(command)
+
+
+def layers_option(command: Command) -> Command:
+    """Give a command about loop nests the names of those that it is to look at, as `layers`; none for all."""
+    return click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")(
+        command
+    )
+
+
+def mapping_option(does: str) -> Callable[[Command], Command]:
+    """Give a command the file of a mapping, with which it does something rather than search for one."""
+    return click.option(
+        "--mapping",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
+    )
 
 
 def output_options(command: Command) -> Command:

@@ -7,49 +7,35 @@ import click
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import held_back
-from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.layers import open_layers
-from tilestitch.cli.map import BASE
-from tilestitch.cli.options import Choices, is_given, network_options, output_options
+from tilestitch.cli.options import (
+    ARRAY_MACHINE,
+    OF_ONE_MAPPING,
+    Choices,
+    array_machine_option,
+    choice_option,
+    is_given,
+    layers_option,
+    mapping_option,
+    network_options,
+    output_options,
+)
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
+from tilestitch.ir.choices import CostMode, Objective, Values
 
-OBJECTIVES = ("edp", "energy", "latency")
-VALUES = ("integers", "floats", "none")  # a test holds these against the simulator
 WINDOW = "0:9999"
 
 
 @click.command("simulate")
 @click.argument("model")
-@click.option(
-    "--machine",
-    metavar="NAME|FILE",
-    default=BASE,
-    show_default=True,
-    help="A machine with an array, or the file of one: ours, dMazeRunner's JSON, Timeloop's or ZigZag's YAML.",
-)
-@click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default=OBJECTIVES[0],
-    show_default=True,
-    help="What is least for the mappings that are simulated.",
-)
+@array_machine_option
+@choice_option("--objective", OF_ONE_MAPPING, "What is least for the mappings that are simulated.")
 @click.option("--ragged", is_flag=True, help="Mappings whose factors need not divide; takes longer.")
-@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
-@click.option(
-    "--mapping",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Simulate the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
-)
-@click.option(
-    "--values",
-    type=click.Choice(VALUES),
-    default=VALUES[0],
-    show_default=True,
-    help="What moves through the array and is compared with numpy.",
-)
+@layers_option
+@mapping_option("Simulate")
+@choice_option("--values", Values, "What moves through the array and is compared with numpy.")
 @click.option("--extrapolate", is_flag=True, help="Do not simulate passes again that repeat; computes no values.")
 @click.option("--stats", is_flag=True, help="Also what elements, networks and DMA did; in the JSON for each element.")
 @click.option(
@@ -88,11 +74,7 @@ def simulate(
     span = (0, 0)
     if trace is not None:
         span = _window(window)
-        expect_writable(trace)
-        if json_path is not None and trace.resolve() == json_path.resolve():
-            raise InputError(f"--trace and --json both name {trace.name}; choose two places")
-        for source in inputs:
-            expect_other(trace, source)
+        expect_beside("--trace", trace, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
@@ -101,13 +83,10 @@ def simulate(
             from tilestitch.commands.simulate.layers import SimulateOptions, simulate_layer, simulate_layers
             from tilestitch.commands.simulate.simulate_json import simulated_json
             from tilestitch.commands.simulate.simulate_text import simulated_text
-            from tilestitch.mapping.evaluate import Mode
             from tilestitch.mapping.network import MapOptions
-            from tilestitch.mapping.search import Objective
-            from tilestitch.sim.array.values import Values
 
         progress("load", 0, 1)
-        source = open_machine(machine, api.load_machine, BASE)
+        source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
         nests = open_layers(model, choices, layers)
         for option, given in (("--mapping", mapping), ("--trace", trace)):
             if given is not None and len(nests.layers) != 1:
@@ -115,7 +94,7 @@ def simulate(
         options = SimulateOptions(Values(values), extrapolate, span)
         if mapping is not None:
             layer = nests.layers[0]
-            given = open_mapping(str(mapping), layer.nest, source, Mode.DEFAULT)
+            given = open_mapping(str(mapping), layer.nest, source, CostMode.DEFAULT)
             found = (simulate_layer(layer, source.machine, given, options, progress),)
             chosen = f"mapping of {printable(mapping.name, 80)}"
         else:

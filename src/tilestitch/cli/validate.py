@@ -6,10 +6,16 @@ import click
 
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
-from tilestitch.cli.files import expect_other, expect_writable, write_files
+from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.layers import open_layers
-from tilestitch.cli.map import BASE
-from tilestitch.cli.options import Choices, network_options, output_options
+from tilestitch.cli.options import (
+    ARRAY_MACHINE,
+    Choices,
+    array_machine_option,
+    layers_option,
+    network_options,
+    output_options,
+)
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 
@@ -18,13 +24,7 @@ MOST_MAPPINGS = 1_000_000
 
 @click.command()
 @click.argument("model")
-@click.option(
-    "--machine",
-    metavar="NAME|FILE",
-    default=BASE,
-    show_default=True,
-    help="A machine with an array, or the file of one, as for map.",
-)
+@array_machine_option
 @click.option(
     "--mappings",
     type=click.IntRange(1, MOST_MAPPINGS),
@@ -33,7 +33,7 @@ MOST_MAPPINGS = 1_000_000
     help="Random mappings, in equal parts over the layers.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the mappings.")
-@click.option("--layer", "layers", multiple=True, metavar="NAME|NUMBER", help="Only this layer; repeatable.")
+@layers_option
 @click.option("--ragged", is_flag=True, help="Factors need not divide.")
 @click.option(
     "--worst", type=click.IntRange(0, 1000), default=5, show_default=True, help="Mappings with the largest errors."
@@ -69,11 +69,7 @@ def validate(
     if plot is not None:
         if plot.suffix != ".svg":
             raise InputError(f"--plot {plot.name}: the picture is SVG; give it a name that ends in .svg")
-        expect_writable(plot)
-        if json_path is not None and plot.resolve() == json_path.resolve():
-            raise InputError(f"--plot and --json both name {plot.name}; choose two places")
-        for source in (model, machine):
-            expect_other(plot, source)
+        expect_beside("--plot", plot, json_path, (model, machine))
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
@@ -85,7 +81,7 @@ def validate(
             from tilestitch.commands.validate.validate_text import validation_text
 
         progress("load", 0, 1)
-        array = open_machine(machine, api.load_machine, BASE).machine
+        array = open_machine(machine, api.load_machine, ARRAY_MACHINE).machine
         nests = open_layers(model, choices, layers)
         found = compare_layers(nests.layers, array, mappings, seed=seed, ragged=ragged, progress=progress)
         progress("explain", 0, 1)

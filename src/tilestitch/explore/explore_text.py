@@ -10,7 +10,7 @@ from itertools import combinations
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
 from tilestitch.explore.evaluator import Origin
-from tilestitch.explore.front import Objective
+from tilestitch.explore.objectives import DesignObjective
 from tilestitch.explore.run import Explored
 from tilestitch.report.curves import Axis, Curve, Series
 from tilestitch.report.svg import curve_svg
@@ -199,7 +199,7 @@ def _front_lines(explored: Explored, name: str, network: int | None) -> list[str
     return lines
 
 
-def _origin(explored: Explored, objective: Objective) -> str:
+def _origin(explored: Explored, objective: DesignObjective) -> str:
     """Where its numbers come from; they all come from one evaluator."""
     for outcomes in explored.outcomes.values():
         for outcome in outcomes:
@@ -217,11 +217,11 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _shown(objective: Objective, value: float) -> str:
+def _shown(objective: DesignObjective, value: float) -> str:
     return _FORMATS.get(objective.unit, lambda number: f"{number:.6g}")(value)
 
 
-def _axis(objective: Objective, values: Sequence[float]) -> Axis:
+def _axis(objective: DesignObjective, values: Sequence[float]) -> Axis:
     return Axis(objective.name, objective.unit, logarithmic=min(values) > 0 and max(values) >= _WIDE * min(values))
 
 

@@ -1,45 +1,14 @@
-"""Objectives, and the designs that no other beats in all of them."""
+"""What a design is worth by every objective, and the designs that no other beats in all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.base.errors import InputError, printable
 from tilestitch.explore.evaluator import PointResult
+from tilestitch.explore.objectives import DesignObjective
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """A number of which less is better."""
-
-    name: str
-    unit: str
-    factors: tuple[str, ...]  # the metrics of which it is the product
-    of_the_machine: bool = False  # whether several networks share it, rather than add up
-
-
-OBJECTIVES = (
-    Objective("latency", "s", ("latency",)),
-    Objective("energy", "pJ", ("energy",)),
-    Objective("edp", "pJ x cycles", ("energy", "cycles")),
-    Objective("traffic", "B", ("traffic",)),
-    Objective("memory", "B", ("memory",), of_the_machine=True),
-    Objective("macs", "MAC/cycle", ("macs",), of_the_machine=True),
-)
-DEFAULT = ("latency", "energy")
-
-
-def objective_named(name: str) -> Objective:
-    """The objective of that name, or an `InputError` that lists them."""
-    for one in OBJECTIVES:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in OBJECTIVES)
-    raise InputError(f"--objective {printable(name, 60)}: is not known; the objectives are: {known}")
-
-
-def vector(objectives: Sequence[Objective], outcomes: Sequence[PointResult]) -> tuple[float, ...] | None:
+def vector(objectives: Sequence[DesignObjective], outcomes: Sequence[PointResult]) -> tuple[float, ...] | None:
     """The objectives of networks that run one after another on one machine; None where one of them cannot."""
     if any(one.infeasible for one in outcomes):
         return None

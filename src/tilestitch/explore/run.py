@@ -8,9 +8,10 @@ from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import Progress
 from tilestitch.base.units import counted
 from tilestitch.explore.evaluator import Evaluator, NamedNetwork, Packed, PointResult
-from tilestitch.explore.front import Objective, pareto_front, vector
+from tilestitch.explore.front import pareto_front, vector
 from tilestitch.explore.identity import digest_of, point_key, program_digest
 from tilestitch.explore.methods import Method
+from tilestitch.explore.objectives import DesignObjective
 from tilestitch.explore.space import Space
 from tilestitch.explore.store import Record, Store
 from tilestitch.explore.workers import Task, Workers
@@ -23,7 +24,7 @@ class Explored:
 
     space: Space
     networks: tuple[str, ...]
-    objectives: tuple[Objective, ...]
+    objectives: tuple[DesignObjective, ...]
     method: str
     evaluator: str
     outcomes: dict[int, tuple[PointResult, ...]]  # of each design that was proposed, by number: one for each network
@@ -69,7 +70,7 @@ def explore(
     networks: Sequence[Packed],
     evaluator: Evaluator,
     method: Method,
-    objectives: Sequence[Objective],
+    objectives: Sequence[DesignObjective],
     *,
     store: Store,
     workers: Workers = Workers(count=1),
@@ -152,7 +153,7 @@ def _record(space: Space, design: int, text: str, network: NamedNetwork, evaluat
     )
 
 
-def _expect_comparable(space: Space, objectives: Sequence[Objective]) -> None:
+def _expect_comparable(space: Space, objectives: Sequence[DesignObjective]) -> None:
     """Refuse to compare cycles of different lengths."""
     clocked = any(path[-1] == "clock_hz" for one in space.parameters for path in one.paths)
     for objective in objectives:

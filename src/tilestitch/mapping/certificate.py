@@ -10,10 +10,11 @@ import numpy as np
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine
-from tilestitch.mapping.evaluate import Mode, price
-from tilestitch.mapping.search import Objective, SearchResult, SearchSpace, sums_may_take_longer
+from tilestitch.mapping.evaluate import price
+from tilestitch.mapping.search import SearchResult, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
 
 FORMAT = "tilestitch mapping certificate 1"
@@ -40,7 +41,7 @@ class Certificate:
     pruned_by_tile: int  # with the DMA of their tile of the scratchpad
 
 
-def problem_digest(nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective) -> str:
+def problem_digest(nest: LoopNest, machine: ArrayMachine, mode: CostMode, objective: Objective) -> str:
     """Sixteen hexadecimal digits that stand for everything that the best mapping depends on; names do not."""
     parts = asdict(nest)
     parts["name"] = parts["kind"] = ""
@@ -53,7 +54,7 @@ def value_of(objective: Objective, cycles: int, energy_pj: float) -> float:
     return {Objective.EDP: cycles * energy_pj, Objective.ENERGY: energy_pj}.get(objective, float(cycles))
 
 
-def certificate_of(space: SearchSpace, outcome: SearchResult, mode: Mode, objective: Objective) -> Certificate:
+def certificate_of(space: SearchSpace, outcome: SearchResult, mode: CostMode, objective: Objective) -> Certificate:
     """The proof of a search over all exact tilings for one objective."""
     found, tilings = outcome.best[0], space.tilings()
     return Certificate(
@@ -79,7 +80,7 @@ class Verdict:
 
 
 def check_certificate(
-    certificate: Certificate, nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective
+    certificate: Certificate, nest: LoopNest, machine: ArrayMachine, mode: CostMode, objective: Objective
 ) -> Verdict:
     """Judge a proof by an enumeration that shares only the cost function with the search.
 
@@ -130,7 +131,7 @@ def _expect_mapping(mapping: LoopMapping, nest: LoopNest, wrong: Any) -> None:
 
 
 def _examined(
-    nest: LoopNest, machine: ArrayMachine, mode: Mode, objective: Objective, cycles: int, energy_pj: float
+    nest: LoopNest, machine: ArrayMachine, mode: CostMode, objective: Objective, cycles: int, energy_pj: float
 ) -> tuple[np.ndarray, LoopMapping]:
     table = nest_table(nest, machine)
     loops = len(nest.loops)
@@ -142,14 +143,14 @@ def _examined(
     stay = [int((table.indexed[:, at] == 0).sum()) for at in range(loops) if nest.extents[at] > 1]
     one_stays = all(many <= 1 for many in stay)
     orders = (
-        *_orders(nest, one_stays=one_stays and not (mode is Mode.DEFAULT and sums_may_take_longer(machine))),
+        *_orders(nest, one_stays=one_stays and not (mode is CostMode.DEFAULT and sums_may_take_longer(machine))),
         *_orders(nest, one_stays=one_stays),
     )
     found, better = np.zeros(FIGURES, np.int64), np.ones((6, loops), np.int64)
     examine(
         table,
         machine_table(machine),
-        mode is Mode.PUBLISHED,
+        mode is CostMode.PUBLISHED,
         one_stays,
         _OBJECTIVES.index(objective),
         np.array([cycles, energy_pj], np.float64),

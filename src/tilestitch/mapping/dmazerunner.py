@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import pruned_limits
-from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.search import Objective, SearchResult, SearchSpace, search, search_space
+from tilestitch.mapping.search import SearchResult, SearchSpace, search, search_space
 
 OPT1 = (0.8, 0.8, 0.5)  # elements, register file, scratchpad: the thresholds of its released code
 STEP = 0.1
@@ -27,7 +27,7 @@ class Attempt:
 
 
 def adapted_space(
-    nest: LoopNest, machine: ArrayMachine, mode: Mode = Mode.DEFAULT, *, enough: int = ENOUGH
+    nest: LoopNest, machine: ArrayMachine, mode: CostMode = CostMode.DEFAULT, *, enough: int = ENOUGH
 ) -> tuple[SearchSpace, tuple[Attempt, ...]]:
     """The adaptive optimizer (`auto`): the rules are loosened until they leave enough tilings.
 
@@ -59,7 +59,7 @@ def adapted_space(
 def pruned_search(
     nest: LoopNest,
     machine: ArrayMachine,
-    mode: Mode = Mode.DEFAULT,
+    mode: CostMode = CostMode.DEFAULT,
     objectives: Sequence[Objective] = (Objective.EDP,),
     *,
     keep: int = 1,

@@ -1,11 +1,11 @@
 """The price of one mapping: latency, energy by component, and how often every operand moves; all estimated."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.parts import DELIVERED, SHARED, WORDS
 from tilestitch.mapping.price import (
@@ -23,13 +23,6 @@ from tilestitch.mapping.price import (
 )
 from tilestitch.mapping.tables import machine_table, nest_table
 from tilestitch.mapping.whole import price_mapping
-
-
-class Mode(StrEnum):
-    """Which cost: our own, or dMazeRunner's to the digit."""
-
-    DEFAULT = "default"
-    PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ class Priced:
 class Pricer:
     """Prices mappings of one nest on one machine; the tables that this needs are made once."""
 
-    def __init__(self, nest: LoopNest, machine: ArrayMachine, mode: Mode = Mode.DEFAULT) -> None:
+    def __init__(self, nest: LoopNest, machine: ArrayMachine, mode: CostMode = CostMode.DEFAULT) -> None:
         self.nest, self.machine, self.mode = nest, machine, mode
         self._nest, self._machine = nest_table(nest, machine), machine_table(machine)
         operands = len(nest.operands)
@@ -89,7 +82,7 @@ class Pricer:
         limit, need = price_mapping(
             self._nest,
             self._machine,
-            self.mode is Mode.PUBLISHED,
+            self.mode is CostMode.PUBLISHED,
             np.array([mapping.dram, mapping.spm, mapping.rf, mapping.spatial], np.int64),
             np.array([mapping.dram_order, mapping.spm_order], np.int64),
             price,
@@ -120,7 +113,7 @@ class Pricer:
         )
 
 
-def price(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping, mode: Mode = Mode.DEFAULT) -> Priced:
+def price(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping, mode: CostMode = CostMode.DEFAULT) -> Priced:
     """The price of one mapping."""
     return Pricer(nest, machine, mode)(mapping)
 

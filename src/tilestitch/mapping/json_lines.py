@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, convolution, depthwise, pixels_read, product
-from tilestitch.mapping.evaluate import Mode, Priced, Pricer
+from tilestitch.mapping.evaluate import Priced, Pricer
 
 MOST_EXTENT = 10**7
 _CONVOLUTION = ("N", "M", "C", "Ox", "Oy", "Fx", "Fy")
@@ -41,13 +42,13 @@ def price_json(found: Mapping[str, Any], machine: ArrayMachine) -> dict[str, Any
     return priced_json(Pricer(nest, machine, mode)(mapping_of(nest, found, mode)), mode)
 
 
-def priced_json(priced: Priced, mode: Mode) -> dict[str, Any]:
+def priced_json(priced: Priced, mode: CostMode) -> dict[str, Any]:
     """What a line says of a price. Energies are picojoules; in published mode their sum is a whole number."""
     found: dict[str, Any] = {"valid": not priced.misfit}
     if priced.misfit:
         found["reason"] = priced.misfit
     found["cycles"] = priced.cycles
-    found["energy_pj"] = int(priced.energy_pj) if mode is Mode.PUBLISHED else priced.energy_pj
+    found["energy_pj"] = int(priced.energy_pj) if mode is CostMode.PUBLISHED else priced.energy_pj
     found["energy"] = priced.components
     found["accesses"] = {
         one.operand: {
@@ -117,7 +118,7 @@ def nest_of(found: Mapping[str, Any]) -> LoopNest:
     return convolution(kind, m=sizes["M"], **shape, stride=stride, dilation=dilation, groups=groups, padded=padded)
 
 
-def mapping_of(nest: LoopNest, found: Mapping[str, Any], mode: Mode) -> LoopMapping:
+def mapping_of(nest: LoopNest, found: Mapping[str, Any], mode: CostMode) -> LoopMapping:
     """The mapping of a line. Loops that a level does not name have the factor 1 there; such need no place in orders."""
     factors, orders = _object(found, "factors", "the line"), _object(found, "orders", "the line")
     _known(factors, tuple(LoopLevel), "factors")
@@ -137,13 +138,17 @@ def mapping_of(nest: LoopNest, found: Mapping[str, Any], mode: Mode) -> LoopMapp
         _order(nest, orders, LoopLevel.DRAM, dram),
         _order(nest, orders, LoopLevel.SPM, spm),
     )
-    if mapping.is_exact(nest) or (mode is Mode.DEFAULT and mapping.covers(nest)):
+    if mapping.is_exact(nest) or (mode is CostMode.DEFAULT and mapping.covers(nest)):
         return mapping
     for at, loop in enumerate(nest.loops):
         parts = [row[at] for row in rows]
         whole = parts[0] * parts[1] * parts[2] * parts[3]
         if whole != loop.extent:
-            more = "; ragged factors cover it, and each counts the tiles that there are" if mode is Mode.DEFAULT else ""
+            more = (
+                "; ragged factors cover it, and each counts the tiles that there are"
+                if mode is CostMode.DEFAULT
+                else ""
+            )
             raise InputError(
                 f"factors of {loop.name}: {' x '.join(map(str, parts))} = {whole}, expected {loop.extent}{more}"
             )
@@ -170,11 +175,11 @@ def _order(nest: LoopNest, orders: Mapping[str, Any], level: LoopLevel, factors:
     return (*(number for number in range(len(nest.loops)) if number not in found), *found)
 
 
-def _mode(found: Mapping[str, Any]) -> Mode:
-    mode = found.get("mode", Mode.DEFAULT)
-    if not isinstance(mode, str) or mode not in tuple(Mode):
-        raise InputError(f"mode: expected {' or '.join(Mode)}, found {_shown(mode)}")
-    return Mode(mode)
+def _mode(found: Mapping[str, Any]) -> CostMode:
+    mode = found.get("mode", CostMode.DEFAULT)
+    if not isinstance(mode, str) or mode not in tuple(CostMode):
+        raise InputError(f"mode: expected {' or '.join(CostMode)}, found {_shown(mode)}")
+    return CostMode(mode)
 
 
 def _object(found: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -8,14 +8,15 @@ from math import prod
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.certificate import Certificate, certificate_of
 from tilestitch.mapping.dataflow import dataflow_limits
 from tilestitch.mapping.dmazerunner import Attempt, adapted_space
-from tilestitch.mapping.evaluate import Mode, Priced, Pricer
+from tilestitch.mapping.evaluate import Priced, Pricer
 from tilestitch.mapping.factors import Limits
-from tilestitch.mapping.search import Found, Objective, SearchResult, SearchSpace, search, search_space
+from tilestitch.mapping.search import Found, SearchResult, SearchSpace, search, search_space
 from tilestitch.ops import is_contraction
 
 # In the order in which dMazeRunner (TECS 2019) has the loops.
@@ -41,7 +42,7 @@ class MapOptions:
     """How the mappings of layers are chosen."""
 
     objective: Objective = Objective.EDP
-    mode: Mode = Mode.DEFAULT
+    mode: CostMode = CostMode.DEFAULT
     pruned: bool = False  # by dMazeRunner's rules instead of by proof
     ragged: bool = False
     dataflow: str = ""

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from math import prod
 
 import numpy as np
 
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.bounds import EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.factors import Factors, Limits, Orders, one_operand_stays, orders_of, spatial_tilings
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import MachineTable, NestTable, machine_table, nest_table
@@ -18,15 +17,6 @@ from tilestitch.mapping.tiles import count_tilings, fitting_tiles
 from tilestitch.mapping.walk import BY_REGISTERS, BY_SPACE, BY_TILE, EVALUATED, KNOWN, OUTCOMES, Best, walk
 
 STEP = 64  # spatial tilings between two reports of progress
-
-
-class Objective(StrEnum):
-    """What a mapping is best in."""
-
-    EDP = "edp"  # energy times latency
-    ENERGY = "energy"  # the faster of two with the same
-    LATENCY = "latency"  # the one with less energy of two with the same
-    PARETO = "pareto"  # every mapping that none beats in both
 
 
 _NUMBERS = {
@@ -88,7 +78,7 @@ class SearchSpace:
 def search_space(
     nest: LoopNest,
     machine: ArrayMachine,
-    mode: Mode = Mode.DEFAULT,
+    mode: CostMode = CostMode.DEFAULT,
     *,
     ragged: bool = False,
     limits: Limits | None = None,
@@ -101,7 +91,7 @@ def search_space(
     # An operand that a fixed dataflow keeps in the registers rules out orders, so the others must all be there.
     every = not stays_once or limits.stays is not None
     orders = outer = orders_of(nest, every=every)
-    if mode is Mode.DEFAULT and sums_may_take_longer(machine):
+    if mode is CostMode.DEFAULT and sums_may_take_longer(machine):
         outer = orders_of(nest, every=True, by_result=True)
     loops = len(nest.loops)
     sizes = np.ones(loops, np.int64)
@@ -118,7 +108,7 @@ def search_space(
             radix[at] = prod(sizes[at + 1 :])
         tiles = prod(sizes)
     space = Space(
-        published=mode is Mode.PUBLISHED,
+        published=mode is CostMode.PUBLISHED,
         ragged=ragged,
         held=table if limits.held is None else nest_table(limits.held, machine),
         one_stays=stays_once,
@@ -153,14 +143,14 @@ def sums_may_take_longer(machine: ArrayMachine) -> bool:
     return machine.micro.double_buffered[2] or machine.micro.network_latency_cycles > 2
 
 
-def _compulsory(nest: LoopNest, operand: int, mode: Mode) -> float:
+def _compulsory(nest: LoopNest, operand: int, mode: CostMode) -> float:
     """Words that DRAM moves at least: every one that some iteration touches, once.
 
     That is less than the box around them where a stride is longer than the window. dMazeRunner's count of an input that
     is larger in memory than what is read may be less still, so nothing is sure then.
     """
     one = nest.operands[operand]
-    if mode is Mode.PUBLISHED and one.extents(nest.extents) != one.shape:
+    if mode is CostMode.PUBLISHED and one.extents(nest.extents) != one.shape:
         return 0.0
     sizes = []
     for terms in one.axes:

@@ -7,12 +7,13 @@ from functools import lru_cache
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, PEArray
 from tilestitch.hardware.array_machine import array_alone
+from tilestitch.ir.choices import Objective
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.factors import Limits
 from tilestitch.mapping.network import nest_of_tile
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 
 _KEPT = 65536  # tiles of which the best mapping is remembered
 

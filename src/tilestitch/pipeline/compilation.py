@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
@@ -11,7 +12,7 @@ from tilestitch.ir.report import Report
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.report.pieces import schedule_text
 from tilestitch.report.report_text import report_text, trace_text
 

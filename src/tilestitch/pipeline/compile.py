@@ -14,6 +14,7 @@ from tilestitch.cost.bounds import bounds
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.partition import Groups
 from tilestitch.ir.report import CheckRow, Report
 from tilestitch.mapping.tile import tile_energy
@@ -21,7 +22,7 @@ from tilestitch.passes import simplify
 from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower, possible_batches
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
@@ -31,8 +32,6 @@ from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.zoo.inputs import iteration_inputs
-
-MAX_BATCH = 10**9
 
 References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
 

@@ -2,22 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from tilestitch.partition.subgraphs.grouping import GroupingRule
-from tilestitch.schedule.binding import BindingRule
-from tilestitch.schedule.spilling import Spill
-
-
-class Stage(StrEnum):
-    """Where a compilation can be stopped; each names the value that it ends with."""
-
-    LOAD = "load"
-    SIMPLIFY = "simplify"
-    PARTITION = "partition"
-    SCHEDULE = "schedule"
-    LOWER = "lower"
-    SIMULATE = "simulate"
+from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 
 
 @dataclass(frozen=True, slots=True)

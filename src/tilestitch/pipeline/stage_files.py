@@ -15,6 +15,7 @@ from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields
 from tilestitch.base.json_values import plain, value_of
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.decisions import Decisions, decisions_of
 from tilestitch.ir.forms.graph_form import graph_digest, graph_in, graph_text
 from tilestitch.ir.forms.program_form import program_in, program_text
@@ -24,11 +25,8 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
-from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.pipeline.compilation import Compilation, Way, given
-from tilestitch.pipeline.options import Options, Stage
-from tilestitch.schedule.binding import BindingRule
-from tilestitch.schedule.spilling import Spill
+from tilestitch.pipeline.options import Options
 
 FORMAT = "tilestitch.stage"
 VERSION = 1

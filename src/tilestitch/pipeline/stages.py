@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.choices import Stage
 from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.trace import Trace, slowest_cluster
@@ -13,7 +14,7 @@ from tilestitch.lower.program import lower
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
-from tilestitch.pipeline.options import Options, Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import Strategy
 from tilestitch.pipeline.views import compose_views
 from tilestitch.schedule.plan import plan

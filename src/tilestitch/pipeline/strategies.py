@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
+from tilestitch.ir.choices import GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Group, Groups, Partition
 from tilestitch.partition.blocks.model import BlockCost
@@ -16,7 +17,6 @@ from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.partition.groups.layerwise import layerwise
 from tilestitch.partition.ideals import Plan
 from tilestitch.partition.subgraphs.cuts import as_sub_graphs
-from tilestitch.partition.subgraphs.grouping import GroupingRule
 from tilestitch.pipeline.views import Composed, without_views
 
 Decide: TypeAlias = Callable[[Composed, Accelerator, GroupingRule], Partition]

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import dataflow_limits
-from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.search import Found, Objective, search, search_space
+from tilestitch.mapping.search import Found, search, search_space
 from tilestitch.reproduce.published_dmazerunner import Averages, Bar, DataflowBars, PublishedDMazeRunner
 from tilestitch.reproduce.rows import Row, close, near
 
@@ -71,7 +71,7 @@ def _label(bar: Bar) -> str:
 
 
 def _best(nest: LoopNest, machine: ArrayMachine, pair: str) -> Found:
-    space = search_space(nest, machine, Mode.PUBLISHED, limits=dataflow_limits(nest, pair))
+    space = search_space(nest, machine, CostMode.PUBLISHED, limits=dataflow_limits(nest, pair))
     return search(space, Objective.EDP).best[0]
 
 

@@ -11,8 +11,9 @@ from tilestitch.formats.einsum import einsum_nest
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Controller
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.evaluate import Mode, price
+from tilestitch.mapping.evaluate import price
 from tilestitch.reproduce.published import read
 from tilestitch.reproduce.published_dirac import BundledTest, PublishedDirac
 from tilestitch.reproduce.rows import Row, exact
@@ -98,7 +99,7 @@ def _rows_of(test: BundledTest, published: PublishedDirac) -> list[Row]:
     wrong = np.count_nonzero((run.result - _sums(nest, operands)) % (1 << FIGURES))
     rows.append(exact("wrong results", source, 0, int(wrong)))
     if test.model_cycles is not None:
-        modelled = price(nest, machine, mapping, Mode.PUBLISHED).cycles
+        modelled = price(nest, machine, mapping, CostMode.PUBLISHED).cycles
         rows.append(exact("cycles by dMazeRunner's model", source, test.model_cycles, modelled))
     return rows
 

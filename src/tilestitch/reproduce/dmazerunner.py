@@ -7,10 +7,10 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.factors import orders_of
-from tilestitch.mapping.search import Found, Objective, search, search_space
+from tilestitch.mapping.search import Found, search, search_space
 from tilestitch.reproduce.array_layers import RULES, digits, nest_of, of_the_paper, rule_limits
 from tilestitch.reproduce.dataflows import dataflow_rows
 from tilestitch.reproduce.mapping_energy import example_rows, least_energy_rows, validation_rows
@@ -84,7 +84,7 @@ def _space(published: PublishedDMazeRunner, layer: PublishedLayer, nest: LoopNes
     """Tilings under each set of rules, and the best of all and of the fewest."""
     rows, best = [], {}
     for rules, tilings in zip(RULES, layer.tilings, strict=True):
-        space = search_space(nest, machine, Mode.PUBLISHED, limits=rule_limits(nest, rules))
+        space = search_space(nest, machine, CostMode.PUBLISHED, limits=rule_limits(nest, rules))
         rows.append(exact(f"{layer.name}: {rules}", published.spaces.source, tilings, space.tilings()))
         if rules in (ALL, PRUNED):
             best[rules] = search(space, Objective.EDP).best[0]
@@ -108,8 +108,8 @@ def _sums(published: PublishedDMazeRunner, nests: Mapping[str, LoopNest], machin
     for name, nest in nests.items():
         for rules in RULES:
             limits = rule_limits(nest, rules)
-            space = search_space(nest, machine, Mode.PUBLISHED, limits=limits)
-            paper_space = search_space(nest, machine, Mode.PUBLISHED, limits=of_the_paper(limits, nest))
+            space = search_space(nest, machine, CostMode.PUBLISHED, limits=limits)
+            paper_space = search_space(nest, machine, CostMode.PUBLISHED, limits=of_the_paper(limits, nest))
             tilings[rules] += space.tilings()
             paper_tilings[rules] += paper_space.tilings()
             if rules in best:

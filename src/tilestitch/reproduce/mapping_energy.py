@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.evaluate import Mode, Priced, Pricer
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.evaluate import Priced, Pricer
+from tilestitch.mapping.search import search, search_space
 from tilestitch.reproduce.array_layers import best_orders, mapping_of
 from tilestitch.reproduce.published_dmazerunner import Example, LeastEnergies, Validation
 from tilestitch.reproduce.rows import Row, close, exact, near
@@ -15,7 +16,7 @@ FIGURE = 0.01  # relative difference of what is read off a figure
 
 def validation_rows(published: Validation, nest: LoopNest, machine: ArrayMachine) -> list[Row]:
     """Mappings for 21 pairs of loops over elements, in the orders of least energy, priced."""
-    price = Pricer(nest, machine, Mode.PUBLISHED)
+    price = Pricer(nest, machine, CostMode.PUBLISHED)
     rows, apart = [], []
     for row in published.rows:
         _, priced = best_orders(price, row)
@@ -38,7 +39,7 @@ def example_rows(published: Example, nest: LoopNest, machine: ArrayMachine) -> l
     """An earlier mapping with multiple output channels beside dMazeRunner's, C innermost at both levels."""
     innermost = nest.loop("C")
     order = [*(loop for loop in range(len(nest.loops)) if loop != innermost), innermost]
-    price = Pricer(nest, machine, Mode.PUBLISHED)
+    price = Pricer(nest, machine, CostMode.PUBLISHED)
     moc_mapping, mapping = (mapping_of(tiling, order, order) for tiling in (published.moc, published.ours))
     moc, ours = price(moc_mapping), price(mapping)
     passes = 1
@@ -85,7 +86,7 @@ def least_energy_rows(published: LeastEnergies, nests: Mapping[str, LoopNest], m
     """The most frugal mapping of all, beside the figure and beside Yang et al.'s optimizer."""
     rows, beside = [], []
     for name, nest in nests.items():
-        energy = search(search_space(nest, machine, Mode.PUBLISHED), Objective.ENERGY).best[0].energy_pj
+        energy = search(search_space(nest, machine, CostMode.PUBLISHED), Objective.ENERGY).best[0].energy_pj
         known = published.layers[name]
         rows.append(near(f"{name}: pJ", published.source, known.energy_pj, energy, FIGURE))
         beside.append(close(name, published.yang_source, known.yang_pj / known.energy_pj, known.yang_pj / energy))

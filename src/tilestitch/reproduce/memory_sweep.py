@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import product
 
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.evaluate import Mode
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 from tilestitch.reproduce.array_layers import RULES, digits, of_the_paper, rule_limits
 from tilestitch.reproduce.published_dmazerunner import PublishedSweep
 from tilestitch.reproduce.rows import Row, exact, near
@@ -62,7 +62,7 @@ def _point(
         scratchpad_pj_per_byte=energy / WORD_BYTES,
     )
     limits = of_the_paper(rule_limits(nest, RULES[-1], published.thresholds), nest)
-    space = search_space(nest, changed, Mode.PUBLISHED, limits=limits)
+    space = search_space(nest, changed, CostMode.PUBLISHED, limits=limits)
     best = search(space, Objective.EDP).best
     return best[0].edp if best else None, space.tilings()
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.dataflow import dataflow_limits
-from tilestitch.mapping.search import Objective, search, search_space
+from tilestitch.mapping.search import search, search_space
 from tilestitch.reproduce.array_layers import nest_of
 from tilestitch.reproduce.published_dmazerunner import EyerissTable
 from tilestitch.reproduce.rows import Row, close

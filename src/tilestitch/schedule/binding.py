@@ -5,21 +5,12 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.4, Algorithm 4.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import prod
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.following import axes_that_follow
 from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.region import Region
-
-
-class BindingRule(StrEnum):
-    """Who decides over how many cores each dim of a kernel is divided; which core takes which part follows."""
-
-    NEAREST = "nearest"  # each kernel for itself: the least estimate, of which what cores hold already is a part
-    PAPER = "paper"  # Algorithm 4, kernel by kernel from the last to the first
-
 
 Factors = tuple[int, ...]  # over how many cores each axis of a result is divided
 

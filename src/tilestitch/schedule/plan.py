@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
+from tilestitch.ir.choices import BindingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Kernels, Partition, SubGraphs
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Kernel, PieceRun, Schedule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.kernels.shape import kernel_signature, local_names
-from tilestitch.schedule.binding import BindingRule
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.orders import breadth_first, depth_first, waiting_bytes

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.schedule.binding import BindingRule
-from tilestitch.schedule.spilling import Spill
+from tilestitch.ir.choices import BindingRule, Spill
 
 
 @dataclass(frozen=True, slots=True)

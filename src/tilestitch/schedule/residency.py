@@ -13,6 +13,7 @@ from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.units import aligned
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.allocation import blocks, live_bytes, occupied_bytes
+from tilestitch.ir.choices import Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
@@ -28,7 +29,7 @@ from tilestitch.kernels.surroundings import (
     room_of,
 )
 from tilestitch.schedule.packing import Addresses, better_addresses
-from tilestitch.schedule.spilling import Spill, Stay, gives_way
+from tilestitch.schedule.spilling import Stay, gives_way
 from tilestitch.schedule.tasks import Task, facts_of
 from tilestitch.schedule.tilings import Tilings, halved
 

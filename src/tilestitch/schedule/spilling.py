@@ -6,16 +6,8 @@ prior work spills the largest.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Spill(StrEnum):
-    """Who goes to the next level where a result finds no room beside those that stay already."""
-
-    NEWEST = "newest"  # the result itself; where the kernel does not fit at any level either, as LONGEST
-    LONGEST = "longest"  # whoever stays for the most kernels
-    LARGEST = "largest"
-    BELADY = "belady"  # whose next reader is furthest away
+from tilestitch.ir.choices import Spill
 
 
 @dataclass(frozen=True, slots=True)

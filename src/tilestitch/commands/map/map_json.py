@@ -7,8 +7,9 @@ from typing import Any
 from tilestitch.commands.map.map_text import nest_text
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest
-from tilestitch.mapping.evaluate import Mode, Priced
+from tilestitch.mapping.evaluate import Priced
 from tilestitch.mapping.json_lines import priced_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, totals_of
 
@@ -38,7 +39,7 @@ def mapped_json(nests: Nests, source: MachineSource, options: MapOptions, mapped
     )
 
 
-def evaluated_json(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: Mode) -> str:
+def evaluated_json(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> str:
     """The price of a given mapping."""
     return _text(
         {**_head(source, mode), "nest": nest_text(nest), **mapping_json(nest, mapping), **priced_json(priced, mode)}
@@ -60,7 +61,7 @@ def mapping_json(nest: LoopNest, mapping: LoopMapping) -> dict[str, Any]:
     }
 
 
-def _head(source: MachineSource, mode: Mode) -> dict[str, Any]:
+def _head(source: MachineSource, mode: CostMode) -> dict[str, Any]:
     return {"machine": source.machine.name, "model": str(mode), "numbers": "estimated", "units": _UNITS}
 
 

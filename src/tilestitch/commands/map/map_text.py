@@ -6,10 +6,10 @@ from math import prod
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.evaluate import Mode, Priced
+from tilestitch.mapping.evaluate import Priced
 from tilestitch.mapping.network import MapOptions, MappedLayer, totals_of
-from tilestitch.mapping.search import Objective
 from tilestitch.report.table import table, title
 
 COMPONENTS = {
@@ -63,7 +63,7 @@ def mapped_text(nests: Nests, source: MachineSource, options: MapOptions, mapped
     return "\n".join(lines)
 
 
-def evaluated_text(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: Mode) -> str:
+def evaluated_text(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> str:
     """What a given mapping costs."""
     lines = title(f"{nest.name} on {source.machine.name}: a given mapping, estimated ({mode} model)", "=")
     lines += [nest_text(nest)]

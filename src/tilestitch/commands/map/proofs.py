@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from tilestitch.base.errors import InputError, printable
 from tilestitch.commands.map.sources import Nests
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.mapping.certificate import FORMAT, Verdict, certificate_from, certificate_json, check_certificate
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.network import MappedLayer
-from tilestitch.mapping.search import Objective
 
 
-def certificates_json(mapped: Sequence[MappedLayer], mode: Mode, objective: Objective) -> str:
+def certificates_json(mapped: Sequence[MappedLayer], mode: CostMode, objective: Objective) -> str:
     """All certificates of a run, by the names of the layers."""
     layers = [
         {"layer": one.layer.nest.name, **certificate_json(one.certificate)}
@@ -33,7 +32,7 @@ def check_certificates(
     if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("layers"), list):
         raise InputError(f"{where}: expected certificates of format {FORMAT!r}, as --certificate writes them")
     try:
-        mode, objective = Mode(found.get("mode")), Objective(found.get("objective"))
+        mode, objective = CostMode(found.get("mode")), Objective(found.get("objective"))
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
     given = {}

@@ -18,9 +18,9 @@ from tilestitch.formats.zigzag.mapping import zigzag_mapping
 from tilestitch.formats.zigzag.nest import zigzag_layers
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.json_lines import mapping_of, parsed_line
 from tilestitch.mapping.network import RepeatedNest, layers_of
 
@@ -103,7 +103,7 @@ def open_machine(given: str, load_machine: Callable[[str], Accelerator], base: s
     return MachineSource(array_of_core(load_machine(given)))
 
 
-def open_mapping(given: str, nest: LoopNest, source: MachineSource, mode: Mode) -> LoopMapping:
+def open_mapping(given: str, nest: LoopNest, source: MachineSource, mode: CostMode) -> LoopMapping:
     """A mapping of a nest from a file: our JSON, Timeloop's or ZigZag's YAML, or what dMazeRunner prints."""
     path = Path(given)
     text = file_text(path, "mapping", MAX_YAML_BYTES)

@@ -7,11 +7,11 @@ from math import prod
 
 from tilestitch.base.progress import Progress
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.mapping.evaluate import Priced, price
 from tilestitch.mapping.network import MapOptions, RepeatedNest, map_layer
 from tilestitch.sim.array.simulated import SimulatedMapping, simulate_mapping
-from tilestitch.sim.array.values import Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from tilestitch.commands.map.map_text import nest_text
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.commands.simulate.layers import SimulatedLayer, totals_of
 from tilestitch.commands.simulate.simulate_text import EXTRAPOLATED
+from tilestitch.ir.choices import Values
 from tilestitch.sim.array.simulated import SimulatedMapping
-from tilestitch.sim.array.values import Values
 
 _UNITS = {"energy": "picojoules", "latency": "cycles"}
 

@@ -9,8 +9,11 @@ layer, and the rows of its neighbours that it needs once more (the halo). Weight
 pass through DDR, nothing else does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -157,181 +160,198 @@ class BlockCost:
         return replace(self, halo=halo, capacity=capacity, traffic_only=traffic_only)
 
     @cached_property
-    def _tables(self) -> tuple[np.ndarray, ...]:
+    def _tables(self) -> "tuple[_Tables, _Constants]":
         network, model = self.network, self.model
-        layers = network.layers
-        ints = [
-            (layer.rows, layer.result_bytes, layer.weight_bytes, number in network.outputs, layer.fusible)
-            for number, layer in enumerate(layers)
-        ]
-        work = [layer.operations / (model.core_flops * layer.utilization) * PICOSECONDS for layer in layers]
-        reads = [
-            (number, read.tensor, read.kernel, read.stride, read.whole)
-            for number, layer in enumerate(layers)
-            for read in layer.reads
-        ]
-        options = [
-            model.bandwidth,
-            model.channel_bandwidth,
-            model.launch_ps,
-            model.sync_ps,
-            model.layer_ps,
-            model.local_bytes - model.weight_area_bytes,
-            model.serial,
-            self.halo,
-            self.capacity,
-            self.traffic_only,
-            model.by_layer,
-        ]
-        return (
-            np.array(ints, np.int64).reshape(len(layers), 5),
-            np.array(work, np.float64),
-            np.array(reads, np.int64).reshape(len(reads), 5),
-            np.array(network.inputs, np.int64).reshape(len(network.inputs), 2),
-            np.array(model.core_counts, np.int64),
-            np.array(options, np.float64),
+        layers, reads = network.layers, [read for layer in network.layers for read in layer.reads]
+        tables = _Tables(
+            rows=_ints([*(layer.rows for layer in layers), *(rows for rows, _ in network.inputs)]),
+            size_bytes=_ints([*(layer.result_bytes for layer in layers), *(size for _, size in network.inputs)]),
+            weight_bytes=_ints([layer.weight_bytes for layer in layers]),
+            leaves=np.array([number in network.outputs for number in range(len(layers))], np.bool_),
+            fusible=np.array([layer.fusible for layer in layers], np.bool_),
+            work_ps=np.array(
+                [layer.operations / (model.core_flops * layer.utilization) * PICOSECONDS for layer in layers],
+                np.float64,
+            ),
+            first_read=_ints([*accumulate((len(layer.reads) for layer in layers), initial=0)]),
+            source=_ints([read.tensor for read in reads]),
+            kernel=_ints([read.kernel for read in reads]),
+            stride=_ints([read.stride for read in reads]),
+            whole=np.array([read.whole for read in reads], np.bool_),
+            core_counts=_ints(model.core_counts),
+        )
+        return tables, _Constants(
+            bandwidth=float(model.bandwidth),
+            channel_bandwidth=float(model.channel_bandwidth),
+            launch_ps=float(model.launch_ps),
+            sync_ps=float(model.sync_ps),
+            layer_ps=float(model.layer_ps),
+            strip_bytes=float(model.local_bytes - model.weight_area_bytes),
+            serial=model.serial,
+            by_layer=model.by_layer,
+            halo=self.halo,
+            capacity=self.capacity,
+            traffic_only=self.traffic_only,
         )
 
 
+def _ints(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+class _Tables(NamedTuple):
+    """A network for compiled code: columns by tensor, which are layers and then inputs, by layer, and by read."""
+
+    rows: np.ndarray  # by tensor
+    size_bytes: np.ndarray
+    weight_bytes: np.ndarray  # by layer
+    leaves: np.ndarray  # whether its result leaves the network
+    fusible: np.ndarray
+    work_ps: np.ndarray  # of all its rows on one core
+    first_read: np.ndarray  # and after the last layer the number of reads
+    source: np.ndarray  # by read, those of a layer after those of the one before: the tensor
+    kernel: np.ndarray
+    stride: np.ndarray
+    whole: np.ndarray
+    core_counts: np.ndarray
+
+
+class _Constants(NamedTuple):
+    """What a `BlockCost` says of the machine, for compiled code."""
+
+    bandwidth: float
+    channel_bandwidth: float
+    launch_ps: float
+    sync_ps: float
+    layer_ps: float
+    strip_bytes: float  # of a core, for the strips that it holds at once
+    serial: bool
+    by_layer: bool
+    halo: bool
+    capacity: bool
+    traffic_only: bool
+
+
 @compiled
-def _times(
-    blocks: np.ndarray,
-    layers: np.ndarray,
-    work: np.ndarray,
-    reads: np.ndarray,
-    inputs: np.ndarray,
-    core_counts: np.ndarray,
-    options: np.ndarray,
-) -> np.ndarray:
+def _times(blocks: np.ndarray, tables: _Tables, constants: _Constants) -> np.ndarray:
     """Picoseconds of each block (row) on each number of cores (column)."""
-    count, tensors = len(work), len(work) + len(inputs)
-    first_read = np.zeros(count + 1, np.int64)
-    for index in range(len(reads)):
-        first_read[reads[index, 0] + 1] += 1
-    for layer in range(count):
-        first_read[layer + 1] += first_read[layer]
+    rows, first_read, source_of, work_ps = tables.rows, tables.first_read, tables.source, tables.work_ps
+    count, tensors = len(work_ps), len(rows)
     outside = np.zeros(count, np.int64)  # readers of a layer that a block leaves out
     need = np.zeros(tensors, np.int64)
     parts = np.zeros(tensors, np.int64)
     last = np.zeros(tensors, np.int64)
     live = np.zeros(count + 1, np.float64)
     counted = np.zeros(tensors, np.int64)
-    found = np.full((len(blocks), len(core_counts)), ILLEGAL, np.int64)
+    found = np.full((len(blocks), len(tables.core_counts)), ILLEGAL, np.int64)
     for index in range(len(blocks)):
         block = blocks[index]
         members = np.flatnonzero(block)
         size = len(members)
         legal = True
         outside[:] = 0
-        for read in range(len(reads)):
-            source = reads[read, 1]
-            if source < count and block[source] and not block[reads[read, 0]]:
-                outside[source] += 1
+        for layer in range(count):
+            if not block[layer]:
+                for read in range(first_read[layer], first_read[layer + 1]):
+                    source = source_of[read]
+                    if source < count and block[source]:
+                        outside[source] += 1
         weights, stored = 0.0, 0.0
         for layer in members:
-            weights += layers[layer, 2]
-            legal = legal and (size == 1 or layers[layer, 4] != 0)
-            if outside[layer] or layers[layer, 3]:
-                stored += layers[layer, 1]
+            weights += tables.weight_bytes[layer]
+            legal = legal and (size == 1 or tables.fusible[layer])
+            if outside[layer] or tables.leaves[layer]:
+                stored += tables.size_bytes[layer]
         if not legal:
             continue
-        for option in range(len(core_counts)):
-            cores = core_counts[option]
+        for option in range(len(tables.core_counts)):
+            cores = tables.core_counts[option]
             need[:] = 0
             parts[:] = 0
             last[:] = -1
             compute = 0.0
             for place in range(size - 1, -1, -1):
                 layer = members[place]
-                rows = layers[layer, 0]
-                if outside[layer] or layers[layer, 3]:
-                    need[layer] = max(need[layer], -(-rows // cores))
-                need[layer] = min(need[layer], rows)
+                if outside[layer] or tables.leaves[layer]:
+                    need[layer] = max(need[layer], -(-rows[layer] // cores))
+                need[layer] = min(need[layer], rows[layer])
                 last[layer] = max(last[layer], place)
-                compute += work[layer] * need[layer] / rows + options[4]
+                compute += work_ps[layer] * need[layer] / rows[layer] + constants.layer_ps
                 for read in range(first_read[layer], first_read[layer + 1]):
-                    source = reads[read, 1]
-                    extent = layers[source, 0] if source < count else inputs[source - count, 0]
-                    if reads[read, 4]:
-                        wanted = extent
-                    elif options[7]:
-                        wanted = min(extent, (need[layer] - 1) * reads[read, 3] + reads[read, 2])
+                    source, stride = source_of[read], tables.stride[read]
+                    window = (need[layer] - 1) * stride + tables.kernel[read]
+                    if tables.whole[read]:
+                        wanted = rows[source]
+                    elif constants.halo:
+                        wanted = min(rows[source], window)
                     else:
-                        wanted = min(
-                            extent, need[layer] * reads[read, 3], (need[layer] - 1) * reads[read, 3] + reads[read, 2]
-                        )
+                        wanted = min(rows[source], need[layer] * stride, window)
                     need[source] = max(need[source], wanted)
-                    parts[source] = max(parts[source], min(cores, rows))
+                    parts[source] = max(parts[source], min(cores, rows[layer]))
                     last[source] = max(last[source], place)
-            limited = options[8] and size > 1
-            if limited and not _fits(members, layers, inputs, reads, first_read, block, need, last, live, options[5]):
+            if constants.capacity and size > 1 and not _fits(tables, members, block, need, last, live, constants):
                 continue
             loaded = 0.0
             for tensor in range(tensors):
                 if parts[tensor] > 0 and (tensor >= count or not block[tensor]):
-                    extent = layers[tensor, 0] if tensor < count else inputs[tensor - count, 0]
-                    size_bytes = layers[tensor, 1] if tensor < count else inputs[tensor - count, 1]
-                    loaded += size_bytes * parts[tensor] * need[tensor] / extent
-            bandwidth = options[0] if options[9] else min(options[0], options[1] * cores)
+                    loaded += tables.size_bytes[tensor] * parts[tensor] * need[tensor] / rows[tensor]
+            bandwidth = constants.bandwidth
+            if not constants.traffic_only:
+                bandwidth = min(bandwidth, constants.channel_bandwidth * cores)
             transfer = (loaded + stored + weights) / bandwidth * PICOSECONDS
-            if options[9]:
+            if constants.traffic_only:
                 time = transfer
             else:
-                time = compute + transfer if options[6] else max(compute, transfer)
-                if options[10] and not options[6]:
+                time = compute + transfer if constants.serial else max(compute, transfer)
+                if constants.by_layer and not constants.serial:
                     time = 0.0
                     counted[:] = 0
                     for layer in members:
-                        moved = layers[layer, 2] + 0.0
-                        if outside[layer] or layers[layer, 3]:
-                            moved += layers[layer, 1]
+                        moved = tables.weight_bytes[layer] + 0.0
+                        if outside[layer] or tables.leaves[layer]:
+                            moved += tables.size_bytes[layer]
                         for read in range(first_read[layer], first_read[layer + 1]):
-                            source = reads[read, 1]
+                            source = source_of[read]
                             if counted[source] or (source < count and block[source]):
                                 continue
                             counted[source] = 1
-                            extent = layers[source, 0] if source < count else inputs[source - count, 0]
-                            size_bytes = layers[source, 1] if source < count else inputs[source - count, 1]
-                            moved += size_bytes * parts[source] * need[source] / extent
-                        own = work[layer] * need[layer] / layers[layer, 0] + options[4]
+                            moved += tables.size_bytes[source] * parts[source] * need[source] / rows[source]
+                        own = work_ps[layer] * need[layer] / rows[layer] + constants.layer_ps
                         time += max(own, moved / bandwidth * PICOSECONDS)
-                time += options[2] + options[3] * cores
+                time += constants.launch_ps + constants.sync_ps * cores
             found[index, option] = int(np.floor(time))
     return found
 
 
 @compiled
 def _fits(
+    tables: _Tables,
     members: np.ndarray,
-    layers: np.ndarray,
-    inputs: np.ndarray,
-    reads: np.ndarray,
-    first_read: np.ndarray,
     block: np.ndarray,
     need: np.ndarray,
     last: np.ndarray,
     live: np.ndarray,
-    capacity: float,
+    constants: _Constants,
 ) -> bool:
     """Whether the strips that a core holds at once fit: each from its layer, or its first reader, to its last."""
-    count = len(layers)
+    count, first_read = len(tables.work_ps), tables.first_read
     live[:] = 0.0
     for place in range(len(members)):
         layer = members[place]
-        live[place] += layers[layer, 1] * need[layer] / layers[layer, 0]
-        live[last[layer] + 1] -= layers[layer, 1] * need[layer] / layers[layer, 0]
+        strip_bytes = tables.size_bytes[layer] * need[layer] / tables.rows[layer]
+        live[place] += strip_bytes
+        live[last[layer] + 1] -= strip_bytes
         for read in range(first_read[layer], first_read[layer + 1]):
-            source = reads[read, 1]
+            source = tables.source[read]
             if (source < count and block[source]) or last[source] < 0:
                 continue
-            extent = layers[source, 0] if source < count else inputs[source - count, 0]
-            size_bytes = layers[source, 1] if source < count else inputs[source - count, 1]
-            live[place] += size_bytes * need[source] / extent
-            live[last[source] + 1] -= size_bytes * need[source] / extent
+            strip_bytes = tables.size_bytes[source] * need[source] / tables.rows[source]
+            live[place] += strip_bytes
+            live[last[source] + 1] -= strip_bytes
             last[source] = -1  # counted
     held = 0.0
     for place in range(len(members)):
         held += live[place]
-        if held > capacity:
+        if held > constants.strip_bytes:
             return False
     return True

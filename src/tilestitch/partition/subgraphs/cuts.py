@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.choices import GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Kernels, SubGraph, SubGraphs
 from tilestitch.ir.region import Region
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.partition.subgraphs.coarse import coarse_groups
-from tilestitch.partition.subgraphs.grouping import GroupingRule, best_grouping
+from tilestitch.partition.subgraphs.grouping import best_grouping
 from tilestitch.partition.subgraphs.liveness import least_peak
 
 MADE_AGAIN = 0.1  # of its work or its results, how much the pieces of a sub-graph may make several times at most

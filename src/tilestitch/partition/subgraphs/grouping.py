@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
@@ -15,13 +14,6 @@ from tilestitch.partition.moves import nearly_best
 MAX_IDEALS = 700  # beyond which the best of all sub-graphs takes too long to find
 LONGEST = 200  # nodes of a sub-graph then
 MOST_PRICED = 100_000  # sub-graphs then, after which no other order is begun
-
-
-class GroupingRule(StrEnum):
-    """Which operators become one sub-graph of GraphTurbo's schedule."""
-
-    PAPER = "paper"  # by Algorithm 2
-    EXACT = "exact"  # so that the costs of all sub-graphs are the least together
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.sim.array.energy import ArrayEnergy, energy_of
 from tilestitch.sim.array.plan import NETWORKS
@@ -30,7 +31,7 @@ from tilestitch.sim.array.tally import (
     STORED,
     WRITTEN,
 )
-from tilestitch.sim.array.values import Values, computed, random_operands, rounding_bound
+from tilestitch.sim.array.values import computed, random_operands, rounding_bound
 
 # What the array did or waited for, in the order of the counts.
 CAUSE_NAMES = (

@@ -1,27 +1,19 @@
 """Numbers to simulate with, and what a nest makes of them by numpy: computed another way than the array does."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 
 INT_BITS = 32  # of what the array computes in
 _EXACT = 2**53  # float64 holds all whole numbers up to here
 _MOST_WORDS = 2**25  # of an operand that is written out for all iterations at a time
 _ROUNDING = float(np.finfo(np.float32).eps) / 2
-
-
-class Values(StrEnum):
-    """What is computed with."""
-
-    INTEGERS = "integers"
-    FLOATS = "floats"
-    NONE = "none"
 
 
 def random_operands(nest: LoopNest, values: Values) -> list[np.ndarray]:
