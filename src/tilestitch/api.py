@@ -13,14 +13,17 @@ same structure), the path of an ONNX file, or a `ModelProto`.
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import onnx
 
 from tilestitch import zoo
 from tilestitch.base.errors import DoesNotFit, InputError, printable
 from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.text_files import file_text
 from tilestitch.commands.simulate import layers as mapper
 from tilestitch.commands.simulate.layers import SimulatedLayer, SimulateOptions
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
@@ -38,8 +41,9 @@ from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
 from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
 from tilestitch.passes import simplify
 from tilestitch.pipeline.compilation import Compilation
-from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.compile import References, compile_network, resume_network
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.stage_files import MOST_BYTES, started
 from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_by_hand, strategy_named, strategy_of_plan
 from tilestitch.sim.array import simulated
 from tilestitch.sim.array.simulated import SimulatedMapping
@@ -50,6 +54,7 @@ __all__ = [
     "HandItem",
     "HandSchedule",
     "NamedBlock",
+    "Options",
     "compare",
     "compile",
     "evaluate_mapping",
@@ -64,7 +69,11 @@ __all__ = [
 Model: TypeAlias = str | Path | onnx.ModelProto
 Machine: TypeAlias = str | Path | Accelerator
 
+MACHINE = "stcp920"  # where none is named
+
 _SMALL = ":small"
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
@@ -113,39 +122,35 @@ def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int
 
 def compile(
     model: Model,
-    machine: Machine = "stcp920",
+    machine: Machine | None = None,
     *,
     strategy: str | HandSchedule | FusionPlan = "tvm",
     batch: int | None = None,
-    batch_per_cluster: int | str = "rule",
-    batches: int = 1,
-    dims: Mapping[str, int] = {},
-    fold_bn: bool = True,
-    spill: str = "newest",
-    binding: str = "nearest",
-    grouping: str = "paper",
     verify: bool = False,
-    stop_after: str = "simulate",
+    options: Options = Options(),
+    start: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Compilation:
-    """Take a network through every stage, up to `stop_after`, by one strategy, or by what somebody wrote.
+    """Take a network through every stage, up to `options.stop_after`, by one strategy, or by what somebody wrote.
 
     That is a schedule, or a plan of fused blocks; plans of fused blocks have names as well, such as "dlfusion".
 
-    `batch` samples run on the whole machine (by default the network's own batch, else 1); `batch_per_cluster` are
-    those of one iteration of a cluster: a number, "rule" (from the size of the shared memory) or "auto" (all are
-    tried, the fastest is kept). `batches` back to back give the sustained throughput. `spill` says which result gives
-    way where not all that should stay on chip finds room: "newest", "longest", "largest" or "belady"; `binding` how
-    kernels on chip are divided among cores: "nearest" or "paper"; `grouping` which operators are one sub-graph: "paper"
-    or "exact". `verify` executes the program and compares its outputs with onnxruntime's; look at `.report.verified`.
+    `batch` samples run on the whole machine (by default the network's own batch, else 1). `verify` executes the
+    program and compares its outputs with onnxruntime's; look at `.report.verified`. `options` say the rest, and these
+    two as well. `start` is the file of a stage's value (`tilestitch compile --stop-after STAGE --json FILE`), from
+    which the run goes on with the strategy and the options that it was made with.
+
+    The machine is that of the file then, where it comes with Tilestitch and no other is named; else it is stcp920.
     Raises `InputError` for what is wrong or not understood, `DoesNotFit` for what is too large.
     """
-    options = checked_options(
-        batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, stop_after
-    )
-    chosen, target = _strategy(strategy), _machine(machine)
-    proto, name = open_model(model)  # last: the others are refused at once
-    return compile_network(proto, name, target, chosen, options, progress=progress or quiet)
+    asked = _asked(options, batch, verify=verify)
+    if start is None:
+        chosen, target = _strategy(strategy), _machine(MACHINE if machine is None else machine)
+        proto, name = open_model(model)  # last: the others are refused at once
+        return compile_network(proto, name, target, chosen, asked, progress=progress or quiet)
+    begin = started(file_text(start, "JSON", MOST_BYTES), printable(Path(start).name))
+    target = _machine(begin.machine if machine is None else machine)
+    return resume_network(open_model(model)[0], begin, target, asked, progress=progress or quiet)
 
 
 def compare(
@@ -154,14 +159,8 @@ def compare(
     strategies: Sequence[str | HandSchedule | FusionPlan] = tuple(strategy.name for strategy in STRATEGIES),
     *,
     batch: int | None = None,
-    batch_per_cluster: int | str = "rule",
-    batches: int = 1,
-    dims: Mapping[str, int] = {},
-    fold_bn: bool = True,
-    spill: str = "newest",
-    binding: str = "nearest",
-    grouping: str = "paper",
     verify: bool = False,
+    options: Options = Options(),
     progress: Progress | None = None,
 ) -> tuple[Compilation | Misfit, ...]:
     """Compile one network by several strategies, by all unless some are named; the options are those of `compile`.
@@ -169,9 +168,7 @@ def compare(
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
-    options = checked_options(
-        batch, batch_per_cluster, batches, dims, fold_bn, spill, binding, grouping, verify, "simulate"
-    )
+    asked = replace(_asked(options, batch, verify=verify), stop_after=Stage.SIMULATE)
     chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
@@ -186,7 +183,7 @@ def compare(
     for each in chosen:
         try:
             found.append(
-                compile_network(proto, name, target, each, options, references=references, progress=named(each.name))
+                compile_network(proto, name, target, each, asked, references=references, progress=named(each.name))
             )
         except DoesNotFit as error:
             found.append(Misfit(each.name, str(error)))
@@ -317,42 +314,34 @@ def _expect_dims(dims: Mapping[str, int]) -> None:
         _expect_count(f"dim '{printable(name)}'", size)
 
 
-def checked_options(
-    batch: int | None = None,
-    batch_per_cluster: int | str = "rule",
-    batches: int = 1,
-    dims: Mapping[str, int] = {},
-    fold_bn: bool = True,
-    spill: str = "newest",
-    binding: str = "nearest",
-    grouping: str = "paper",
-    verify: bool = False,
-    stop_after: str = "simulate",
-) -> Options:
-    """Options of a pipeline run, those of `compile`, refused where no run could make sense of them."""
-    if batch is not None:
-        _expect_count("batch", batch, MAX_BATCH)
-    _expect_count("batches", batches, MAX_BATCH)
-    if not isinstance(batch_per_cluster, str):
-        _expect_count("batch_per_cluster", batch_per_cluster)
-    _expect_dims(dims)
-    if stop_after not in list(Stage):
-        raise InputError(f"stop_after {stop_after!r}: expected one of {', '.join(Stage)}")
-    if binding not in list(BindingRule):
-        raise InputError(f"binding {printable(repr(binding), 40)}: expected one of {', '.join(BindingRule)}")
-    if grouping not in list(GroupingRule):
-        raise InputError(f"grouping {printable(repr(grouping), 40)}: expected one of {', '.join(GroupingRule)}")
-    if spill not in list(Spill):
-        raise InputError(f"spill {printable(repr(spill), 40)}: expected one of {', '.join(Spill)}")
-    return Options(
-        batch=batch,
-        batch_per_cluster=batch_per_cluster,
-        batches=batches,
-        dims=dims,
-        fold_bn=fold_bn,
-        spill=Spill(spill),
-        binding=BindingRule(binding),
-        grouping=GroupingRule(grouping),
-        verify=verify,
-        stop_after=Stage(stop_after),
+def _asked(options: Options, batch: int | None, *, verify: bool) -> Options:
+    """The options of a run, `batch` and `verify` among them where they are given apart."""
+    if not isinstance(options, Options):
+        raise InputError(f"options: expected Options, such as Options(grouping='exact'), found {_shown(options)}")
+    return checked_options(
+        replace(options, batch=options.batch if batch is None else batch, verify=verify or options.verify)
     )
+
+
+def checked_options(options: Options) -> Options:
+    """The same options, choices that were given by name included; refused where no run could make sense of them."""
+    if options.batch is not None:
+        _expect_count("batch", options.batch, MAX_BATCH)
+    _expect_count("batches", options.batches, MAX_BATCH)
+    if not isinstance(options.batch_per_cluster, str):
+        _expect_count("batch_per_cluster", options.batch_per_cluster)
+    _expect_dims(options.dims)
+    return replace(
+        options,
+        dims=dict(options.dims),
+        stop_after=_choice("stop_after", options.stop_after, Stage),
+        binding=_choice("binding", options.binding, BindingRule),
+        grouping=_choice("grouping", options.grouping, GroupingRule),
+        spill=_choice("spill", options.spill, Spill),
+    )
+
+
+def _choice(name: str, given: str, kind: type[_Choice]) -> _Choice:
+    if given not in list(kind):
+        raise InputError(f"{name} {printable(repr(given), 40)}: expected one of {', '.join(kind)}")
+    return kind(given)

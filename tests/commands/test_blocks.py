@@ -27,6 +27,7 @@ from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.partition.blocks.plans import block_cost, plan_named
 from tilestitch.passes import simplify
 from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.options import Options
 
 NAMED = ("dynamic-cores", "fixed-fusion", "dlfusion", "exact", "one-block")
 NETWORKS = ("resnet18:small", "mobilenet-v2:small", "googlenet:small", "bert-base-128:small", "conformer:small")
@@ -244,7 +245,7 @@ def test_a_plan_file_gives_the_same_program_to_the_byte(tmp_path):
     assert run("fuse", "googlenet:small", "--plan", "dlfusion", "-o", path).exit_code == 0
     plan = FusionPlan("plan.json", parse_plan(path.read_text(), "plan.json"))
     programs = [
-        str(api.compile("googlenet:small", "mlu100", strategy=one, stop_after="lower").program.text())  # pyright: ignore
+        str(api.compile("googlenet:small", "mlu100", strategy=one, options=Options(stop_after="lower")).program.text())  # pyright: ignore
         for one in ("dlfusion", plan)
     ]
     assert programs[0] == programs[1]

@@ -10,6 +10,7 @@ import pytest
 
 from tilestitch import api
 from tilestitch.base.errors import InputError
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "pytorch"
@@ -28,7 +29,7 @@ def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> Non
     model = onnx.load_model(path, load_external_data=False)
     symbols = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim}
     dims = {symbol: size for symbol, size in DIMS.items() if symbol in symbols}
-    report = api.compile(path, "toy", strategy=strategy, dims=dims, verify=True).report
+    report = api.compile(path, "toy", strategy=strategy, options=Options(dims=dims), verify=True).report
     assert report is not None
     assert report.verified, report.checks
     assert not report.generic_operators  # each by a rule of its own

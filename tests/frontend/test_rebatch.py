@@ -12,6 +12,7 @@ from tests.helpers.graphs import Net
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
+from tilestitch.pipeline.options import Options
 
 
 def classifier() -> onnx.ModelProto:
@@ -64,20 +65,20 @@ MAKERS = [classifier, attention, class_token, shared_input, resized]
 @pytest.mark.parametrize("per_cluster", [1, 3])
 def test_a_network_of_one_sample_runs_for_many(make: Callable[[], onnx.ModelProto], per_cluster: int):
     """Compared with onnxruntime on each sample alone."""
-    done = tilestitch.compile(make(), "toy", batch=6, batch_per_cluster=per_cluster, verify=True)
+    done = tilestitch.compile(make(), "toy", batch=6, options=Options(batch_per_cluster=per_cluster), verify=True)
     assert done.report is not None
     assert done.report.verified, done.report.checks
     assert (done.report.batch_per_iteration, done.report.iterations) == (per_cluster, 3 // per_cluster)
 
 
 def test_a_network_of_two_samples_runs_for_six():
-    done = tilestitch.compile(attention(2), "toy", batch=12, batch_per_cluster=6, verify=True)
+    done = tilestitch.compile(attention(2), "toy", batch=12, options=Options(batch_per_cluster=6), verify=True)
     assert done.report is not None
     assert done.report.verified
 
 
 def test_the_rule_chooses_among_multiples_of_the_exported_batch():
-    done = tilestitch.compile(attention(2), "toy", batch=24, stop_after="schedule")
+    done = tilestitch.compile(attention(2), "toy", batch=24, options=Options(stop_after="schedule"))
     assert done.schedule is not None
     assert done.schedule.batch in (2, 4, 12)
     assert done.schedule.batch * done.schedule.iterations == 12
@@ -125,7 +126,7 @@ def test_a_network_that_mixes_samples_is_refused_with_the_operator_and_the_way_o
 
 def test_the_way_out_works():
     """One sample at a time needs no other batch."""
-    done = tilestitch.compile(mixes_in("mean")(), "toy", batch=4, batch_per_cluster=1, verify=True)
+    done = tilestitch.compile(mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=1), verify=True)
     assert done.report is not None
     assert done.report.verified
     assert done.report.iterations == 2
@@ -139,7 +140,7 @@ def test_a_symbolic_batch_is_divided_only_between_samples():
     with pytest.raises(InputError, match=r"operator 'mix' .* mixes samples.*with its batch fixed at 4"):
         tilestitch.compile(model, "toy", batch=4)
     single = replace(load_machine("toy"), clusters=1)
-    report = tilestitch.compile(model, single, batch=4, batch_per_cluster=4, verify=True).report
+    report = tilestitch.compile(model, single, batch=4, options=Options(batch_per_cluster=4), verify=True).report
     assert report is not None
     assert report.verified
 
@@ -174,7 +175,7 @@ def test_an_input_whose_axis_0_is_named_by_its_size_is_shared_by_all_samples(fir
     net = Net()
     x, table = net.input(first, 6), net.input("rows", 6)
     model = net.model(net.op("MatMul", x, net.op("Transpose", table, perm=[1, 0])))
-    done = tilestitch.compile(model, "toy", batch=4, dims={"rows": 3}, verify=True)
+    done = tilestitch.compile(model, "toy", batch=4, options=Options(dims={"rows": 3}), verify=True)
     assert done.report is not None
     assert done.report.verified, done.report.checks
     assert done.report.batch == 4

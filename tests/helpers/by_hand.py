@@ -3,6 +3,7 @@
 from tilestitch import api
 from tilestitch.api import HandGroup, HandItem, HandSchedule
 from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.options import Options
 
 GROUPS = (
     HandGroup("front", ("layer2.0.add",), pieces=4),
@@ -19,7 +20,6 @@ def scheduled(schedule: HandSchedule, *, stop_after: str = "schedule") -> Compil
         "stcp920",
         strategy=schedule,
         batch=16,
-        batch_per_cluster=4,
+        options=Options(batch_per_cluster=4, stop_after=stop_after),
         verify=stop_after == "simulate",
-        stop_after=stop_after,
     )

@@ -12,13 +12,14 @@ from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.kernels.nest import RANK, TENSOR_OF, flatten
 from tilestitch.kernels.shape import kernel_shape, part_box
 from tilestitch.kernels.shape import operand_region as region_of_operand
+from tilestitch.pipeline.options import Options
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_tile_needs_the_same_compiled_and_interpreted(network: str) -> None:
     """For every kernel, boxes at random: iterations of every operator, and what is needed of every operand."""
     machine, random = load_machine("stcp920"), np.random.default_rng(1)
-    schedule = api.compile(network, machine, strategy="tvm", batch=4, stop_after="schedule").schedule
+    schedule = api.compile(network, machine, strategy="tvm", batch=4, options=Options(stop_after="schedule")).schedule
     assert schedule is not None
     graph = schedule.graph
     for kernel in schedule.kernels:

@@ -29,6 +29,7 @@ from tilestitch.kernels.division import (
 from tilestitch.kernels.nest import flatten
 from tilestitch.kernels.shape import KernelShape, kernel_shape, made_regions, operand_region
 from tilestitch.kernels.surroundings import Source, cover
+from tilestitch.pipeline.options import Options
 from tilestitch.schedule.splits import possible_splits
 
 LEVELS = {IN_DDR: Level.DDR, IN_GB: Level.GB, IN_LB: Level.LB}
@@ -102,7 +103,7 @@ def expected_shares(
 
 def shapes_of(network: str) -> list[KernelShape]:
     machine = load_machine("stcp920")
-    schedule = api.compile(network, machine, strategy="tvm", batch=4, stop_after="schedule").schedule
+    schedule = api.compile(network, machine, strategy="tvm", batch=4, options=Options(stop_after="schedule")).schedule
     assert schedule is not None
     graph = schedule.graph
     kernels = (tuple(graph.by_name[name] for name in kernel.operators) for kernel in schedule.kernels)

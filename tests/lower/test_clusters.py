@@ -6,11 +6,12 @@ from tilestitch import api
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import Program
 from tilestitch.lower.clusters import share_ddr
+from tilestitch.pipeline.options import Options
 
 
 @pytest.fixture(scope="module")
 def program() -> Program:
-    found = api.compile("resnet18:small", "toy", batch=2, stop_after="lower").program
+    found = api.compile("resnet18:small", "toy", batch=2, options=Options(stop_after="lower")).program
     assert found is not None
     return found
 

@@ -170,6 +170,6 @@ def test_programs_of_the_best_grouping_are_right(monkeypatch):
 
 @pytest.mark.parametrize("network", ["resnet18:small", "mobilenet-v2:small", "googlenet:small", "bert-base-128:small"])
 def test_small_networks_in_the_best_grouping_are_right(network):
-    done = api.compile(network, "toy", strategy="graphturbo", batch=4, grouping="exact", verify=True)
+    done = api.compile(network, "toy", strategy="graphturbo", batch=4, options=Options(grouping="exact"), verify=True)
     assert done.report is not None
     assert done.report.verified

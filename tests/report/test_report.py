@@ -20,6 +20,7 @@ from tilestitch.ir.report import CheckRow, Misfit, Report
 from tilestitch.ops import is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import vector_operations
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.report.report_json import compare_json, report_json, value_json
 from tilestitch.report.report_text import compare_text, report_text, trace_text
@@ -32,7 +33,10 @@ DOCUMENTED = (Path(__file__).parent.parent.parent / "docs" / "report.md").read_t
 @pytest.fixture(scope="module")
 def compiled():
     """Three samples of a small network on two clusters, by every strategy."""
-    return {name: api.compile("resnet18:small", "toy", strategy=name, batch=3, batch_per_cluster=1) for name in NAMES}
+    return {
+        name: api.compile("resnet18:small", "toy", strategy=name, batch=3, options=Options(batch_per_cluster=1))
+        for name in NAMES
+    }
 
 
 CHECKS = (CheckRow("float32", 4e-7, 1e-5, "logits"), CheckRow("float16", 8e-4, 3.2e-3, "logits"))
@@ -141,7 +145,7 @@ def test_rows_are_what_counting_one_instruction_after_another_gives(compiled, na
 def test_more_batches_change_nothing_but_the_sustained_throughput(compiled):
     """A report is about one batch, however many the program runs back to back."""
     once = compiled["tvm"].report
-    twice = reported(api.compile("resnet18:small", "toy", batch=3, batch_per_cluster=1, batches=2))
+    twice = reported(api.compile("resnet18:small", "toy", batch=3, options=Options(batch_per_cluster=1, batches=2)))
     assert twice.sustained_cycles_per_batch <= once.latency_cycles
     same = replace(
         twice,
@@ -284,10 +288,13 @@ def test_clusters_of_one_ddr_are_all_simulated():
 def test_values_print_themselves(compiled):
     """A compilation prints its report, or the last value that was reached."""
     assert str(compiled["tvm"]) + "\n" == report_text(compiled["tvm"].report)
-    stopped = api.compile("resnet18:small", "toy", stop_after="schedule")
+    stopped = api.compile("resnet18:small", "toy", options=Options(stop_after="schedule"))
     assert str(stopped) == str(stopped.schedule)
-    assert str(api.compile("resnet18:small", "toy", stop_after="lower")).startswith("program of ")
-    assert str(api.compile("resnet18:small", "toy", stop_after="partition")).splitlines()[1] == "  g0: conv1 + relu"
+    assert str(api.compile("resnet18:small", "toy", options=Options(stop_after="lower"))).startswith("program of ")
+    assert (
+        str(api.compile("resnet18:small", "toy", options=Options(stop_after="partition"))).splitlines()[1]
+        == "  g0: conv1 + relu"
+    )
 
 
 def test_trace_text_is_limited(compiled):

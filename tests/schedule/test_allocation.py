@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 import tilestitch
+from tilestitch.ir.choices import Stage
+from tilestitch.pipeline.options import Options
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
 from tilestitch.ir.region import Region
@@ -110,8 +112,8 @@ def test_many_blocks_are_packed_within_2_percent_of_the_optimum(seed):
 @pytest.mark.parametrize(("network", "batch"), NETWORKS, ids=lambda value: str(value))
 def test_memory_is_allocated_within_2_percent_of_the_optimum(network, batch, strategy):
     """Each level at its worst, holes included; where that is all live there is nothing to solve."""
-    options = {"strategy": strategy, "batch": batch, "batch_per_cluster": batch, "stop_after": "schedule"}
-    done = tilestitch.compile(network, one_cluster(), **options)
+    options = Options(batch_per_cluster=batch, stop_after=Stage.SCHEDULE)
+    done = tilestitch.compile(network, one_cluster(), strategy=strategy, batch=batch, options=options)
     assert done.schedule is not None
     for memory in done.machine.memories:
         taken = blocks(done.schedule.homes, memory.level)

@@ -11,6 +11,7 @@ from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.partition.subgraphs.liveness import least_peak
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.views import resolve_views
+from tilestitch.pipeline.options import Options
 from tilestitch.schedule.binding import Binding, Piece, Work, bind, infer, pieces_of, plain, update
 from tilestitch.schedule.orders import depth_first
 from tilestitch.schedule.pieces import bound
@@ -123,6 +124,8 @@ def _all(graph, name: str) -> Region:
 
 @pytest.mark.parametrize("network_name", ["resnet18:small", "bert-base-128:small", "mobilenet-v2:small"])
 def test_programs_bound_by_the_paper_are_right(network_name):
-    done = api.compile(network_name, "toy", strategy="graphturbo", batch=4, binding="paper", verify=True)
+    done = api.compile(
+        network_name, "toy", strategy="graphturbo", batch=4, options=Options(binding="paper"), verify=True
+    )
     assert done.report is not None
     assert done.report.verified

@@ -16,6 +16,7 @@ from tilestitch.kernels.division import nearest_cores, needed_by, parts_of
 from tilestitch.kernels.nest import flatten
 from tilestitch.kernels.shape import kernel_shape
 from tilestitch.kernels.surroundings import Source, Surroundings
+from tilestitch.pipeline.options import Options
 
 
 def test_pieces_run_in_the_order_written():
@@ -106,7 +107,9 @@ def test_what_cannot_run_is_told(schedule: HandSchedule, told: str) -> None:
 def test_new_owners_are_some_of_the_old_ones():
     """Two images lie on the halves of a cluster; split over as many cores again, each half keeps its image."""
     machine = load_machine("stcp920")
-    done = api.compile("resnet18:small", machine, strategy="tvm", batch=8, batch_per_cluster=2, stop_after="schedule")
+    done = api.compile(
+        "resnet18:small", machine, strategy="tvm", batch=8, options=Options(batch_per_cluster=2, stop_after="schedule")
+    )
     assert done.schedule is not None
     graph = done.schedule.graph
     relu = graph.by_name["layer2.0.relu1"]

@@ -71,7 +71,7 @@ def test_what_is_kept_takes_the_gap_that_leaves_most_in_one_piece():
 @pytest.mark.parametrize("network", NETWORKS)
 def test_graphturbo_is_never_slower_than_tvm_with_its_batch_searched(network: str, machine: str) -> None:
     ours = compiled(network, machine, "graphturbo").report
-    other = api.compile(network, machine, strategy="tvm", batch=4, batch_per_cluster="auto").report
+    other = api.compile(network, machine, strategy="tvm", batch=4, options=Options(batch_per_cluster="auto")).report
     assert ours is not None
     assert other is not None
     assert ours.latency_cycles <= other.latency_cycles
@@ -86,7 +86,7 @@ def test_where_tvm_is_faster_its_schedule_is_taken_and_a_note_says_so(monkeypatc
         lambda done: simulated(done) * (9 if done.schedule.strategy == "graphturbo" and done.schedule.homes else 1),
     )
     done = api.compile("resnet18:small", "toy", strategy="graphturbo", batch=4, verify=True)
-    other = api.compile("resnet18:small", "toy", strategy="tvm", batch=4, batch_per_cluster="auto")
+    other = api.compile("resnet18:small", "toy", strategy="tvm", batch=4, options=Options(batch_per_cluster="auto"))
     assert done.schedule is not None
     assert other.schedule is not None
     assert done.report is not None
@@ -119,8 +119,7 @@ def test_results_lie_so_that_gaps_between_them_close() -> None:
         "stcp920-paper",
         strategy="graphturbo-ordering",
         batch=64,
-        batch_per_cluster=16,
-        stop_after="schedule",
+        options=Options(batch_per_cluster=16, stop_after="schedule"),
     )
     schedule = done.schedule
     assert schedule is not None

@@ -173,7 +173,7 @@ def explore(
             ]
             networks = [packed_layers(one.layers, one.name) for one in nests]
         else:
-            evaluator = Simulated(strategy_given(strategy), api.checked_options(**choices.of_the_schedule()))
+            evaluator = Simulated(strategy_given(strategy), api.checked_options(choices.options()))
             evaluator.expect_strategy()
             networks = [packed_model(*api.open_model(model)) for model in models]
             for model in models:

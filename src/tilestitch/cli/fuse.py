@@ -124,11 +124,10 @@ def fuse(
                     model,
                     replace(accelerator, clusters=1),
                     strategy=given if isinstance(given, str) else api.FusionPlan(Path(plan).name, given),
-                    batch=choices.batch,
-                    batch_per_cluster=choices.batch or "rule",
-                    dims=choices.dims,
-                    fold_bn=choices.fold_bn,
-                    verify=verify,
+                    options=replace(
+                        choices.options(verify=verify),
+                        batch_per_cluster="rule" if choices.batch is None else choices.batch,
+                    ),
                     progress=progress,
                 )
                 ran = simulated(done, len(fused.plan.blocks))

@@ -20,6 +20,7 @@ from tilestitch.cli.options import (
 )
 from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import Progress, shown_progress
+from tilestitch.ir.choices import Stage
 
 _Shown: TypeAlias = tuple[str, Callable[[], str]]  # a value as text, and what gives it as JSON
 
@@ -152,7 +153,7 @@ def show_schedule(
     names: tuple[str, ...], strategy: str, limit: int, choices: Choices, json_path: Path | None, quiet: bool
 ) -> None:
     """Print schedules: sub-graphs, their pieces in order, what stays where; then kernels and their tiles."""
-    _show_compiled(names, strategy, choices, "schedule", limit, json_path, quiet=quiet)
+    _show_compiled(names, strategy, choices, Stage.SCHEDULE, limit, json_path, quiet=quiet)
 
 
 @show.command("program")
@@ -165,14 +166,14 @@ def show_program(
     names: tuple[str, ...], strategy: str, limit: int, choices: Choices, json_path: Path | None, quiet: bool
 ) -> None:
     """Print programs: the instructions of one cluster."""
-    _show_compiled(names, strategy, choices, "lower", limit, json_path, quiet=quiet)
+    _show_compiled(names, strategy, choices, Stage.LOWER, limit, json_path, quiet=quiet)
 
 
 def _show_compiled(
     names: tuple[str, ...],
     strategy: str,
     choices: Choices,
-    stage: str,
+    stage: Stage,
     limit: int | None,
     json_path: Path | None,
     *,
@@ -189,8 +190,7 @@ def _show_compiled(
                 name,
                 choices.machine,
                 strategy=strategy_given(strategy),
-                **choices.of_the_schedule(),
-                stop_after=stage,
+                options=choices.options(stop_after=stage),
                 progress=progress,
             )
             value = ("schedule", done.schedule) if done.program is None else ("program", done.program)

@@ -14,7 +14,15 @@ from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.map import map_
-from tilestitch.cli.options import STRATEGY_HELP, Choices, compile_options, output_options, strategy_given
+from tilestitch.cli.options import (
+    STRATEGY_HELP,
+    Choices,
+    compile_options,
+    expect_none_given,
+    is_given,
+    output_options,
+    strategy_given,
+)
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
@@ -40,6 +48,13 @@ def main() -> None:
     default=str(Stage.SIMULATE),
     help="Stop there, and print its value.",
 )
+@click.option(
+    "--from",
+    "start",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Go on from the value of a stage, which --stop-after STAGE --json FILE wrote.",
+)
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
 @output_options
@@ -49,6 +64,7 @@ def compile_command(
     choices: Choices,
     verify: bool,
     stop_after: str,
+    start: Path | None,
     out: Path | None,
     dump: Path | None,
     json_path: Path | None,
@@ -59,19 +75,23 @@ def compile_command(
     MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. Ends with 1 where --verify finds wrong
     outputs.
     """
-    for option, given in (("--verify", verify), ("-o", out is not None), ("--json", json_path is not None)):
-        if given and stop_after != Stage.SIMULATE:
+    last = Stage(stop_after)
+    for option, given in (("--verify", verify), ("-o", out is not None)):
+        if given and last is not Stage.SIMULATE:
             raise InputError(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
                 "(--dump DIR writes every stage that is reached)"
             )
-    expect_json(json_path, model, choices.machine, strategy)
+    if start is not None:
+        expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
+    expect_json(json_path, model, choices.machine, strategy, *([] if start is None else [str(start)]))
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
+            from tilestitch.pipeline.stage_files import stage_text
             from tilestitch.report.report_json import report_json
 
             if verify:
@@ -79,15 +99,16 @@ def compile_command(
 
         done = api.compile(
             model,
-            choices.machine,
+            None if start is not None and not is_given("machine") else choices.machine,
             strategy=strategy_given(strategy),
-            **choices.of_the_schedule(),
-            verify=verify,
-            stop_after=stop_after,
+            options=choices.options(verify=verify, stop_after=last),
+            start=start,
             progress=progress,
         )
         progress("write", 0, 1)
-        json_text = "" if done.report is None else report_json(done.report)
+        json_text = ""
+        if json_path is not None:
+            json_text = stage_text(done, last) if done.report is None else report_json(done.report)
         files = json_file(json_path, json_text)
         if out is not None:
             files += outputs(out, done)
@@ -139,8 +160,7 @@ def compare_command(
             model,
             choices.machine,
             given,
-            **choices.of_the_schedule(),
-            verify=verify,
+            options=choices.options(verify=verify),
             progress=progress,
         )
         progress("write", 0, 1)

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import State
-from tilestitch.ir.choices import MAX_BATCH, BindingRule, GroupingRule, Objective, Spill
+from tilestitch.ir.choices import MAX_BATCH, BindingRule, GroupingRule, Objective, Spill, Stage
+from tilestitch.pipeline.options import Options
 
 if TYPE_CHECKING:
     from tilestitch.ir.by_hand import FusionPlan
@@ -40,13 +41,29 @@ class Choices:
     machine: str = "stcp920"
     batch_per_cluster: int | str = "rule"
     batches: int = 1
-    spill: str = Spill.NEWEST
-    binding: str = BindingRule.NEAREST
-    grouping: str = GroupingRule.PAPER
+    spill: Spill = Spill.NEWEST
+    binding: BindingRule = BindingRule.NEAREST
+    grouping: GroupingRule = GroupingRule.PAPER
 
-    def of_the_schedule(self) -> dict[str, Any]:
-        """All but the machine, by the names that `api.compile` and `api.compare` have for them."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "machine"}
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """What the command line calls all of them but the machine."""
+        return tuple(field.name for field in fields(Choices) if field.name != "machine")
+
+    def options(self, *, verify: bool = False, stop_after: Stage = Stage.SIMULATE) -> Options:
+        """All but the machine, as the pipeline takes it."""
+        return Options(
+            self.batch,
+            self.batch_per_cluster,
+            self.batches,
+            self.dims,
+            self.fold_bn,
+            self.spill,
+            self.binding,
+            self.grouping,
+            verify,
+            stop_after,
+        )
 
 
 def strategy_given(strategy: str) -> "str | FusionPlan":
@@ -142,9 +159,9 @@ def compile_options(command: Command) -> Command:
             machine=machine,
             batch_per_cluster=_batch_per_cluster(batch_per_cluster),
             batches=batches,
-            spill=spill,
-            binding=binding,
-            grouping=grouping,
+            spill=Spill(spill),
+            binding=BindingRule(binding),
+            grouping=GroupingRule(grouping),
         )
         return command(choices=choices, **others)
 
@@ -199,6 +216,14 @@ def output_options(command: Command) -> Command:
 def is_given(option: str) -> bool:
     """Whether an option is on the command line."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+
+
+def expect_none_given(names: Iterable[str], why: str) -> None:
+    """Refuse options, by the names of their parameters, that are on the command line."""
+    for name in names:
+        if is_given(name):
+            option = "--dim" if name == "dims" else f"--{name.replace('_', '-')}"
+            raise InputError(f"{why}; leave out {option}")
 
 
 def _on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from tilestitch.cli.application import FAILURE, SUCCESS, complain
 from tilestitch.cli.files import expect_other, expect_writable
+from tilestitch.ir.choices import Stage
 
 if TYPE_CHECKING:
     from tilestitch.ir.report import Report
@@ -52,9 +53,18 @@ def outputs(folder: Path, done: "Compilation") -> Files:
 
 
 def stages(folder: Path, done: "Compilation") -> Files:
-    """The files of `--dump`: 1-load.txt and so on, for every stage that was reached."""
+    """The files of `--dump`: 1-load.txt and so on, for every stage that was reached; 3-partition.json to start there.
+
+    The networks after the first two stages are text alone, since their weights may take gigabytes.
+    """
+    from tilestitch.pipeline.stage_files import stage_text
+
     texts = done.texts(limit=DUMPED_INSTRUCTIONS)
-    return [(folder / f"{number}-{name}.txt", encoded(text + "\n")) for number, (name, text) in enumerate(texts, 1)]
+    found = [(folder / f"{number}-{name}.txt", encoded(text + "\n")) for number, (name, text) in enumerate(texts, 1)]
+    for number, (name, _) in enumerate(texts, 1):
+        if name in (Stage.PARTITION, Stage.SCHEDULE, Stage.LOWER):
+            found.append((folder / f"{number}-{name}.json", encoded(stage_text(done, Stage(name)))))
+    return found
 
 
 def encoded(text: str) -> bytes:

@@ -96,6 +96,9 @@ def resume_network(
     if machine.name != start.machine:
         found, right = printable(machine.name), printable(start.machine)
         raise InputError(f"{start.where}: is for the machine {right}, found {found}; give --machine {right}")
+    order = list(Stage)
+    if order.index(options.stop_after) < order.index(start.stage):
+        raise InputError(f"{start.where}: is the value of {start.stage}, which comes after {options.stop_after}")
     model = with_sizes(start.network, model, options.dims)
     request = requested(model, start.network, machine, options, progress)
     run = request.run(start.run.strategy, start.run.batch)

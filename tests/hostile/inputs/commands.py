@@ -23,7 +23,7 @@ def net(
 def call(name: str, **options: object) -> Hostile:
     """The same for the Python API."""
     network = model(RELU, inputs=["x:N,3"])
-    return Hostile(name, lambda: api.compile(network, "toy", **options))  # pyright: ignore[reportArgumentType]
+    return Hostile(name, lambda: compiled(network, **options))  # pyright: ignore[reportArgumentType]
 
 
 OPTIONS = (
