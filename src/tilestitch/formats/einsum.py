@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tilestitch.base.errors import InputError
-from tilestitch.formats.limits import MAX_BITS, MAX_EXTENT, MAX_STEP, checked, span
+from tilestitch.formats.limits import MAX_BITS, MAX_EXTENT, MAX_STEP, checked, operand, span
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 
 MAX_CHARACTERS = 4000
@@ -54,6 +54,40 @@ def einsum_nest(text: str, name: str = "einsum") -> LoopNest:
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{name}: expected at most {MAX_CHARACTERS:,} characters, found {len(text):,}")
     return _Reader(text.rstrip(), name).nest()
+
+
+def nest_text(nest: LoopNest) -> str:
+    """The loops and arrays of a nest as one line, for people."""
+    reads = " * ".join(_access_text(nest, read) for read in nest.reads)
+    loops = " ".join(f"{loop.name}={loop.extent}" for loop in nest.loops)
+    return f"{_access_text(nest, nest.write)} += {reads}; {loops}"
+
+
+def einsum_text(nest: LoopNest) -> str:
+    """The same with every shape and every size of elements that is not what the loops say.
+
+    `einsum_nest` reads the nest back from it, but for its name and its kind.
+    """
+    facts = []
+    for array in nest.operands:
+        usual = operand(array.name, array.axes, nest.extents)
+        shape = "" if array.shape == usual.shape else f"[{','.join(map(str, array.shape))}]"
+        bits = "" if array.element_bits == usual.element_bits else f":{array.element_bits}"
+        if shape or bits:
+            facts.append(f" {array.name}{shape}{bits}")
+    return nest_text(nest) + "".join(facts)
+
+
+def _access_text(nest: LoopNest, array: LoopOperand) -> str:
+    indices = []
+    for terms in array.axes:
+        text = "".join(f"{'-' if step < 0 else '+'}{_factor(abs(step))}{nest.loops[at].name}" for at, step in terms)
+        indices.append(text.removeprefix("+") or "0")
+    return f"{array.name}[{','.join(indices)}]"
+
+
+def _factor(step: int) -> str:
+    return "" if step == 1 else f"{step}*"
 
 
 class _Reader:
@@ -166,11 +200,11 @@ class _Reader:
             name = token.text
             if self._is("="):
                 self._next()
-                if name not in self.used:
-                    self._wrong(token, "a loop that an array is indexed by")
                 if name in facts.extents:
                     self._wrong(token, "the extent of a loop once")
                 facts.extents[name] = self._number(self._next(), "an extent", 1, MAX_EXTENT)
+                if name not in self.used and facts.extents[name] > 1:
+                    self._wrong(token, "a loop that an array is indexed by")
             elif self._is("[") or self._is(":"):
                 if name not in arrays:
                     self._wrong(token, f"one of the arrays {', '.join(arrays)}")

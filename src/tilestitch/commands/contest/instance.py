@@ -1,6 +1,5 @@
 """An instance of the contest: a graph of matrix products and pointwise operators, and a machine with two memories."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.json_text import json_value
 
 MAX_EXTENT = 2**20  # of a tensor
 MAX_OPERATORS = 500  # the largest of the contest has 152
@@ -197,10 +197,7 @@ def _check_shapes(instance: Instance, number: int) -> None:
 
 def parse_object(text: str, name: str, known: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a JSON object that has all of `known` and nothing but them and `optional`."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: is not JSON ({printable(str(error))})") from None
+    fields = json_value(text, name)
     if not isinstance(fields, dict):
         raise InputError(f"{name}: expected a JSON object, found {_shown(fields)}")
     for field in fields:

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.json_text import json_value
 from tilestitch.commands.fuse.fuse import Fused
 from tilestitch.partition.blocks.checker import check
 from tilestitch.partition.blocks.model import BlockCost
@@ -78,10 +79,7 @@ def checked_certificate(cost: BlockCost, machine: str, text: str, where: str) ->
 
 
 def _fields(text: str, where: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: is not JSON ({printable(str(error))})") from None
+    value = json_value(text, where)
     if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("version") != VERSION:
         raise InputError(f'{where}: expected an object with "format": "{FORMAT}" and "version": {VERSION}')
     for field in value:
@@ -91,14 +89,6 @@ def _fields(text: str, where: str) -> dict[str, Any]:
         if field not in value:
             raise InputError(f"{where}: field '{field}' is missing")
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no field is there twice; which one would count is nobody's guess."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a field is there twice")
-    return found
 
 
 def _plan(value: Any, where: str) -> Plan:

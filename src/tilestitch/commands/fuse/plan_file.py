@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.json_text import json_value
 from tilestitch.ir.by_hand import NamedBlock
 from tilestitch.partition.blocks.model import FusionNetwork
 from tilestitch.partition.ideals import Plan
@@ -25,10 +26,7 @@ def plan_json(network: FusionNetwork, plan: Plan) -> str:
 
 def parse_plan(text: str, where: str) -> tuple[NamedBlock, ...]:
     """The blocks of a plan's text. Raises `InputError` with the field where anything is not as it should be."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: is not JSON ({printable(str(error))})") from None
+    value = json_value(text, where)
     known = ("format", "version", "network", "blocks")
     if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("version") != VERSION:
         raise InputError(f'{where}: expected an object with "format": "{FORMAT}" and "version": {VERSION}')

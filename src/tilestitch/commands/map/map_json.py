@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tilestitch.commands.map.map_text import nest_text
 from tilestitch.commands.map.sources import MachineSource, Nests
+from tilestitch.formats.einsum import einsum_text
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest
@@ -17,7 +17,7 @@ _UNITS = {"energy": "picojoules", "latency": "cycles", "edp": "picojoules x cycl
 
 
 def mapped_json(nests: Nests, source: MachineSource, options: MapOptions, mapped: Sequence[MappedLayer]) -> str:
-    """Everything that the text says; mappings in the form that --evaluate takes."""
+    """Everything that the text says; nests and mappings as MODEL and --mapping take them."""
     total = totals_of(mapped)
     return _text(
         {
@@ -42,7 +42,7 @@ def mapped_json(nests: Nests, source: MachineSource, options: MapOptions, mapped
 def evaluated_json(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> str:
     """The price of a given mapping."""
     return _text(
-        {**_head(source, mode), "nest": nest_text(nest), **mapping_json(nest, mapping), **priced_json(priced, mode)}
+        {**_head(source, mode), "nest": einsum_text(nest), **mapping_json(nest, mapping), **priced_json(priced, mode)}
     )
 
 
@@ -70,7 +70,7 @@ def _layer(mapped: MappedLayer, machine: ArrayMachine, options: MapOptions) -> d
     return {
         "name": nest.name,
         "kind": nest.kind,
-        "nest": nest_text(nest),
+        "nest": einsum_text(nest),
         "times": mapped.layer.times,
         "operators": list(mapped.layer.operators),
         "macs": nest.macs,

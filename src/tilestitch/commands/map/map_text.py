@@ -5,6 +5,7 @@ from math import prod
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
 from tilestitch.commands.map.sources import MachineSource, Nests
+from tilestitch.formats.einsum import nest_text
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -87,22 +88,6 @@ def priced_lines(nest: LoopNest, mapping: LoopMapping, priced: Priced, machine: 
         share = picojoules / priced.energy_pj
         rows.append((COMPONENTS[name], format_energy(picojoules), f"{share:.1%}", "#" * round(40 * share)))
     return lines + table(("energy", "", "share", ""), rows, "lrrl")
-
-
-def nest_text(nest: LoopNest) -> str:
-    """The nest as one line of einsum."""
-    reads = " * ".join(_array(nest, number) for number in range(len(nest.reads)))
-    loops = " ".join(f"{loop.name}={loop.extent}" for loop in nest.loops)
-    return f"{_array(nest, len(nest.reads))} += {reads}; {loops}"
-
-
-def _array(nest: LoopNest, number: int) -> str:
-    operand = nest.operands[number]
-    indices = []
-    for terms in operand.axes:
-        steps = [nest.loops[loop].name if step == 1 else f"{step}*{nest.loops[loop].name}" for loop, step in terms]
-        indices.append("+".join(steps) or "0")
-    return f"{operand.name}[{','.join(indices)}]"
 
 
 def loop_lines(nest: LoopNest, mapping: LoopMapping, machine: ArrayMachine) -> list[str]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.json_text import json_value
 from tilestitch.commands.map.sources import Nests
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
@@ -25,10 +26,7 @@ def check_certificates(
     text: str, where: str, nests: Nests, machine: ArrayMachine, progress: Callable[[str, int, int], None]
 ) -> str:
     """Check the certificate of every layer; a line for each. InputError that says what is wrong."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not JSON: {printable(str(error))}") from None
+    found = json_value(text, where)
     if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("layers"), list):
         raise InputError(f"{where}: expected certificates of format {FORMAT!r}, as --certificate writes them")
     try:

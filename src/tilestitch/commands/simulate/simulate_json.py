@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from tilestitch.commands.map.map_json import mapping_json
-from tilestitch.commands.map.map_text import nest_text
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.commands.simulate.layers import SimulatedLayer, totals_of
 from tilestitch.commands.simulate.simulate_text import EXTRAPOLATED
+from tilestitch.formats.einsum import einsum_text
 from tilestitch.ir.choices import Values
 from tilestitch.sim.array.simulated import SimulatedMapping
 
@@ -50,7 +50,7 @@ def _layer(layer: SimulatedLayer, *, stats: bool) -> dict[str, Any]:
     found = {
         "name": nest.name,
         "kind": nest.kind,
-        "nest": nest_text(nest),
+        "nest": einsum_text(nest),
         "times": layer.layer.times,
         "operators": list(layer.layer.operators),
         "macs": one.run.macs,

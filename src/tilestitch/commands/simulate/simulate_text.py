@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilestitch.base.units import counted, format_energy, format_seconds
-from tilestitch.commands.map.map_text import COMPONENTS, loop_lines, nest_text
+from tilestitch.commands.map.map_text import COMPONENTS, loop_lines
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.commands.simulate.layers import SimulatedLayer, totals_of
+from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import Values
 from tilestitch.report.table import table, title
 from tilestitch.sim.array.simulated import CAUSE_NAMES, SimulatedMapping
