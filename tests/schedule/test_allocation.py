@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 import tilestitch
-from tilestitch.ir.choices import Stage
-from tilestitch.pipeline.options import Options
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.allocation import AddressRange, blocks, live_bytes, occupied_bytes
+from tilestitch.ir.choices import Stage
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home
+from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.schedule.packing import first_fit, packed
 

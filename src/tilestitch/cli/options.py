@@ -1,6 +1,6 @@
 """Options that several commands share, and what they mean."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -36,7 +36,7 @@ class Choices:
     """What the options say about a network and its machine."""
 
     batch: int | None
-    dims: dict[str, int]
+    dims: Mapping[str, int]
     fold_bn: bool
     machine: str = "stcp920"
     batch_per_cluster: int | str = "rule"

@@ -1,6 +1,6 @@
 """How much of a network its outputs need: what slices, picked rows and gaps of strided reads leave out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -16,8 +16,8 @@ Indices = tuple[np.ndarray, ...]  # per axis of a tensor or loop of an operator
 class Needs:
     """What nothing that makes the outputs can leave out: elements of tensors, and iterations of operators."""
 
-    elements: dict[str, int]
-    iterations: dict[str, Region]  # as many as are needed, from 0 on; absent where none are
+    elements: Mapping[str, int]
+    iterations: Mapping[str, Region]  # as many as are needed, from 0 on; absent where none are
 
 
 def needs(graph: Graph) -> Needs:

@@ -27,7 +27,7 @@ class Explored:
     objectives: tuple[DesignObjective, ...]
     method: str
     evaluator: str
-    outcomes: dict[int, tuple[PointResult, ...]]  # of each design that was proposed, by number: one for each network
+    outcomes: Mapping[int, tuple[PointResult, ...]]  # of each design that was proposed, by number: one for each network
     evaluated: int  # points
     found: int  # points that were in the store
 

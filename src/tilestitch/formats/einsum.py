@@ -8,6 +8,7 @@ numbered in the order of their extents.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -33,7 +34,7 @@ class _Access:
     """An array in the first part of the text: for each axis its terms by loop name, and what is added to them."""
 
     array: _Token
-    axes: tuple[tuple[dict[str, int], int], ...]
+    axes: tuple[tuple[Mapping[str, int], int], ...]
 
 
 @dataclass(slots=True)

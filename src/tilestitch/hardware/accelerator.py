@@ -1,5 +1,6 @@
 """The machine: clusters of cores, memories, links and engines, as frozen values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -187,7 +188,7 @@ class Accelerator:
         return self._by_level.get(level)
 
     @cached_property
-    def _by_level(self) -> dict[Level, Memory]:
+    def _by_level(self) -> Mapping[Level, Memory]:
         return {memory.level: memory for memory in self.memories}
 
     def local(self, core: Core, level: Level) -> Memory | None:

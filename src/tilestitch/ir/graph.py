@@ -185,11 +185,11 @@ class Graph:
     constants: Mapping[str, np.ndarray]
 
     @cached_property
-    def by_name(self) -> dict[str, Operator]:
+    def by_name(self) -> Mapping[str, Operator]:
         return {op.name: op for op in self.operators}
 
     @cached_property
-    def producers(self) -> dict[str, tuple[Operator, ...]]:
+    def producers(self) -> Mapping[str, tuple[Operator, ...]]:
         """Tensor -> operators that write (a part of) it; absent for inputs and constants."""
         found: dict[str, list[Operator]] = {}
         for op in self.operators:
@@ -198,7 +198,7 @@ class Graph:
         return {name: tuple(ops) for name, ops in found.items()}
 
     @cached_property
-    def consumers(self) -> dict[str, tuple[Operator, ...]]:
+    def consumers(self) -> Mapping[str, tuple[Operator, ...]]:
         """Tensor -> operators that read it, in order; absent where nobody does."""
         found: dict[str, list[Operator]] = {}
         for op in self.operators:

@@ -44,7 +44,7 @@ class KernelShape:
         return self.operators[-1]
 
     @cached_property
-    def movers(self) -> dict[str, frozenset[int]]:
+    def movers(self) -> Mapping[str, frozenset[int]]:
         """Per operand's tensor, the dims of the sink that move what a tile needs of it."""
         return _movers(self)
 
@@ -54,23 +54,15 @@ class KernelShape:
         reads = ((op, read) for op in self.operators for read in op.reads)
         return any(_leaves(read.hull(op.whole), self.graph.tensors[read.tensor]) for op, read in reads)
 
-    @cached_property
-    def _cycles(self) -> dict[tuple[str, tuple[int, ...]], int]:
-        return {}
-
     def cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
-        """Of one of its operators on so many iterations; the same is asked for many times."""
-        key = op.name, extents
-        if key not in self._cycles:
-            dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
-            if matrix and self.core.array is not None:
-                self._cycles[key] = tile_cost(self.graph, op, extents, self.core.array).cycles
-            else:
-                self._cycles[key] = tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
-        return self._cycles[key]
+        """Of one of its operators on so many iterations."""
+        dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
+        if matrix and self.core.array is not None:
+            return tile_cost(self.graph, op, extents, self.core.array).cycles
+        return tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
 
     @cached_property
-    def in_place(self) -> dict[str, str]:
+    def in_place(self) -> Mapping[str, str]:
         """Per operator that can write where an operand lay, that operand's tensor."""
         found = {op.name: _in_place_operand(self, op) for op in self.operators}
         return {name: tensor for name, tensor in found.items() if tensor is not None}

@@ -71,12 +71,9 @@ class Surroundings:
     splits: tuple[int, ...] = ()  # pieces per dim of the sink, where they are decided already
     strips: tuple[tuple[int, Region], ...] = ()  # cores with the iterations of each, which may overlap; none: by splits
     stored: frozenset[str] = frozenset()  # of the results that stay, those that go to DDR as well
-    bound: "dict[tuple, Bound]" = field(
-        default_factory=dict, compare=False
-    )  # known under splits, of kernel and sources
 
     @cached_property
-    def lying(self) -> tuple[Lying, dict[str, tuple[int, int]]]:
+    def lying(self) -> tuple[Lying, Mapping[str, tuple[int, int]]]:
         """All sources as rows, and which rows are those of each tensor."""
         rank = max(len(found[0].region.start) for found in self.sources.values())
         ends = [0, *accumulate(map(len, self.sources.values()))]
@@ -130,7 +127,7 @@ class Shares:
 
 
 FROM_DDR = Shares(False)
-Bound = tuple[tuple[int, ...], dict[Operand, Shares]]  # cores in order, and where what they need comes from
+Bound = tuple[tuple[int, ...], Mapping[Operand, Shares]]  # cores in order, and where what they need comes from
 
 
 def reads_directly(

@@ -1,6 +1,6 @@
 """The instructions of kernels as blocks: kernels that differ only in names, and in where they begin, share one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilestitch.hardware.accelerator import Level
@@ -25,7 +25,7 @@ class _Known:
     block: Section
     demand: Demand
     kernel: Kernel
-    tensors: list[str]
+    tensors: Sequence[str]
     begin: tuple[int, ...]
 
 

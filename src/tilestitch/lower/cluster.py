@@ -1,5 +1,6 @@
 """One cluster of a machine, numbered: its memories, engines, and what a transfer occupies on its way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,7 +34,7 @@ class Cluster:
         return tuple(found)
 
     @cached_property
-    def _space_numbers(self) -> dict[tuple[Level, int | None], int]:
+    def _space_numbers(self) -> Mapping[tuple[Level, int | None], int]:
         return {(space.level, space.core): number for number, space in enumerate(self.spaces)}
 
     def space(self, level: Level, core: int | None = None) -> int:
@@ -60,7 +61,7 @@ class Cluster:
         return tuple(found)
 
     @cached_property
-    def _engine_numbers(self) -> dict[tuple[EngineKind, int | None], int]:
+    def _engine_numbers(self) -> Mapping[tuple[EngineKind, int | None], int]:
         found = {(engine.kind, engine.core): number for number, engine in enumerate(self.engines)}
         for core, parts in enumerate(self.machine.cores):
             if parts.only_array:

@@ -12,16 +12,16 @@ from tilestitch.lower.addresses import Ring, Surface
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.link import Linker
 
-HomeBuffers = dict[int | None, int]  # core, or None for GB -> buffer
+HomeBuffers = Mapping[int | None, int]  # core, or None for GB -> buffer
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
     """What lies on chip while one kernel runs, with the buffers that hold it."""
 
-    sources: dict[str, dict[Source, int]]  # tensor -> where it lies, the latest made first
-    results: dict[str, HomeBuffers]  # of the results that stay on chip
-    made: dict[str, Home]  # likewise
+    sources: Mapping[str, Mapping[Source, int]]  # tensor -> where it lies, the latest made first
+    results: Mapping[str, HomeBuffers]  # of the results that stay on chip
+    made: Mapping[str, Home]  # likewise
     fetched: tuple[str, ...] = ()  # of the sources, those that the kernel itself brings there first
 
 

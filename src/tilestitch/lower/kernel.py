@@ -58,6 +58,7 @@ class _KernelLowering:
         self.places = OwnPlaces(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
+        self.cycles: dict[tuple[str, tuple[int, ...]], int] = {}  # of an operator, by extents
 
     def run(self) -> None:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
@@ -243,11 +244,14 @@ class _KernelLowering:
             flags = Flag.MATRIX
             flags |= Flag.FIRST if step.first or not anchored else 0
             flags |= Flag.LAST if finishes else 0
+        cycles = self.cycles.get((op.name, box.extents))
+        if cycles is None:
+            cycles = self.cycles[op.name, box.extents] = self.shape.cycles(op, box.extents)
         self.builder.emit(
             Kind.COMPUTE,
             self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
             tuple(operands),
-            cycles=self.machine.setup.compute_cycles + self.shape.cycles(op, box.extents),
+            cycles=self.machine.setup.compute_cycles + cycles,
             operator=op.name,
             box=box,
             flags=int(flags),

@@ -1,6 +1,6 @@
 """How what a kernel touches moves when the iterations that it covers begin elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
@@ -14,7 +14,7 @@ Shift = tuple[int, ...]  # by axis of a tensor, or by dim of an operator
 class Motion:
     """For the dims of the sink along which a kernel can move as it is, what one step along each does."""
 
-    steps: dict[int, dict[Owner, Shift]]
+    steps: Mapping[int, Mapping[Owner, Shift]]
 
     def base(self, box: Region) -> tuple[int, ...]:
         """Where a kernel that covers `box` begins along the dims along which it cannot move, and 0 along the others."""

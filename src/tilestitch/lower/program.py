@@ -1,6 +1,6 @@
 """A whole schedule as a program: DDR addresses, kernels in order, outer-loop iterations unrolled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from tilestitch.lower.link import Linker
 class _Plan:
     """DDR addresses: constants, then the results between kernels, then inputs and outputs of every iteration."""
 
-    address: dict[str, int]  # of the first iteration
+    address: Mapping[str, int]  # of the first iteration
     per_iteration: frozenset[str]  # tensors with a place of their own in every iteration
     stride_bytes: int  # from one iteration's inputs and outputs to the next one's
 

@@ -1,6 +1,6 @@
 """The waves of a kernel: what each core does in each of them, and what it needs for that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.boxes import all_operator_boxes, batched, hulls, read_regions
@@ -10,7 +10,7 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import core_parts, reduction_parts, tiles_of
 from tilestitch.kernels.shape import KernelShape, Operand, made_regions, operand_region
 
-Needs = list[tuple[Operand, Region]]  # of one core in one wave
+Needs = Sequence[tuple[Operand, Region]]  # of one core in one wave
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Step:
     tile: int
     first: bool  # part of its tile
     last: bool
-    boxes: dict[str, Region]  # operator -> iterations; of the anchor those of one part
-    reads: dict[str, list[Region]]  # operator -> what these read, access by access
-    writes: dict[str, list[Region]]  # operator -> what it has written when the tile is finished
-    made: dict[str, Region]  # tensor -> what the tile makes of it
+    boxes: Mapping[str, Region]  # operator -> iterations; of the anchor those of one part
+    reads: Mapping[str, Sequence[Region]]  # operator -> what these read, access by access
+    writes: Mapping[str, Sequence[Region]]  # operator -> what it has written when the tile is finished
+    made: Mapping[str, Region]  # tensor -> what the tile makes of it
     needs: Needs
 
 

@@ -6,7 +6,7 @@ and no plan is lost. Where the cost of a plan is the sum of the costs of its blo
 from the empty ideal to the whole graph.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class Exact:
     """A plan and the proof that none is better: for each ideal the least cost with which it can be reached."""
 
     plan: Plan
-    potentials: dict[int, int]  # ideal as a bit mask -> cost
+    potentials: Mapping[int, int]  # ideal as a bit mask -> cost
     pairs: int  # blocks that were compared
 
 

@@ -5,7 +5,7 @@ where nobody else reads what lies inside it. Identities (casts between types tha
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -41,8 +41,8 @@ def recognise(graph: Graph) -> Graph:
 class _Match:
     """What a part of a pattern has been found to be."""
 
-    leaves: dict[str, str]  # name in the pattern -> tensor
-    parameters: dict[str, float]
+    leaves: Mapping[str, str]  # name in the pattern -> tensor
+    parameters: Mapping[str, float]
     operators: tuple[str, ...]
     whole: frozenset[int] | None  # axes, counted from the last as -1, of all reductions so far
 

@@ -1,6 +1,6 @@
 """From a partition to a schedule: kernels with their tiles, in order, and what stays on chip between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tilestitch.base.errors import InputError, printable
@@ -27,7 +27,7 @@ from tilestitch.schedule.tiling import tile_kernel
 class Ordered:
     """Kernels to be, in order, and the pieces or blocks that they are of."""
 
-    tasks: list[Task]
+    tasks: Sequence[Task]
     pieces: tuple[PieceRun, ...] = ()
     blocks: tuple[BlockRun, ...] = ()
 

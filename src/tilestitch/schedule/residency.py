@@ -3,7 +3,7 @@
 Source for the order of levels: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +20,6 @@ from tilestitch.ir.schedule import Home, Kernel
 from tilestitch.kernels.division import parts_of
 from tilestitch.kernels.shape import KernelShape, passes_through
 from tilestitch.kernels.surroundings import (
-    Bound,
     Room,
     Source,
     Surroundings,
@@ -30,6 +29,7 @@ from tilestitch.kernels.surroundings import (
 )
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Stay, gives_way
+from tilestitch.schedule.splits import CoreOrders
 from tilestitch.schedule.tasks import Task, facts_of
 from tilestitch.schedule.tilings import Tilings, halved
 
@@ -92,8 +92,9 @@ class _Planning:
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.unfetched: set[tuple[int, str]] = set()  # operands for which there is no room, by who would bring them
-        # The task whose surroundings were asked for last, what was live then, and what it reads of that.
-        self.asked: tuple[int, Sequence[Home], dict[str, tuple[Source, ...]], dict[tuple, Bound]] | None = None
+        # The task whose surroundings were asked for last, what was live then, what it reads of that, and the orders of
+        # cores that were found for it among these sources.
+        self.asked: tuple[int, Sequence[Home], Mapping[str, tuple[Source, ...]], CoreOrders] | None = None
         self.tilings = Tilings(graph, machine)
 
     def _first_level(self, scope: Level) -> int:
@@ -291,13 +292,15 @@ class _Planning:
     ) -> Kernel:
         """The tiling of a task whose results stay at `level`; tasks that differ only in names and place are one."""
         task = self.tasks[number]
-        around = replace(self._around(number, live, level), instead=instead)
+        surroundings, orders = self._around(number, live, level)
+        around = replace(surroundings, instead=instead)
         if not task.launches:  # half of the memories, so that its loads do not wait for the kernel before
             try:
-                return self.tilings.tiled(task, self.facts[number], halved(around, self.machine), f"k{number}")
+                half = halved(around, self.machine)
+                return self.tilings.tiled(task, self.facts[number], half, orders, f"k{number}")
             except DoesNotFit:
                 pass
-        return self.tilings.tiled(task, self.facts[number], around, f"k{number}")
+        return self.tilings.tiled(task, self.facts[number], around, orders, f"k{number}")
 
     def _sources(self, number: int, live: Sequence[Home]) -> dict[str, tuple[Source, ...]]:
         """What a task reads of what lies on chip."""
@@ -311,11 +314,12 @@ class _Planning:
                 found[home.tensor] = (*found.get(home.tensor, ()), *own)
         return found
 
-    def _around(self, number: int, live: Sequence[Home], level: Level) -> Surroundings:
+    def _around(self, number: int, live: Sequence[Home], level: Level) -> tuple[Surroundings, CoreOrders]:
+        """What lies around a task whose results stay at `level`, and the orders of cores known for its sources."""
         facts = self.facts[number]
         if self.asked is None or self.asked[0] != number or self.asked[1] is not live:
-            self.asked = number, live, self._sources(number, live), {}
-        _, _, sources, bound = self.asked
+            self.asked = number, live, self._sources(number, live), CoreOrders()
+        _, _, sources, orders = self.asked
         rooms = {}
         for kept in (Level.LB, Level.GB):
             memory = self.machine.memory(kept)
@@ -332,7 +336,7 @@ class _Planning:
                     rooms[kept] = Room(memory.size_bytes)
         kept = facts.kept if level is not Level.DDR else ()
         task = self.tasks[number]
-        return Surroundings(
+        around = Surroundings(
             sources,
             level,
             kept,
@@ -342,8 +346,8 @@ class _Planning:
             splits=task.splits,
             strips=task.strips,
             stored=facts.leaving,
-            bound=bound,
         )
+        return around, orders
 
 
 def _edges(home: Home) -> tuple[int, int]:

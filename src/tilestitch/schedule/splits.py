@@ -1,5 +1,6 @@
 """How a kernel's work may be divided among cores, and which divisions are worth a search of tiles."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -19,17 +20,42 @@ LOCAL_SPLITS_KEPT = 3  # likewise where operands lie on chip
 MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
 SPLITS_WORTH = 1.1  # of the least compute time: within this, splits are compared by what they copy
 
+Loops = tuple[np.ndarray, np.ndarray, np.ndarray]  # where iterations start, their extents, at which steps they are cut
+
+
+class CoreOrders:
+    """Orders of cores under splits, each found once: of one kernel, in surroundings that have the same sources."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None], Bound] = {}
+
+    def under(
+        self,
+        splits: tuple[int, ...],
+        shape: KernelShape,
+        nest: Nest,
+        around: Surroundings,
+        numbers: tuple[int, ...],
+        loops: Loops,
+        fixed: tuple[int, ...] | None,
+    ) -> Bound:
+        """The order of the cores under a split, unless it is fixed, and where what they need comes from."""
+        key = numbers, splits, fixed
+        if key not in self._known:
+            self._known[key] = _bound(shape, nest, around, numbers, _parts(around, loops, splits), fixed)
+        return self._known[key]
+
 
 def splits_worth_a_search(
-    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings
-) -> list[tuple[tuple[int, ...], tuple[int, ...], dict[Operand, Shares]]]:
+    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings, orders: CoreOrders
+) -> list[tuple[tuple[int, ...], tuple[int, ...], Mapping[Operand, Shares]]]:
     """Pieces per dim of the sink, for those splits over the cores `numbers` that take the least compute time.
 
     Each with the cores in the order in which they take the pieces, and where the operands on chip come from; among
     splits of nearly the same compute time those that copy least from core to core.
     """
     if around.strips:
-        return _of_strips(shape, nest, numbers, around)
+        return _of_strips(shape, nest, numbers, around, orders)
     sink, box = shape.sink, around.iterations(shape.sink)
     steps = cuts_of(shape.graph, shape.operators).steps
     found = possible_splits(tuple(map(ceil_div, box.extents, steps)), len(numbers))
@@ -43,8 +69,8 @@ def splits_worth_a_search(
     if around.core_map is not None:
         fixed = dict.fromkeys(found, numbers)
     if around.instead:
-        orders = ((splits, _filling(shape, nest, around, splits, steps)) for splits in found)
-        able = ((splits, order) for splits, order in orders if order and set(order) <= set(numbers))
+        filled = ((splits, _filling(shape, nest, around, splits, steps)) for splits in found)
+        able = ((splits, order) for splits, order in filled if order and set(order) <= set(numbers))
         fixed = {splits: order for splits, order in able if fixed.get(splits, order) == order}
         found = list(fixed)
     if not found:
@@ -61,7 +87,7 @@ def splits_worth_a_search(
     for number, (busy, rank, splits) in enumerate(timed):
         if number >= SPLITS_KEPT and busy > SPLITS_WORTH * timed[0][0]:
             break
-        order, origins = _bound(shape, nest, around, numbers, loops, splits, fixed.get(splits))
+        order, origins = orders.under(splits, shape, nest, around, numbers, loops, fixed.get(splits))
         copied = sum(not origin.direct and origin.lb > 0 for origin in origins.values())
         known.append((busy, copied, rank, splits, order, origins))
     known.sort(key=lambda one: one[:3])
@@ -80,15 +106,13 @@ def possible_splits(units: tuple[int, ...], cores: int) -> list[tuple[int, ...]]
     return [splits for splits, _ in found]
 
 
-def _loops(box: Region, steps: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _loops(box: Region, steps: tuple[int, ...]) -> Loops:
     """Where the iterations start, their extents, and the steps at which they may be cut."""
     start, extents = np.array(box.start, np.int64), np.array(box.extents, np.int64)
     return start, extents, np.array(steps, np.int64)
 
 
-def _parts(
-    around: Surroundings, loops: tuple[np.ndarray, np.ndarray, np.ndarray], splits: tuple[int, ...]
-) -> np.ndarray:
+def _parts(around: Surroundings, loops: Loops, splits: tuple[int, ...]) -> np.ndarray:
     """What each core computes: the strips that are given, else the parts under a split."""
     if around.strips:
         return np.array([(strip.start, strip.stop) for _, strip in around.strips], np.int64)
@@ -96,8 +120,8 @@ def _parts(
 
 
 def _of_strips(
-    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings
-) -> list[tuple[tuple[int, ...], tuple[int, ...], dict[Operand, Shares]]]:
+    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings, orders: CoreOrders
+) -> list[tuple[tuple[int, ...], tuple[int, ...], Mapping[Operand, Shares]]]:
     """The division that is given: along each dim as many pieces as there are places where a strip begins."""
     cores, strips = (tuple(column) for column in zip(*around.strips, strict=True))
     splits = tuple(len(set(starts)) for starts in zip(*(strip.start for strip in strips), strict=True))
@@ -107,7 +131,7 @@ def _of_strips(
     if not around.sources:
         return [(splits, cores, {})]
     loops = _loops(around.iterations(shape.sink), steps)
-    return [(splits, *_bound(shape, nest, around, cores, loops, splits, cores))]
+    return [(splits, *orders.under(splits, shape, nest, around, cores, loops, cores))]
 
 
 def _bound(
@@ -115,31 +139,24 @@ def _bound(
     nest: Nest,
     around: Surroundings,
     numbers: tuple[int, ...],
-    loops: tuple[np.ndarray, np.ndarray, np.ndarray],
-    splits: tuple[int, ...],
+    parts: np.ndarray,
     fixed: tuple[int, ...] | None,
 ) -> Bound:
-    """The order of the cores under a split, unless it is fixed, and where what they need comes from.
-
-    Kernel and sources are the same in all surroundings that share `around.bound`, so each is found once.
-    """
-    key = numbers, splits, fixed
-    if key not in around.bound:
-        lying, rows = around.lying
-        held = [number for number, operand in enumerate(shape.operands) if operand.tensor in rows]
-        operands = np.array(held, np.int64)
-        spans = np.array([rows[shape.operands[number].tensor] for number in held], np.int64).reshape(-1, 2)
-        needs = needed_by(nest, _parts(around, loops, splits), operands)
-        order, in_lb = np.array(fixed or numbers, np.int64), shape.home is Level.LB
-        if fixed is None and in_lb and len(numbers) <= MOST_MAPPED:
-            order = nearest_cores(nest, needs, operands, spans, lying, order)
-        found = shares(nest, needs, operands, spans, lying, order, in_lb)
-        origins = {
-            shape.operands[number]: Shares(bool(direct), *levels)
-            for number, (direct, *levels) in zip(held, found.tolist(), strict=True)
-        }
-        around.bound[key] = tuple(order.tolist()), origins
-    return around.bound[key]
+    """The order of the cores that compute these parts, unless it is fixed, and where what they need comes from."""
+    lying, rows = around.lying
+    held = [number for number, operand in enumerate(shape.operands) if operand.tensor in rows]
+    operands = np.array(held, np.int64)
+    spans = np.array([rows[shape.operands[number].tensor] for number in held], np.int64).reshape(-1, 2)
+    needs = needed_by(nest, parts, operands)
+    order, in_lb = np.array(fixed or numbers, np.int64), shape.home is Level.LB
+    if fixed is None and in_lb and len(numbers) <= MOST_MAPPED:
+        order = nearest_cores(nest, needs, operands, spans, lying, order)
+    found = shares(nest, needs, operands, spans, lying, order, in_lb)
+    origins = {
+        shape.operands[number]: Shares(bool(direct), *levels)
+        for number, (direct, *levels) in zip(held, found.tolist(), strict=True)
+    }
+    return tuple(order.tolist()), origins
 
 
 def outermost(graph: Graph, sink: Operator, splits: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from tilestitch.kernels.surroundings import NOWHERE, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
-from tilestitch.schedule.splits import kept_bytes, outermost, splits_worth_a_search
+from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
@@ -69,6 +69,7 @@ def tile_kernel(
     *,
     launches: bool = True,
     shapes: Shapes | None = None,
+    orders: CoreOrders | None = None,
 ) -> Kernel:
     """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
@@ -76,12 +77,14 @@ def tile_kernel(
     `TOLERANCE` of the least, the one with the fewest tiles: the estimate is no finer than that, and fewer tiles are
     fewer instructions. Where tensors stay on chip, the split over cores is chosen before: of those within
     `BINDING_TOLERANCE`, the one whose cores find most operands where they lie, then the outermost. Ties go to the
-    candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits.
+    candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits. `orders`
+    of cores are of this kernel among these sources.
     """
     shapes = Shapes(graph, machine) if shapes is None else shapes
-    searched, misfit = _fitting(shapes, operators, around, inside=False)
+    orders = CoreOrders() if orders is None else orders
+    searched, misfit = _fitting(shapes, operators, around, orders, inside=False)
     if not searched:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
-        searched, misfit = _fitting(shapes, operators, around, inside=True)
+        searched, misfit = _fitting(shapes, operators, around, orders, inside=True)
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
     if not searched:
@@ -142,7 +145,7 @@ def _numbers(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _fitting(
-    shapes: Shapes, operators: tuple[Operator, ...], around: Surroundings, *, inside: bool
+    shapes: Shapes, operators: tuple[Operator, ...], around: Surroundings, orders: CoreOrders, *, inside: bool
 ) -> tuple[list[_Searched], str]:
     """What was found under every split over cores under which something fits; what the last one lacked that did not."""
     graph, machine = shapes.graph, shapes.machine
@@ -167,7 +170,7 @@ def _fitting(
         numbers = group.numbers
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
-        for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around):
+        for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders):
             kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, inside=inside)

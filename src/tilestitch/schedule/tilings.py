@@ -9,6 +9,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.kernels.surroundings import Room, Surroundings
+from tilestitch.schedule.splits import CoreOrders
 from tilestitch.schedule.tasks import Facts, Task
 from tilestitch.schedule.tiling import Shapes, tile_kernel
 
@@ -23,8 +24,11 @@ class Tilings:
         self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | str] = {}
         self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
 
-    def tiled(self, task: Task, facts: Facts, around: Surroundings, name: str) -> Kernel:
-        """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for."""
+    def tiled(self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str) -> Kernel:
+        """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for.
+
+        `orders` of cores are those of the task among the sources that lie around it.
+        """
         if task.operators not in self._signatures:
             signature = kernel_signature(self.graph, facts.operators)
             self._signatures[task.operators] = signature, local_names(self.graph, facts.operators)
@@ -40,6 +44,7 @@ class Tilings:
                     around,
                     launches=task.launches,
                     shapes=self.shapes,
+                    orders=orders,
                 )
                 at = {tensor: place for place, tensor in enumerate(names)}
                 anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)

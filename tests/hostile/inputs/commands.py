@@ -20,10 +20,10 @@ def net(
     return Hostile(name, f"{command} --machine toy {options}", both)
 
 
-def call(name: str, **options: object) -> Hostile:
+def call(name: str, *, strategy: object = "tvm", **options: object) -> Hostile:
     """The same for the Python API."""
     network = model(RELU, inputs=["x:N,3"])
-    return Hostile(name, lambda: compiled(network, **options))  # pyright: ignore[reportArgumentType]
+    return Hostile(name, lambda: api.compile(network, "toy", strategy=strategy, options=api.Options(**options)))  # pyright: ignore[reportArgumentType]
 
 
 OPTIONS = (

@@ -189,7 +189,7 @@ LOWER = (
     Mutant(
         "a compute takes one cycle",
         "lower/kernel.py",
-        "cycles=self.machine.setup.compute_cycles + self.shape.cycles(op, box.extents),",
+        "cycles=self.machine.setup.compute_cycles + cycles,",
         "cycles=self.machine.setup.compute_cycles + 1,",
         (BY_HAND, OVERLAP),
     ),

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,25 +25,24 @@ class Priced:
     order: int
 
 
-@dataclass(frozen=True)
 class Prices:
-    """Prices of the sub-graphs of one instance."""
+    """Prices of the sub-graphs of one instance, each found once."""
 
-    instance: Instance
-    rules: Rules
-    ticks: int  # of a time unit
-    structures: dict[frozenset[int], Structure | None] = field(default_factory=dict)
-    known: dict[_Key, Priced | None] = field(default_factory=dict)
-    forms: dict[tuple[object, ...], Priced | None] = field(default_factory=dict)
+    def __init__(self, instance: Instance, rules: Rules, ticks: int) -> None:
+        """`ticks` of a time unit."""
+        self.instance, self.rules, self.ticks = instance, rules, ticks
+        self._structures: dict[frozenset[int], Structure | None] = {}
+        self._known: dict[_Key, Priced | None] = {}
+        self._forms: dict[tuple[object, ...], Priced | None] = {}
 
     def structure(self, operators: frozenset[int]) -> Structure | None:
         """The structure of a sub-graph; None where the rules do not allow it."""
-        if operators not in self.structures:
+        if operators not in self._structures:
             try:
-                self.structures[operators] = analyse(self.instance, sorted(operators))
+                self._structures[operators] = analyse(self.instance, sorted(operators))
             except Refused:
-                self.structures[operators] = None
-        return self.structures[operators]
+                self._structures[operators] = None
+        return self._structures[operators]
 
     def price(
         self,
@@ -58,9 +57,9 @@ class Prices:
         if structure is None:
             return None
         key = (structure.operators, frozenset(resident), frozenset(retained), fine)
-        if key not in self.known:
-            self.known[key] = self._price(structure, key[1], key[2], fine=fine)
-        return self.known[key]
+        if key not in self._known:
+            self._known[key] = self._price(structure, key[1], key[2], fine=fine)
+        return self._known[key]
 
     def _price(
         self, structure: Structure, resident: frozenset[int], retained: frozenset[int], *, fine: bool
@@ -91,10 +90,10 @@ class Prices:
             structure.least_height,
         )
         form = tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in arguments)
-        if form not in self.forms:
+        if form not in self._forms:
             ticks, w, h, k, order = price.cheapest(*arguments)
-            self.forms[form] = None if ticks < 0 else Priced(float(ticks), (int(w), int(h), int(k)), int(order))
-        return self.forms[form]
+            self._forms[form] = None if ticks < 0 else Priced(float(ticks), (int(w), int(h), int(k)), int(order))
+        return self._forms[form]
 
     def limits(self, structure: Structure) -> tuple[int, int, int]:
         """The largest width, height and depth of a granularity."""

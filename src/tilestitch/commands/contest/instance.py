@@ -1,6 +1,6 @@
 """An instance of the contest: a graph of matrix products and pointwise operators, and a machine with two memories."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -56,12 +56,12 @@ class Instance:
     native: tuple[int, int]  # width and height of the tile that costs a base cost
 
     @cached_property
-    def producers(self) -> dict[int, int]:
+    def producers(self) -> Mapping[int, int]:
         """The operator that makes a tensor; inputs of the graph are missing."""
         return {operator.output: number for number, operator in enumerate(self.operators)}
 
     @cached_property
-    def consumers(self) -> dict[int, tuple[int, ...]]:
+    def consumers(self) -> Mapping[int, tuple[int, ...]]:
         """The operators that read a tensor, each once."""
         found: dict[int, list[int]] = {}
         for number, operator in enumerate(self.operators):

@@ -1,5 +1,6 @@
 """Sub-graphs worth considering: grown operator by operator, kept where that beats leaving an operator outside."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilestitch.commands.contest.blocks import Prices
@@ -13,7 +14,7 @@ class Pool:
     """Sub-graphs as bit masks over the operators in topological order, and their ticks."""
 
     order: tuple[int, ...]
-    ticks: dict[int, float]
+    ticks: Mapping[int, float]
     by_lowest: tuple[tuple[int, ...], ...]  # those whose first operator is at that place, in the order they were found
     whole: bool  # nothing was cut off by a limit
 

@@ -1,7 +1,7 @@
 """Nests, machines and mappings from what a user names: our own, a network's, or another program's file."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class Nests:
 
     name: str
     layers: tuple[RepeatedNest, ...]
-    unmapped: dict[str, int] = field(default_factory=dict)  # operators that are no nests of products, by kind
+    unmapped: Mapping[str, int] = field(default_factory=dict)  # operators that are no nests of products, by kind
 
 
 @dataclass(frozen=True, slots=True)

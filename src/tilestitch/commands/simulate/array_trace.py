@@ -1,7 +1,7 @@
 """A window of a simulation in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a cycle a microsecond."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tilestitch.base.errors import InputError
@@ -36,7 +36,7 @@ class _Event:
     name: str
     begin: int
     end: int
-    facts: dict[str, int]
+    facts: Mapping[str, int]
 
 
 def array_trace(one: SimulatedMapping, window: tuple[int, int]) -> str:

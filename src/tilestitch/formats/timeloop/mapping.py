@@ -5,7 +5,7 @@ Source: the input formats of Timeloop v0.4, and the maps of its exercises beside
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -25,7 +25,7 @@ class _Directive:
 
     part: Part
     target: str
-    factors: dict[int, int]
+    factors: Mapping[int, int]
     order: tuple[int, ...]
 
 

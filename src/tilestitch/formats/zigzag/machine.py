@@ -8,6 +8,7 @@ not say (clock, set-up of DMA, how partial sums come together) is that of anothe
 Source: the accelerator files of ZigZag 3 and the schema that it checks them with.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -39,7 +40,7 @@ class _Memory:
     written_pj: float
     operands: tuple[str, ...]
     in_elements: bool
-    ports: dict[tuple[str, str], tuple[str, int, int]]  # name, least and greatest bits a cycle
+    ports: Mapping[tuple[str, str], tuple[str, int, int]]  # name, least and greatest bits a cycle
 
     def read_pj_per_byte(self, operand: str) -> float:
         return self.read_pj * 8 / self._width(operand, "tl")

@@ -75,7 +75,7 @@ class Tail:
     """What replaces the stretches of an arrangement from number `start` on when others are appended to it."""
 
     start: int
-    stretches: list[Stretch]
+    stretches: Sequence[Stretch]
 
     @property
     def peak_bytes(self) -> int:

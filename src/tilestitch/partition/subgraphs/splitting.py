@@ -4,7 +4,7 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.1, Algorithm 1 and Equatio
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilestitch.base.units import ceil_div
@@ -14,7 +14,9 @@ from tilestitch.partition.subgraphs.liveness import least_peak
 
 UNSPLITTABLE = 1 << 30  # a factor larger than any: no split makes the sub-graph fit
 
-Followers = Counter[tuple[int, ...]]  # extents of an operator's outputs where they follow a split -> such operators
+Followers = Mapping[
+    tuple[int, ...], int
+]  # extents of an operator's outputs where they follow a split -> such operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class AxisSplit:
     """One axis along which the outputs of a sub-graph may be split, and who follows."""
 
     extent: int  # the least of the outputs
-    inputs: dict[str, int]  # tensor -> its axis that follows, those that are needed whole left out
+    inputs: Mapping[str, int]  # tensor -> its axis that follows, those that are needed whole left out
     followers: Followers
 
 
@@ -82,7 +84,7 @@ def axis_splits(graph: Graph, operators: Sequence[Operator]) -> list[AxisSplit]:
     for axis in range(min(len(graph.tensors[name].shape) for name in outputs)):
         extent = min(graph.tensors[name].shape[axis] for name in outputs)
         following = axes_that_follow(graph, operators, dict.fromkeys(outputs, axis))
-        followers: Followers = Counter()
+        followers: Counter[tuple[int, ...]] = Counter()
         for op in operators:
             extents = [graph.tensors[name].shape[following[name]] for name in op.outputs if name in following]
             followers[tuple(dict.fromkeys(extents))] += 1
@@ -111,7 +113,7 @@ def extended(first: Sequence[AxisSplit], second: Sequence[AxisSplit], tensor: st
     found = []
     for along in second:
         axis = along.inputs.get(tensor)
-        followers = along.followers if axis is None else along.followers + first[axis].followers
+        followers = along.followers if axis is None else Counter(along.followers) + Counter(first[axis].followers)
         found.append(AxisSplit(along.extent, along.inputs, followers))
     return found
 
