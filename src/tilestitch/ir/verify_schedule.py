@@ -6,7 +6,7 @@ from math import prod
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.base.units import counted
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.partition import Blocks, ByHand, Kernels, Partition, SubGraphs
 from tilestitch.ir.region import Region
@@ -185,19 +185,26 @@ def _home(home: Home, schedule: Schedule, machine: Accelerator) -> Iterator[str]
     if home.tensor not in schedule.graph.tensors:
         yield "is no tensor"
         return
-    memory = machine.memory(home.level)
+    memory = machine.memory(home.level) if home.level in (Level.LB, Level.GB) else None
     if memory is None:
-        yield f"{machine.name} has no {home.level.upper()}"
+        yield f"{home.level.upper()} is no memory of {machine.name} in which results stay; expected LB or GB"
     elif home.address < 0 or home.size_bytes < 0 or home.address + home.size_bytes > memory.size_bytes:
         place = f"{home.size_bytes:,} B at {home.address:,} of {home.level.upper()}"
         yield f"{place}, which has {memory.size_bytes:,} B"
     if not 0 <= home.first <= home.last < len(schedule.kernels):
         yield f"is kept from kernel {home.first} to {home.last} of {len(schedule.kernels)}"
+    elif not home.fetched and not _makes(schedule.kernels[home.first], home.tensor, schedule.graph):
+        yield f"is kept from kernel {home.first}, which does not make it"
     shape = schedule.graph.tensors[home.tensor].shape
     if not all(_inside(region, shape) for region in (home.region, *(part for _, part in home.parts))):
         yield f"{home.region} and its parts are not all inside shape {shape}"
     if any(not 0 <= core < len(machine.cores) for core, _ in home.parts):
         yield f"has parts on cores {[core for core, _ in home.parts]}; expected 0 to {len(machine.cores) - 1}"
+
+
+def _makes(kernel: Kernel, tensor: str, graph: Graph) -> bool:
+    """Whether one of a kernel's operators writes a tensor; those that are not there are complained of elsewhere."""
+    return any(name in graph.by_name and tensor in graph.by_name[name].outputs for name in kernel.operators)
 
 
 def _inside(region: Region, shape: Sequence[int]) -> bool:

@@ -9,6 +9,7 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.trace import Trace, slowest_cluster
 from tilestitch.ir.verify import verify_program
+from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.lower.program import lower
 from tilestitch.lower.reorder import reordered
@@ -71,6 +72,8 @@ def partitioned(request: Request, strategy: Strategy, done: Compilation) -> Comp
     simplified = given(done.simplified)
     composed = compose_views(simplified, strategy.groups(simplified), request.machine)
     partition = strategy.decide(composed, request.machine, request.options.grouping)
+    if request.options.verify:
+        verify_partition(partition, composed.graph, request.machine)
     return replace(done, graph=composed.graph, partition=partition)
 
 
@@ -84,6 +87,8 @@ def scheduled(request: Request, policy: Policy, done: Compilation) -> Compilatio
         done.run,
         progress=lambda at, of: request.progress("schedule", at, of),
     )
+    if request.options.verify:
+        verify_schedule(schedule, request.machine)
     return replace(done, schedule=schedule)
 
 
