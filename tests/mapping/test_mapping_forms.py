@@ -12,8 +12,9 @@ from tilestitch import api
 from tilestitch.commands.map.map_json import evaluated_json, mapped_json
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.formats.einsum import einsum_nest, einsum_text
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand, convolution
-from tilestitch.mapping.evaluate import Mode, price
+from tilestitch.mapping.evaluate import price
 from tilestitch.mapping.json_lines import mapping_of
 from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layers
 from tilestitch.passes import simplify
@@ -34,7 +35,7 @@ def test_a_printed_mapping_reads_back(seed: int):
     assert_reads_back(nest)
     for ragged in (False, True):
         mapping = random_mapping(nest, rng, ragged=ragged)
-        for mode in (Mode.DEFAULT,) if ragged else Mode:
+        for mode in (CostMode.DEFAULT,) if ragged else CostMode:
             priced = price(nest, machine, mapping, mode)
             found = json.loads(evaluated_json(nest, MachineSource(machine), mapping, priced, mode))
             again = einsum_nest(found["nest"])

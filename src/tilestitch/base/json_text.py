@@ -118,13 +118,8 @@ class JsonPart:
         return options[self.value]
 
 
-def json_document(text: str, where: str, name: str, version: int, fields: Sequence[str]) -> dict[str, JsonPart]:
-    """The `fields` of a text that says that it has the format `name` in this version; see `document_text`."""
-    return json_fields(JsonPart(json_value(text, where), where), name, version, fields)
-
-
 def json_fields(whole: JsonPart, name: str, version: int, fields: Sequence[str]) -> dict[str, JsonPart]:
-    """The `fields` of a document that says that it has the format `name` in this version."""
+    """The `fields` of a document that says that it has the format `name` in this version; see `document_text`."""
     found = whole.entries()
     if "format" not in found or found["format"].value != name:
         shown = _shown(found["format"].value) if "format" in found else "no such field"

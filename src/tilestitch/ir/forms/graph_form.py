@@ -64,7 +64,7 @@ def graph_from(text: str, where: str) -> Graph:
 def graph_in(whole: JsonPart) -> Graph:
     """The graph that a document holds. Raises `InputError` with the place for anything else.
 
-    What the kinds of operators mean, and which attributes and operands each needs, is for others to know.
+    Which operands and attributes an operator needs is for its kind to say: see `ops.known.verify_operators`.
     """
     fields = json_fields(whole, FORMAT, VERSION, FIELDS)
     tensors = _named(fields["tensors"].items("tensors"), _tensor)
