@@ -82,6 +82,7 @@ def evaluate(
     node: Node, proto: onnx.NodeProto, values: Sequence[np.ndarray | None], budget: Budget
 ) -> list[np.ndarray]:
     """The outputs of one node; None is an absent optional input."""
+    _expect_flags(node, proto)
     known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
     elements, size_bytes = _size_of_results(node, proto, known)
     products = elements * _products_per_element(proto, [known[name] for name in proto.input if name])
@@ -98,6 +99,13 @@ def evaluate(
         raise node.fault(f"its inputs are constants, but it cannot be evaluated ({error}).") from error
     results = dict(zip(filter(None, proto.output), found, strict=True))
     return [results.get(name, np.zeros(0)) for name in proto.output]  # nobody reads an output without a name
+
+
+def _expect_flags(node: Node, proto: onnx.NodeProto) -> None:
+    """Refuse what onnxruntime takes and does not act on: its results are whatever lay in memory then."""
+    for attribute in proto.attribute:
+        if attribute.name == "saturate" and attribute.i not in (0, 1):
+            raise node.fault(f"attribute saturate={attribute.i}: expected 0 or 1.")
 
 
 def _element_type(node: Node, name: str, value: np.ndarray) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
@@ -169,6 +170,15 @@ def constant_operand(op_type: str, operand: object, x: str = "x:2,3", **attribut
 
 
 ATTRIBUTES = (
+    network(
+        "a saturation that is neither on nor off, of a constant",
+        lambda: model(
+            node("Cast", "w", "y", to=TensorProto.UINT8, saturate=-2),
+            outputs=[value("y:4", TensorProto.UINT8)],
+            weights=[weight("w", [4, 64, 2, 2], np.int64)],
+            opsets={"": 19},
+        ),
+    ),
     network("a kernel of zero", lambda: pool(kernel_shape=[0, 2])),
     network("a negative kernel", lambda: pool(kernel_shape=[-2, 2])),
     network("a kernel of one number too many", lambda: pool(kernel_shape=[2, 2, 2])),
