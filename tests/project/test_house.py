@@ -15,8 +15,6 @@ MUTABLE = frozenset({"Counter", "MutableMapping", "bytearray", "defaultdict", "d
 
 MOST_PARAMETERS = 8
 COMPILED = frozenset({"compiled", "lending"})  # compiled functions take plain numbers and arrays
-# One parameter for each option of a command, by name and with a default; they are to take a value.
-BY_OPTION = frozenset({"api.py: compile", "api.py: compare", "api.py: checked_options"})
 
 
 @cache
@@ -146,9 +144,7 @@ def long_lists(name: str, tree: ast.Module) -> list[str]:
     return [
         f"{name}:{function.lineno}: {function.name} takes {count} arguments; name what several of them are together"
         for function, count in functions(tree.body)
-        if count > MOST_PARAMETERS
-        and f"{name}: {function.name}" not in BY_OPTION
-        and COMPILED.isdisjoint(map(ast.unparse, function.decorator_list))
+        if count > MOST_PARAMETERS and COMPILED.isdisjoint(map(ast.unparse, function.decorator_list))
     ]
 
 
