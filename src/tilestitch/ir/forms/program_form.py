@@ -29,7 +29,7 @@ FIELDS = (
     *("tensors", "operators", "kernels", "regions", "inputs", "outputs", "constants"),
     *("buffers", "operands", "waits", "instructions"),
 )
-LISTED = 64  # entries of a column that is a list of numbers
+LISTED = 256  # entries of a column that is a list of numbers
 MOST_ENTRIES = 2**31  # of a column
 LARGEST = 2**62
 MOST_FAULTS = 20  # that a message lists
