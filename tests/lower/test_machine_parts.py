@@ -19,8 +19,8 @@ from tilestitch.hardware.accelerator import Accelerator, Core, Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Flag, Kind, Mode
 from tilestitch.kernels.nest import flatten
+from tilestitch.kernels.runnable import by_units
 from tilestitch.kernels.shape import kernel_shape
-from tilestitch.kernels.units import by_units
 from tilestitch.ops.work import on_matrix_unit, operand_dtype
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options

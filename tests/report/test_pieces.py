@@ -11,7 +11,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
 from tilestitch.kernels.surroundings import Source
-from tilestitch.report.pieces import joined, lying, schedule_text
+from tilestitch.report.schedule_text import joined, lying, schedule_text
 
 
 def four_images() -> Graph:

@@ -1,4 +1,4 @@
-"""The time of one tile on one unit, used by cost estimates and by the chip simulator alike."""
+"""The time of one tile on one unit: estimates use it, and lowering writes it into programs."""
 
 from collections.abc import Sequence
 from fractions import Fraction

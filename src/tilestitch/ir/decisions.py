@@ -1,6 +1,6 @@
-"""A whole schedule as one value: every decision about a network, and nothing that follows from them.
+"""A schedule without its network: every decision, the partition among them.
 
-With the network and the machine it is all that lowering needs; a file holds it (`schedule.json`).
+With the network and the machine it is all that lowering needs. A file holds it (`--stop-after schedule --json`).
 """
 
 from dataclasses import dataclass

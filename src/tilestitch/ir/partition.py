@@ -51,7 +51,11 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class SubGraphs:
-    """Sub-graphs that are cut into pieces, as GraphTurbo has it; `kernels` says what a piece may run together."""
+    """Sub-graphs that are cut into pieces, as GraphTurbo has it; `kernels` says what a piece may run together.
+
+    Scheduling moves a kernel's operators to the sub-graph in which the kernel begins (`schedule.pieces`), and runs the
+    kernels whole where pieces cannot be cut as they would have to be.
+    """
 
     kernels: Kernels
     sub_graphs: tuple[SubGraph, ...]

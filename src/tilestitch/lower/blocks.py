@@ -13,7 +13,7 @@ from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around, home_parts
 from tilestitch.lower.kernel import lower_kernel
-from tilestitch.lower.link import Here, Section, block_of
+from tilestitch.lower.link import Here, Section, section_of
 from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.lower.stream import lower_streamed
 
@@ -115,7 +115,7 @@ class Blocks:
             demand = lower_kernel(
                 builder, self.graph, kernel, in_ddr, Around(sources, results, around.made, around.fetched)
             )
-        return _Known(block_of(builder, motion), demand, kernel, tensors, box.start)
+        return _Known(section_of(builder, motion), demand, kernel, tensors, box.start)
 
 
 def in_ddr(graph: Graph, cluster: Cluster, address: Mapping[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:

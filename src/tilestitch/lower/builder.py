@@ -67,7 +67,7 @@ class Builder:
         self.region_of: list[Region] = []
         self.tensor_of: list[str] = []
         self.address_of: list[Address] = []  # of the buffers that are not given, as what follows
-        self.buffer_rows: list[tuple[int, int, int, int, int, int, int]] = []  # see `BUFFER_COLUMNS` of `lower.link`
+        self.buffer_rows: list[tuple[int, int, int, int, int, int, int]] = []  # SPACE, ADDRESS, ... of `lower.link`
         self.regions: dict[tuple[Owner, Region], int] = {}
         self.tensors: dict[str, int] = {}
         self.operators: dict[str, int] = {}

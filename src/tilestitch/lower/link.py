@@ -22,7 +22,7 @@ _Entry = TypeVar("_Entry", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The instructions of one kernel; all numbers count within the block and its own tables.
+    """The instructions of one kernel; all numbers count within the section and its own tables.
 
     The first `given` buffers exist before it: tensors in DDR, and what kernels before have left on chip.
     """
@@ -30,7 +30,7 @@ class Section:
     columns: np.ndarray  # int64: a row for each of `COLUMNS`
     operand_ends: np.ndarray
     operands: np.ndarray  # buffer, region, mode
-    buffers: np.ndarray  # of those that are not given: see above
+    buffers: np.ndarray  # of those that are not given: SPACE, ADDRESS, ...
     given: int
     regions: tuple[tuple[Owner, Region], ...]
     tensors: tuple[str, ...]
@@ -39,8 +39,8 @@ class Section:
     motion: Motion
 
 
-def block_of(builder: Builder, motion: Motion) -> Section:
-    """What a builder was told, as a block."""
+def section_of(builder: Builder, motion: Motion) -> Section:
+    """What a builder was told, as a section."""
     return Section(
         columns=np.array([getattr(builder, name) for name in COLUMNS], np.int64),
         operand_ends=np.array(builder.operand_ends, np.int64),
@@ -57,7 +57,7 @@ def block_of(builder: Builder, motion: Motion) -> Section:
 
 @dataclass(frozen=True)
 class Here:
-    """What is particular to one of the kernels that share a block."""
+    """What is particular to one of the kernels that share a section."""
 
     kernel: int
     given: Sequence[int]  # numbers of the buffers that exist before it

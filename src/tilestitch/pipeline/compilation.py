@@ -13,8 +13,8 @@ from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
-from tilestitch.report.pieces import schedule_text
 from tilestitch.report.report_text import report_text, trace_text
+from tilestitch.report.schedule_text import schedule_text
 
 _Value = TypeVar("_Value")
 

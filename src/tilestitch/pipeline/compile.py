@@ -172,7 +172,7 @@ def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compi
     if static is None and (request.clusters > 1 or min(candidates) < request.share):
         _expect_divisible(request, networks)
     last = request.options.stop_after
-    only = len(candidates) == 1 and strategy.fallback is None and not strategy.in_pieces
+    only = len(candidates) == 1 and strategy.fallback is None and not strategy.cuts
     nothing_to_compare = last is not Stage.SIMULATE and not strategy.levels
     if only or nothing_to_compare or last in (Stage.LOAD, Stage.SIMPLIFY):
         return compile_batch(request, networks, strategy, candidates[0], last)

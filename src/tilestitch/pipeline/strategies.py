@@ -45,7 +45,7 @@ class Strategy:
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
 
     @property
-    def in_pieces(self) -> bool:
+    def cuts(self) -> bool:
         """Whether sub-graphs are cut into pieces, or left whole where that is better."""
         return self.decide is in_pieces
 

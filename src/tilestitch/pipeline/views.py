@@ -9,7 +9,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock, Group, Kernels
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
-from tilestitch.kernels.units import by_units
+from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views

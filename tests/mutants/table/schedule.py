@@ -6,7 +6,7 @@ from tests.mutants.table.noticed import STORED
 SCHEDULE = (
     Mutant(
         "a kernel of unlike units is not cut where they meet",
-        "kernels/units.py",
+        "kernels/runnable.py",
         "(number + (other != matrix) for number, other in before)",
         "(number for number, other in before)",
         ("test_machine_parts::test_work_that_goes_back_and_forth_is_cut_each_time",),

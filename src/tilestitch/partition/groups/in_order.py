@@ -1,4 +1,4 @@
-"""From sets of operators to sub-graphs in an order in which they can run."""
+"""From sets of operators to groups in an order in which they can run."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from tilestitch.ir.partition import Group
 
 
 def in_order(graph: Graph, groups: Iterable[tuple[str, ...]]) -> tuple[Group, ...]:
-    """Sub-graphs g0, g1, ..., sorted by their last operator, their operators in the order of the graph.
+    """Groups g0, g1, ..., sorted by their last operator, their operators in the order of the graph.
 
     That order can run where only the last operator of a group is read by other groups: whoever reads it comes later
     in the graph, and so does the last operator of that group.

@@ -6,5 +6,5 @@ from tilestitch.partition.groups.in_order import in_order
 
 
 def layerwise(graph: Graph) -> tuple[Group, ...]:
-    """One sub-graph per operator, in the order of the graph."""
+    """One group per operator, in the order of the graph."""
     return in_order(graph, ((op.name,) for op in graph.operators))
