@@ -15,6 +15,7 @@ import onnx
 import pytest
 
 from tests.helpers.command import names_in, run, start
+from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
@@ -307,7 +308,8 @@ def test_two_runs_write_the_same_bytes(tmp_path):
     for seed in ("0", "7"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         with start(
-            *("compare", *NETWORK, "--batch", 3, "--batches", 2, "--verify", "-o", tmp_path / seed),
+            *("compare", "llama-block-decode-4:small", "--machine", "toy", "--batch", 3, "--batches", 2),
+            *("--verify", "-o", tmp_path / seed),
             stdout=(tmp_path / f"{seed}.txt").open("wb"),
             env=environment,
         ) as process:
@@ -516,37 +518,37 @@ def interrupting(function, number=signal.{signal}):
 """
 
 
-@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize(
-    "place",
-    [
-        "tilestitch.pipeline.stages.read_onnx",
-        "tilestitch.pipeline.stages.plan",
-        "tilestitch.pipeline.stages.lower",
-        "tilestitch.pipeline.stages.simulate",
-        "tilestitch.pipeline.compile.check",
-        "files.os.fsync",
-    ],
+PLACES = (
+    "tilestitch.pipeline.stages.read_onnx",
+    "tilestitch.pipeline.stages.plan",
+    "tilestitch.pipeline.stages.lower",
+    "tilestitch.pipeline.stages.simulate",
+    "tilestitch.pipeline.compile.check",
+    "files.os.fsync",
 )
-def test_an_interrupted_run_leaves_no_partial_file(tmp_path, name, code, place):
+CODES = {"SIGINT": 130, "SIGTERM": 143}
+
+
+@pytest.mark.parametrize(("place", "name"), one_in(2, PLACES, tuple(CODES)))
+def test_an_interrupted_run_leaves_no_partial_file(tmp_path, place, name):
     """At whatever stage Ctrl-C comes, or the order to end: the exit code says so, one line says so."""
     process = start(
         *("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=STAGE_SIGNAL.format(signal=name, place=place)
     )
     text, complaint = process.communicate(timeout=300)
-    assert process.returncode == code
+    assert process.returncode == CODES[name]
     assert text == b""
     assert complaint.strip() in (b"error: interrupted", b"error: terminated")
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
-def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name, code):
+@pytest.mark.parametrize("name", CODES)
+def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name):
     """Some of the files that belong together would be worse than all of them."""
     before = STAGE_SIGNAL.format(signal=name, place="files.os.replace")
     process = start(*("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=before)
     process.communicate(timeout=300)
-    assert process.returncode == code
+    assert process.returncode == CODES[name]
     assert names_in(tmp_path) == [
         f"out/{file}" for file in ("report.json", "report.txt", "schedule.txt", "trace.json.gz")
     ]
@@ -587,7 +589,9 @@ Application.invoke = going
 """
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize(
+    "seconds", [0.0, pytest.param(0.1, marks=pytest.mark.slow), 0.3, pytest.param(0.6, marks=pytest.mark.slow), 1.0]
+)
 def test_an_interrupt_at_any_time_is_an_exit_with_130(tmp_path, seconds):
     """While modules are imported, too. A run that was faster has written everything."""
     process = start("compile", *NETWORK, "--verify", "-o", tmp_path / "out", before=SAY_GO)
