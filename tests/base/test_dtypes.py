@@ -13,6 +13,8 @@ from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.sim.chip.interpret import interpret
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("dtype", DType)
 def test_a_stored_type_has_a_partner_of_twice_its_width(dtype):

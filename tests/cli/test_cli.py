@@ -47,6 +47,7 @@ def test_help_comes_at_once():
     assert {"numpy", "onnx", "pydantic", "rich", "numba", "yaml"}.isdisjoint(modules.decode().split())
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "command",
     [
@@ -74,6 +75,7 @@ def test_every_command_has_help(command):
     assert command == "show" or {"--json", "--quiet", "--debug"} <= set(result.output.split())
 
 
+@pytest.mark.quick
 def test_lists_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     for strategies in (compilation.STRATEGIES, compilation.FUSION_PLANS):
@@ -96,6 +98,7 @@ def report():
     return api.compile("resnet18:small", "toy", batch=2, verify=True).report
 
 
+@pytest.mark.quick
 def test_compile_prints_the_report(report):
     """On stdout, and nothing on stderr."""
     result = run("compile", *NETWORK, "--batch", 2, "--verify")
@@ -132,6 +135,7 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
     assert json.loads(gzip.decompress((tmp_path / "a/b/trace.json.gz").read_bytes()))["traceEvents"]
 
 
+@pytest.mark.quick
 def test_compile_dumps_every_stage(tmp_path):
     """Numbered in running order; up to the stage to stop after."""
     run("compile", *NETWORK, "--dump", tmp_path / "all")
@@ -377,6 +381,7 @@ def test_what_is_no_command_is_one_line(arguments):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.quick
 def test_messages(tmp_path, monkeypatch, golden):
     """Each mistake is an error with exit code 2: where, what was found, what would be right. Nothing is written."""
     monkeypatch.chdir(tmp_path)

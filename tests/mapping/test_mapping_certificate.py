@@ -22,6 +22,8 @@ from tilestitch.mapping.certificate import (
 from tilestitch.mapping.evaluate import Mode
 from tilestitch.mapping.search import Objective, search, search_space
 
+pytestmark = pytest.mark.quick
+
 NEST = convolution("conv5_2", n=1, m=64, c=32, ox=7, oy=7, fx=3, fy=3)
 OBJECTIVES = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)
 

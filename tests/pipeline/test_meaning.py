@@ -56,12 +56,14 @@ def test_the_searched_batch_is_never_slower_than_the_rule() -> None:
     assert searched.latency_cycles <= ruled.latency_cycles
 
 
+@pytest.mark.quick
 def test_batches_back_to_back_take_no_longer_each_than_the_first() -> None:
     report = compiled("resnet18", "toy", "tvm", 4, batches=3)
     assert_sound(report)
     assert report.sustained_cycles_per_batch <= report.latency_cycles
 
 
+@pytest.mark.quick
 def test_all_forms_of_a_network_give_one_schedule() -> None:
     """GELU, layer norm, softmax and attention, native or decomposed: the same kernels, tilings and cycles."""
     machine, found = machine_named("toy"), []

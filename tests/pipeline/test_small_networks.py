@@ -12,6 +12,8 @@ from tilestitch.ir.report import Report
 from tilestitch.pipeline.compilation import Options, strategy_named
 from tilestitch.pipeline.compile import compile_network
 
+pytestmark = pytest.mark.quick
+
 Block = Callable[[Net, str], str]
 
 

@@ -14,6 +14,8 @@ from tilestitch.ir.schedule import Home
 from tilestitch.pipeline.compilation import STRATEGIES
 from tilestitch.schedule.packing import first_fit, packed
 
+pytestmark = pytest.mark.quick
+
 CLOSE = 1.02  # to the optimum
 NETWORKS = (
     ("resnet18", 4), ("resnet50", 4), ("mobilenet-v2", 8), ("googlenet", 4), ("densenet121", 1), ("vit-b16", 2),
