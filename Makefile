@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 # More arguments for pytest, the benchmarks or the mutants: make test ARGS='-k halo'.
 ARGS ?=
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 --durations-min=1
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --durations-min=1
 
 # The stamp is written last and holds the checkout's path. Without it an installation was interrupted; with another path
 # the checkout was moved, and its scripts point elsewhere. Either way, and when its Python no longer runs, the
@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 --durat
 READY := $(shell $(BIN)/python -S -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow bench mutants check lint types layers clean FORCE
+.PHONY: help install run quick test test-slow bench mutants check lint types layers clean FORCE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | while IFS='	' read -r name does; do \
@@ -26,6 +26,9 @@ install: $(STAMP)  ## build .venv (about 20 s; at once when it is up to date)
 
 run: install  ## compile ResNet-50 for the STCP920, as TVM fuses it and as GraphTurbo schedules it, and compare
 	$(BIN)/tilestitch compare resnet50 --machine stcp920 --strategy tvm --strategy graphturbo --batch 64 --verify -o out/resnet50
+
+quick: install  ## a few tests of every package, within a minute
+	$(PYTEST) -m "quick and not slow" $(ARGS)
 
 test: install  ## the tests, but for the slow ones
 	$(PYTEST) -m "not slow" $(ARGS)

@@ -8,6 +8,8 @@ from numba.core.caching import FunctionCache
 
 from tilestitch.base.jit import compiled
 
+pytestmark = pytest.mark.quick
+
 
 def test_an_interruption_waits_until_code_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a callback of LLVM it would be lost, and with it the code: now and then the process crashed."""

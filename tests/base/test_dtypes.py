@@ -14,6 +14,8 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.sim.chip.interpret import interpret
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("dtype", DType)
 def test_a_stored_type_has_a_partner_of_twice_its_width(dtype):

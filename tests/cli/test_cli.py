@@ -15,6 +15,7 @@ import onnx
 import pytest
 
 from tests.helpers.command import names_in, run, start
+from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
@@ -48,6 +49,7 @@ def test_help_comes_at_once():
     assert {"numpy", "onnx", "pydantic", "rich", "numba", "yaml"}.isdisjoint(modules.decode().split())
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "command",
     [
@@ -75,6 +77,7 @@ def test_every_command_has_help(command):
     assert command == "show" or {"--json", "--quiet", "--debug"} <= set(result.output.split())
 
 
+@pytest.mark.quick
 def test_strategies_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
@@ -97,6 +100,7 @@ def report():
     return api.compile("resnet18:small", "toy", batch=2, verify=True).report
 
 
+@pytest.mark.quick
 def test_compile_prints_the_report(report):
     """On stdout, and nothing on stderr."""
     result = run("compile", *NETWORK, "--batch", 2, "--verify")
@@ -133,6 +137,7 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
     assert json.loads(gzip.decompress((tmp_path / "a/b/trace.json.gz").read_bytes()))["traceEvents"]
 
 
+@pytest.mark.quick
 def test_compile_dumps_every_stage(tmp_path):
     """Numbered in running order; up to the stage to stop after."""
     run("compile", *NETWORK, "--dump", tmp_path / "all")
@@ -309,7 +314,8 @@ def test_two_runs_write_the_same_bytes(tmp_path):
     for seed in ("0", "7"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         with start(
-            *("compare", *NETWORK, "--batch", 3, "--batches", 2, "--verify", "-o", tmp_path / seed),
+            *("compare", "llama-block-decode-4:small", "--machine", "toy", "--batch", 3, "--batches", 2),
+            *("--verify", "-o", tmp_path / seed),
             stdout=(tmp_path / f"{seed}.txt").open("wb"),
             env=environment,
         ) as process:
@@ -377,6 +383,7 @@ def test_what_is_no_command_is_one_line(arguments):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.quick
 def test_messages(tmp_path, monkeypatch, golden):
     """Each mistake is an error with exit code 2: where, what was found, what would be right. Nothing is written."""
     monkeypatch.chdir(tmp_path)
@@ -518,37 +525,37 @@ def interrupting(function, number=signal.{signal}):
 """
 
 
-@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize(
-    "place",
-    [
-        "tilestitch.pipeline.networks.read_onnx",
-        "tilestitch.pipeline.stages.plan",
-        "tilestitch.pipeline.stages.lower",
-        "tilestitch.pipeline.stages.simulate",
-        "tilestitch.pipeline.compile.check",
-        "files.os.fsync",
-    ],
+PLACES = (
+    "tilestitch.pipeline.networks.read_onnx",
+    "tilestitch.pipeline.stages.plan",
+    "tilestitch.pipeline.stages.lower",
+    "tilestitch.pipeline.stages.simulate",
+    "tilestitch.pipeline.compile.check",
+    "files.os.fsync",
 )
-def test_an_interrupted_run_leaves_no_partial_file(tmp_path, name, code, place):
+CODES = {"SIGINT": 130, "SIGTERM": 143}
+
+
+@pytest.mark.parametrize(("place", "name"), one_in(2, PLACES, tuple(CODES)))
+def test_an_interrupted_run_leaves_no_partial_file(tmp_path, place, name):
     """At whatever stage Ctrl-C comes, or the order to end: the exit code says so, one line says so."""
     process = start(
         *("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=STAGE_SIGNAL.format(signal=name, place=place)
     )
     text, complaint = process.communicate(timeout=300)
-    assert process.returncode == code
+    assert process.returncode == CODES[name]
     assert text == b""
     assert complaint.strip() in (b"error: interrupted", b"error: terminated")
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
-def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name, code):
+@pytest.mark.parametrize("name", CODES)
+def test_an_interruption_waits_until_every_finished_file_is_in_its_place(tmp_path, name):
     """Some of the files that belong together would be worse than all of them."""
     before = STAGE_SIGNAL.format(signal=name, place="files.os.replace")
     process = start(*("compile", *NETWORK, "--verify", "-o", tmp_path / "out"), before=before)
     process.communicate(timeout=300)
-    assert process.returncode == code
+    assert process.returncode == CODES[name]
     assert names_in(tmp_path) == [
         f"out/{file}" for file in ("report.json", "report.txt", "schedule.txt", "trace.json.gz")
     ]
@@ -589,7 +596,9 @@ Application.invoke = going
 """
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize(
+    "seconds", [0.0, pytest.param(0.1, marks=pytest.mark.slow), 0.3, pytest.param(0.6, marks=pytest.mark.slow), 1.0]
+)
 def test_an_interrupt_at_any_time_is_an_exit_with_130(tmp_path, seconds):
     """While modules are imported, too. A run that was faster has written everything."""
     process = start("compile", *NETWORK, "--verify", "-o", tmp_path / "out", before=SAY_GO)

@@ -13,7 +13,9 @@ import pytest
 from tests.helpers.command import run
 from tests.helpers.graphs import Net, conv
 from tests.helpers.light_models import light_model
+from tests.helpers.pairs import by_pairs, one_in
 from tests.helpers.random_networks import random_machine, random_model
+from tests.helpers.unweighted import unweighted
 from tilestitch import api
 from tilestitch.api import FusionPlan, NamedBlock
 from tilestitch.base.errors import DoesNotFit, InputError
@@ -63,15 +65,14 @@ def compiled(model: onnx.ModelProto | str, machine: Accelerator | str, plan: Fus
     return done
 
 
-@pytest.mark.parametrize("machine", ["mlu100", "stcp920"])
-@pytest.mark.parametrize("plan", NAMED)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("network", "plan", "machine"), by_pairs(NETWORKS, NAMED, ["mlu100", "stcp920"]))
 def test_a_plan_means_the_network(network: str, plan: str, machine: str) -> None:
     compiled(network, machine, plan)
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1", "densenet121"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("name", "seed"), one_in(2, ["squeezenet", "shufflenet", "inception_v1", "densenet121"], range(2))
+)
 def test_a_random_plan_of_a_light_model_means_it(name: str, seed: int) -> None:
     model, machine = light_model(name, image=64), load_machine("mlu100")
     compiled(model, machine, random_plan(cost_of(model, machine), seed, 32))
@@ -330,9 +331,10 @@ def test_the_compiled_model_by_layer_is_that_of_the_formula():
 def test_estimate_and_simulation_are_as_published(row: list[str]) -> None:
     """To the last digit of the table."""
     network, plan, *_ = row
-    cost = cost_of(network, load_machine("mlu100"))
+    model, machine = unweighted(network), load_machine("mlu100")
+    cost = cost_of(model, machine)
     found = plan_named(cost, plan)
-    ran = simulated(api.compile(network, "mlu100", strategy=plan), len(found.blocks))
+    ran = simulated(api.compile(model, machine, strategy=plan), len(found.blocks))
     ratios = [cost / time for cost, time in zip(found.costs, ran.blocks_ps, strict=True)]
     layered = sum(by_layer(cost, block, cores) for block, cores in zip(found.blocks, found.choices, strict=True))
     assert row[2:] == [

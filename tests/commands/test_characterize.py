@@ -21,6 +21,8 @@ from tilestitch.partition.blocks.synthetic import GRID, Convolution, Score, fit,
 from tilestitch.report.curves import Axis, Curve, Series
 from tilestitch.report.svg import curve_svg
 
+pytestmark = pytest.mark.quick
+
 
 @cache
 def study(machine: str) -> Study:

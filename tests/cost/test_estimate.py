@@ -51,6 +51,7 @@ def test_the_estimate_is_near_the_simulation(slow):
             assert low < ratio < high, (name, cores, ratio)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("without", ["gb", "weights"])
 def test_the_estimate_knows_which_memories_there_are(without):
     """Without GB everything moves between DDR and the cores, without a weight area all of it through one buffer."""
@@ -62,6 +63,7 @@ def test_the_estimate_knows_which_memories_there_are(without):
         assert error(found.trace) < EXACT
 
 
+@pytest.mark.quick
 def test_bounds_of_a_product_by_hand():
     """10 x 17 x 9 on two cores of 16 x 8: 1,530 products at 256 a cycle, but 2 x 2 folds of 10 rows each.
 
@@ -78,6 +80,7 @@ def test_bounds_of_a_product_by_hand():
     assert (once.latency_cycles, once.binding) == (104, "memory")
 
 
+@pytest.mark.quick
 def test_bounds_count_only_what_is_touched():
     """A window of 1 with stride 2 reads a quarter of the image; a gather of three rows surely reads one."""
     net = Net()
@@ -90,6 +93,7 @@ def test_bounds_count_only_what_is_touched():
     assert bounds(graph, toy(), iterations=1).compulsory_bytes == 6 * 2 + 3 * 4 + 3 * 6 * 2
 
 
+@pytest.mark.quick
 def test_bounds_leave_out_what_no_output_needs():
     """Two of eight rows of a product, every third column of a sum, a diagonal, and one of the parts of a tensor."""
 

@@ -10,6 +10,8 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine, machine_text, parse_machine, preset_names
 from tilestitch.hardware.yaml_tree import read_tree, tree_text
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     "text, values",

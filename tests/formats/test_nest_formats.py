@@ -110,6 +110,7 @@ def test_an_array_without_a_shape_reaches_from_its_least_index_to_its_greatest(i
     assert nest.reads[0].shape == (shape,)
 
 
+@pytest.mark.quick
 def test_dmazerunner_layers_are_the_nests_of_its_model():
     """Every kind of layer, each axis with its own stride, instances counted, in the order of its program."""
     assert dmazerunner_layers(DMAZERUNNER_LAYERS, "model.json") == [
@@ -198,6 +199,7 @@ def sorted_terms(nest: LoopNest) -> LoopNest:
     return replace(nest, reads=tuple(arrays[:-1]), write=arrays[-1])
 
 
+@pytest.mark.quick
 def test_a_problem_of_timeloop_is_the_nest_of_its_projections():
     """A convolution written as sums of products is the convolution of our constructor, under Timeloop's names."""
     conv = convolution("conv2D", n=1, m=32, c=3, output=(112, 112), window=SlidingWindow((3, 3), stride=(2, 2)))
@@ -221,6 +223,7 @@ def test_a_layer_of_cosa_has_the_shape_of_timeloops_cnn_layer():
     assert timeloop_problem(TIMELOOP_LAYER.replace("  Wstride: 2\n", ""), "x").reads[0].shape == (1, 3, 118, 229)
 
 
+@pytest.mark.quick
 def test_layers_of_zigzag_are_the_nests_of_their_equations():
     """Windows come from the relations, padding from the sizes before it, and an array without bits is none."""
     conv, pool, add = zigzag_layers(ZIGZAG_LAYERS, "layers.yaml")
@@ -368,6 +371,7 @@ WRONG_MAPPINGS = (
 )
 
 
+@pytest.mark.quick
 def test_text_that_is_not_understood_is_refused_with_its_place(golden):
     """Every way to get a line of einsum or another program's file wrong has one clear message."""
     lines = [refusal(lambda text=text: einsum_nest(text)) for text in WRONG_LINES]
@@ -384,6 +388,7 @@ EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```\w*\n(.*?)^```", PAGE, re.MULTIL
 PRESET = array_of_core(load_machine("dmazerunner-256"))
 
 
+@pytest.mark.quick
 def test_the_examples_of_the_page_are_read():
     """Each format's example in docs/mapping-formats.md is what its reader takes."""
     conv = einsum_nest(EXAMPLES["Einsum"].strip())

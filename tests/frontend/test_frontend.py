@@ -607,6 +607,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_node_means_what_onnxruntime_computes(case):
     """The loop nest of every operator, evaluated on arrays, gives the reference's values."""
@@ -1161,6 +1162,7 @@ def refusal(source: Path | onnx.ModelProto, *, batch: int | None = None, dims: M
     return message
 
 
+@pytest.mark.quick
 def test_what_is_not_understood_is_refused_with_a_reason(golden):
     """Where, what was found, what would be right: one line for each fault of a network."""
     text = "".join(f"{name}:\n  {refusal(m())}\n" for name, m in REFUSED_MODELS.items())

@@ -15,6 +15,8 @@ from tilestitch.ops import generic
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import onnxruntime_outputs
 
+pytestmark = pytest.mark.quick
+
 DEFINED = [
     ("Elu", 22, [(2, 3)], {"alpha": 0.5}),
     ("HardSwish", 22, [(2, 3)], {}),  # by HardSigmoid

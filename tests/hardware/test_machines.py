@@ -17,6 +17,8 @@ from tilestitch.hardware.describe import describe
 from tilestitch.hardware.load import MAX_FILE_BYTES, load_machine, parse_machine, preset_names
 from tilestitch.hardware.units import matrix_tile_cycles, vector_tile_cycles
 
+pytestmark = pytest.mark.quick
+
 BASE = """\
 name: base
 description: The smallest machine that has everything

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 
+from tests.helpers.unweighted import unweighted
 from tilestitch import api
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.layers import layers_of
@@ -17,7 +18,7 @@ MODEL = block_model(load_machine("mlu100"))
 @cache
 def network(name: str) -> FusionNetwork:
     """A network of the zoo as layers."""
-    return layers_of(simplify(api.load_graph(name, batch=1)), granule=MODEL.granule)
+    return layers_of(simplify(api.load_graph(unweighted(name), batch=1)), granule=MODEL.granule)
 
 
 def arbitrary(seed: int, *, refuse: float = 0.1):

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tilestitch import zoo
+from tests.helpers.unweighted import unweighted
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
@@ -16,7 +16,7 @@ MIB = 2**20
 
 @cache
 def network(name: str, batch: int, *, fold_bn: bool = True) -> Graph:
-    graph = simplify(read_onnx(zoo.build(name), batch=batch), fold_bn=fold_bn)
+    graph = simplify(read_onnx(unweighted(name), batch=batch), fold_bn=fold_bn)
     return resolve_views(graph)[0]
 
 

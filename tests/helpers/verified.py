@@ -1,10 +1,11 @@
 """Networks of the zoo, compiled and compared with onnxruntime."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import onnx
 
 from tilestitch import zoo
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine, preset_names
 from tilestitch.ir.report import Report
 from tilestitch.pipeline.compile import References, compile_network
@@ -14,6 +15,12 @@ from tilestitch.pipeline.strategies import strategy_named
 ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
 RUNNING = tuple(preset_names())
 REFERENCES: dict[tuple[str, bool], References] = {}
+
+
+@cache
+def machine_named(name: str) -> Accelerator:
+    """The preset of that name; reading it takes longer than compiling a small network for it."""
+    return load_machine(name)
 
 
 @lru_cache(maxsize=2)  # some are larger than a gigabyte
@@ -26,7 +33,7 @@ def compiled(name: str, machine: str, strategy: str, batch: int, *, small: bool 
     done = compile_network(
         model(name, small),
         name,
-        load_machine(machine),
+        machine_named(machine),
         strategy_named(strategy),
         Options(batch=batch, verify=True, **options),  # pyright: ignore[reportArgumentType]
         references=REFERENCES.setdefault((name, small), {}),

@@ -11,6 +11,8 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.verify import verify_graph
 
+pytestmark = pytest.mark.quick
+
 
 def valid() -> Graph:
     """One of each kind of access: padding, a window, a broadcast, a concatenation, rows by index."""

@@ -15,6 +15,7 @@ from tilestitch.kernels.shape import operand_region as region_of_operand
 from tilestitch.pipeline.options import Options
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_tile_needs_the_same_compiled_and_interpreted(network: str) -> None:
     """For every kernel, boxes at random: iterations of every operator, and what is needed of every operand."""

@@ -20,6 +20,7 @@ from tilestitch.pipeline.strategies import STRATEGIES
 # ---- by hand
 
 
+@pytest.mark.quick
 def test_a_product_in_one_tile_takes_what_it_takes_by_hand():
     """32 x 16 times 16 x 8 on one core, one step after another:
 
@@ -59,6 +60,7 @@ def test_a_product_in_one_tile_takes_what_it_takes_by_hand():
     assert error(found.trace) < EXACT
 
 
+@pytest.mark.quick
 def test_a_tile_loads_while_the_one_before_is_computed():
     """Four tiles of 32 x 64 times 64 x 64: 32 folds of 32 rows, 1,028 cycles a tile, which hide all but the rims.
 
@@ -134,6 +136,7 @@ def test_rows_are_divided_evenly_and_the_last_tile_is_ragged(cores, pieces):
     assert error(found.trace) < EXACT
 
 
+@pytest.mark.quick
 def test_a_reduction_in_parts_adds_up_and_takes_its_bias_once():
     """64 products in parts of 16, on each of two row tiles: only the first part clears the sums, the last one ends."""
     found = run(product(32, 64, 8, bias=True), toy(), tile=(16, 8, 64), reduction=(16, 8, 16), resident=())
@@ -218,6 +221,7 @@ def test_a_tile_has_what_all_its_readers_need(sizes, cores):
         assert [region.stop[2:] for region in inner] == [(8 + halo, 8 + halo)]
 
 
+@pytest.mark.quick
 def test_a_window_may_read_what_a_window_made():
     """Halo upon halo inside one kernel, with strides, a ragged last tile, and padding that only the border has."""
     net = Net()
@@ -337,6 +341,7 @@ def test_a_softmax_of_large_numbers_is_finite():
 # ---- iterations
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("iterations", [1, 2, 3, 6])
 def test_every_iteration_has_its_own_inputs_and_outputs(iterations):
     """Each with inputs of its own, through the same places on chip and between kernels."""

@@ -22,6 +22,8 @@ from tilestitch.mapping.certificate import (
 )
 from tilestitch.mapping.search import search, search_space
 
+pytestmark = pytest.mark.quick
+
 NEST = convolution("conv5_2", n=1, m=64, c=32, output=(7, 7), window=SlidingWindow((3, 3)))
 OBJECTIVES = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)
 

@@ -20,6 +20,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
 
 
+@pytest.mark.quick
 def test_a_prepared_model_runs_on_arrays_of_any_shape():
     """A symbolic dim takes its size from what comes, and nothing is compiled before."""
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["r", "r"], ["y"])]
@@ -35,12 +36,14 @@ def test_a_prepared_model_runs_on_arrays_of_any_shape():
     assert y.dtype == np.float32
 
 
+@pytest.mark.quick
 def test_one_node_runs_alone():
     node = helper.make_node("MatMul", ["a", "b"], ["y"])
     (y,) = backend.run_node(node, [X, X.T])
     np.testing.assert_allclose(y, X @ X.T)
 
 
+@pytest.mark.quick
 def test_settings_among_the_inputs_are_taken_as_they_come():
     """The axes of a reduction and the bounds of a slice; what is short is not known for that alone."""
     node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)

@@ -16,6 +16,8 @@ from tilestitch.ir.graph import DimKind
 from tilestitch.ir.program import Kind, Mode
 from tilestitch.ops import generic
 
+pytestmark = pytest.mark.quick
+
 OPSET = 22
 
 

@@ -14,6 +14,8 @@ from tilestitch.ir.report import Report
 from tilestitch.report.report_text import report_text
 from tilestitch.sim.chip.values import constant_to_storage
 
+pytestmark = pytest.mark.quick
+
 LARGE = 60_000.0
 
 

@@ -17,6 +17,8 @@ from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.partition.groups.layerwise import layerwise
 from tilestitch.passes import simplify
 
+pytestmark = pytest.mark.quick
+
 TVM = Path(__file__).parent.parent / "data" / "tvm"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 

@@ -21,6 +21,8 @@ from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.recognise import recognise
 from tilestitch.passes.views import resolve_views
 
+pytestmark = pytest.mark.quick
+
 
 def kinds(graph: Graph) -> list[str]:
     return [op.kind for op in graph.operators]

@@ -6,9 +6,8 @@ import onnx
 import pytest
 
 from tests.helpers.light_models import NAMES, light_model
-from tests.helpers.verified import RUNNING, ZOO, assert_sound
+from tests.helpers.verified import RUNNING, ZOO, assert_sound, machine_named
 from tilestitch import zoo
-from tilestitch.hardware.load import load_machine
 from tilestitch.ir.report import Report
 from tilestitch.pipeline.compile import References, compile_network
 from tilestitch.pipeline.options import Options
@@ -29,7 +28,7 @@ def compiled(name: str, machine: str, strategy: str) -> Report:
     done = compile_network(
         model(name),
         name,
-        load_machine(machine),
+        machine_named(machine),
         strategy_named(strategy),
         Options(batch=1, verify=True),
         references=REFERENCES.setdefault(name, {}),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.helpers.verified import ZOO, assert_sound, compiled, model
+from tests.helpers.pairs import by_pairs, one_in
+from tests.helpers.verified import ZOO, assert_sound, compiled, machine_named, model
 from tilestitch import zoo
-from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import Stage
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
@@ -20,16 +20,19 @@ SMALL = (
 )
 
 
-@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
-@pytest.mark.parametrize("machine", ["toy", "stcp920", "stcp920-paper"])
-@pytest.mark.parametrize("name", SMALL)
-def test_program_means_the_network(name: str, machine: str, strategy: str) -> None:
-    clusters = load_machine(machine).clusters
+@pytest.mark.parametrize(
+    ("name", "strategy", "machine"),
+    by_pairs(SMALL, [strategy.name for strategy in STRATEGIES], ["toy", "stcp920", "stcp920-paper"]),
+)
+def test_program_means_the_network(name: str, strategy: str, machine: str) -> None:
+    clusters = machine_named(machine).clusters
     assert_sound(compiled(name, machine, strategy, 2 * clusters, batch_per_cluster=1))
 
 
-@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
-@pytest.mark.parametrize("name", [name for name in ZOO if name not in SMALL])
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    one_in(2, [name for name in ZOO if name not in SMALL], [strategy.name for strategy in STRATEGIES]),
+)
 def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None:
     assert_sound(compiled(name, "toy", strategy, 2))
 
@@ -55,15 +58,17 @@ def test_the_searched_batch_is_never_slower_than_the_rule() -> None:
     assert searched.latency_cycles <= ruled.latency_cycles
 
 
+@pytest.mark.quick
 def test_batches_back_to_back_take_no_longer_each_than_the_first() -> None:
     report = compiled("resnet18", "toy", "tvm", 4, batches=3)
     assert_sound(report)
     assert report.sustained_cycles_per_batch <= report.latency_cycles
 
 
+@pytest.mark.quick
 def test_all_forms_of_a_network_give_one_schedule() -> None:
     """GELU, layer norm, softmax and attention, native or decomposed: the same kernels, tilings and cycles."""
-    machine, found = load_machine("toy"), []
+    machine, found = machine_named("toy"), []
     for form in ("", "-decomposed", "-attention"):
         name = f"bert-base-16{form}"
         done = compile_network(model(name, True), name, machine, strategy_named("tvm"), Options(batch=2))
@@ -110,7 +115,7 @@ def test_rule_gives_the_published_batch_per_cluster(name: str, batch: int, expec
     Three rows of that table differ: the rule gives 2 for ViT and DenseNet (published: 4) and 256 for DLRM (64).
     """
     options = Options(batch=batch, stop_after=Stage.SCHEDULE)
-    machine = load_machine("stcp920")
+    machine = machine_named("stcp920")
     done = compile_network(model(name, False), name, machine, strategy_named("tvm"), options)
     assert done.schedule is not None
     assert done.schedule.batch == expected

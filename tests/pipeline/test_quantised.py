@@ -11,6 +11,7 @@ from onnxruntime.quantization import QuantType
 
 from tests.helpers.graphs import Net
 from tests.helpers.onnx_nodes import QUANTISATION, as_array, interpreted, node_cases
+from tests.helpers.pairs import by_pairs
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
@@ -71,12 +72,13 @@ NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("machine", ["toy", "stcp920"])
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_a_quantised_network_is_verified(networks, name, strategy, machine):
+@pytest.mark.parametrize(
+    ("strategy", "name", "machine"),
+    by_pairs([strategy.name for strategy in STRATEGIES], NETWORKS, ["toy", "stcp920"]),
+)
+def test_a_quantised_network_is_verified(networks, strategy, name, machine):
     """Every quantised tensor of the executed program is onnxruntime's, and so is what leaves the network."""
-    report = compiled(networks[name], machine, strategy).report
+    report = compiled(networks[name], machine, strategy_named(strategy)).report
     rows = {row.precision: row for row in report.checks}
     assert set(rows) == {"steps", "float32", "float16"}
     assert report.verified, report.checks

@@ -13,6 +13,8 @@ from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
 
+pytestmark = pytest.mark.quick
+
 Block = Callable[[Net, str], str]
 
 

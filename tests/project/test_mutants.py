@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.mutants.mutant import Mutant, stale
 from tests.mutants.table import MUTANTS
+
+pytestmark = pytest.mark.quick
 
 FITTING = Mutant(
     "a mistake",

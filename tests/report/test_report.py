@@ -95,6 +95,7 @@ def test_operators_alone_do_the_work_of_the_network_and_no_more(compiled):
     assert sum(kernel.vector_operations for kernel in found.kernels) == found.vector_operations
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_beats_its_bound(compiled, name):
     """Latency, traffic and work are at or above what no schedule can beat, and nothing is occupied all the time."""
@@ -180,11 +181,13 @@ def test_a_program_that_is_no_whole_number_of_batches_is_refused(compiled):
 # For people
 
 
+@pytest.mark.quick
 def test_report_reads_as_the_golden_page(report, golden):
     """The page of one report, to the byte."""
     golden("report-tvm.txt", report_text(report, top=5))
 
 
+@pytest.mark.quick
 def test_comparison_reads_as_the_golden_table(verified, golden):
     """Strategies side by side, to the byte."""
     golden("report-compare.txt", compare_text(verified))
@@ -322,6 +325,7 @@ def test_json_holds_what_is_documented(report):
         assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
 
 
+@pytest.mark.quick
 def test_json_holds_the_numbers_of_the_report(verified):
     """Spot checks of every group, and the ratio that a comparison adds."""
     report = verified[1]

@@ -71,6 +71,7 @@ def test_the_fields_of_a_row_are_those_of_the_json():
     assert [field.name for field in fields(Row)] == FIELDS
 
 
+@pytest.mark.quick
 def test_a_row_that_need_not_match_is_close_up_to_30_percent():
     assert close("x", "s", 10, 12.9).ok is True
     assert close("x", "s", 10, 13.1).ok is False
@@ -85,6 +86,7 @@ def test_the_table_says_what_does_not_match():
     assert "0 of 1 rows that must match do." in text
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("strategy", "over", "mean"),
     [("graphturbo", "tvm", 9.66), ("graphturbo", "astitch", 6.14), ("stay-in-lb", "tvm", 3.84),

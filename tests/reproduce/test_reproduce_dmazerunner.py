@@ -105,6 +105,7 @@ def operand_words(operand, tile) -> int:
     return words
 
 
+@pytest.mark.quick
 def test_what_is_held_is_counted_by_the_nest_that_is_given():
     """In the count of tilings, too: as many for the paper's check of a square layer whose windows stay whole."""
     nest = nests()["conv5_1"]
@@ -113,6 +114,7 @@ def test_what_is_held_is_counted_by_the_nest_that_is_given():
         assert search_space(nest, machine(), CostMode.PUBLISHED, limits=limits).tilings() == other
 
 
+@pytest.mark.quick
 def test_a_tiling_is_priced_in_its_best_orders():
     """No other pair of orders of the three takes less energy."""
     nest = nests()["conv5_2"]

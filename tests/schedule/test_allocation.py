@@ -16,6 +16,8 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.schedule.packing import first_fit, packed
 
+pytestmark = pytest.mark.quick
+
 CLOSE = 1.02  # to the optimum
 NETWORKS = (
     ("resnet18", 4), ("resnet50", 4), ("mobilenet-v2", 8), ("googlenet", 4), ("densenet121", 1), ("vit-b16", 2),

@@ -19,6 +19,7 @@ from tilestitch.kernels.surroundings import Source, Surroundings
 from tilestitch.pipeline.options import Options
 
 
+@pytest.mark.quick
 def test_pieces_run_in_the_order_written():
     done = scheduled(BY_HAND).schedule
     assert done is not None
@@ -40,6 +41,7 @@ def test_pieces_may_be_uneven():
     assert images == {1, 3}
 
 
+@pytest.mark.quick
 def test_a_scope_is_where_the_results_wait():
     """Of what the second piece of the front makes for the next item, which would find it in the cores."""
     items = tuple(HandItem(name, Level.DDR if name == "front[1]" else None) for name in ORDER)

@@ -16,6 +16,8 @@ from tilestitch.ir.loop_nest import LoopMapping, product
 from tilestitch.sim.array.runner import run_mapping
 from tilestitch.sim.array.tally import NETWORK_CONFLICTS, NETWORK_FULL
 
+pytestmark = pytest.mark.quick
+
 FREE = replace(DMAZERUNNER.micro, configuration_words=0)
 MACHINE = replace(
     DMAZERUNNER,

@@ -142,6 +142,7 @@ def test_a_naive_simulator_agrees_to_the_tick(case):
     assert trace.resource_bytes.tolist() == naive.bytes
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_trace_beats_its_bounds(seed):
     """Engines run in order and one at a time, waits hold, and no resource passes more than its bandwidth."""
@@ -241,6 +242,7 @@ def test_a_launch_takes_exactly_its_cycles():
     assert spans([compute(1, 7), Row(0, Kind.LAUNCH, 1000, (0,))]) == [(0, 7), (7, 1007)]
 
 
+@pytest.mark.quick
 def test_a_copy_takes_its_setup_and_its_slowest_resource():
     """Not the sum over its path: granules flow through DDR and GB at once."""
     program = make_program([copy(0, 10_000, (0, 1), setup=100)], [port("ddr", 8), port("gb", 64)])
@@ -272,6 +274,7 @@ def test_a_resource_is_free_before_the_cycle_is_over():
     assert spans([copy(0, 10, (0,)), copy(1, 10, (0,))], port("ddr", 3)) == [(0, 4), (0, 7)]
 
 
+@pytest.mark.quick
 def test_copies_share_a_resource_granule_by_granule():
     """Two granules each at a cycle a granule: they take turns, and the lower engine goes first."""
     assert spans([copy(0, 8192, (0,)), copy(1, 8192, (0,))], port("ddr", 4096)) == [(0, 3), (0, 4)]
@@ -343,6 +346,7 @@ def test_a_program_longer_than_64_bits_of_ticks_is_refused():
         simulate(make_program([compute(0, 2**60), copy(0, 1, (0,))], [port("a", 997)]))
 
 
+@pytest.mark.quick
 def test_a_deadlock_names_the_first_instruction_of_each_engine():
     """Instruction 1 waits for a later one of its own engine, 4 and 5 for each other, and 3 for one of them."""
     rows = [compute(0, 1), compute(0, 1, [0, 2]), compute(0, 1), compute(1, 1, [5]), compute(2, 1, [5])]

@@ -10,6 +10,8 @@ from onnx import shape_inference
 
 from tilestitch import zoo
 
+pytestmark = pytest.mark.quick
+
 PAGE = Path(__file__).parent.parent.parent / "docs" / "zoo.md"
 TORCHVISION = "torchvision"
 

@@ -1,0 +1,32 @@
+"""Products of several choices, of which only a part runs in the fast tests; the others are slow."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from _pytest.mark import ParameterSet
+
+
+def by_pairs(first: Sequence, second: Sequence, third: Sequence) -> list[ParameterSet]:
+    """Every combination of three choices; any two values meet in a fast one.
+
+    The third choice has the fewest values, and so many times fewer are the fast combinations.
+    """
+    assert len(third) <= min(len(first), len(second))
+    return [
+        pytest.param(a, b, c, marks=_fast_if((i + j) % len(third) == k))
+        for (i, a), (j, b), (k, c) in product(enumerate(first), enumerate(second), enumerate(third))
+    ]
+
+
+def one_in(count: int, first: Sequence, second: Sequence) -> list[ParameterSet]:
+    """Every combination of two choices, one in `count` of them fast; each value is in as many fast ones as others."""
+    assert count <= min(len(first), len(second))
+    return [
+        pytest.param(a, b, marks=_fast_if((i + j) % count == 0))
+        for (i, a), (j, b) in product(enumerate(first), enumerate(second))
+    ]
+
+
+def _fast_if(fast: bool) -> list[pytest.MarkDecorator]:
+    return [] if fast else [pytest.mark.slow]
