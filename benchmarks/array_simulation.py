@@ -14,7 +14,7 @@ from tilestitch import api
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, product
 from tilestitch.mapping.network import layers_of
 from tilestitch.mapping.search import search, search_space
 from tilestitch.passes import simplify
@@ -35,7 +35,7 @@ def main() -> None:
         mapping = LoopMapping((1, 1, 32), (1, 1, 4), (8, 8, 8), (side, side, 1), *ORDERS)
         wide = replace(machine, elements=side * side, register_bytes=1024)
         _say(f"{side * side} elements, passes of 512 cycles", _rate(nest, wide, mapping), PUBLISHED[side * side])
-    layer = convolution("conv5_2", n=1, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
+    layer = convolution("conv5_2", n=1, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3)))
     best = search(search_space(layer, machine), Objective.EDP).best[0].mapping
     _say("conv5_2 of ResNet, its best mapping, 256 elements", _rate(layer, machine, best), PUBLISHED[256])
     _network(machine)

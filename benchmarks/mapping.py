@@ -13,7 +13,7 @@ from tilestitch import api
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import CostMode, Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution
 from tilestitch.mapping.dmazerunner import pruned_search
 from tilestitch.mapping.json_lines import price_lines
 from tilestitch.mapping.network import RepeatedNest, layers_of
@@ -27,16 +27,16 @@ PUBLISHED_SECONDS = (56, 80)  # of ResNet-18
 LINES = 20_000
 FACTORS = (2, 3, 4, 5, 6)  # of channels and of rows and columns: so many twos each
 RAGGED = {  # small layers: a prime, and sizes with few divisors
-    "3x3, 16 to 16 channels, 7 x 7": {"m": 16, "c": 16, "ox": 7, "oy": 7, "fx": 3, "fy": 3},
-    "1x1, 32 to 64 channels, 14 x 14": {"m": 64, "c": 32, "ox": 14, "oy": 14, "fx": 1, "fy": 1},
-    "1x1, 31 to 37 channels, 13 x 13": {"m": 37, "c": 31, "ox": 13, "oy": 13, "fx": 1, "fy": 1},
+    "3x3, 16 to 16 channels, 7 x 7": {"m": 16, "c": 16, "output": (7, 7), "window": SlidingWindow((3, 3))},
+    "1x1, 32 to 64 channels, 14 x 14": {"m": 64, "c": 32, "output": (14, 14), "window": SlidingWindow((1, 1))},
+    "1x1, 31 to 37 channels, 13 x 13": {"m": 37, "c": 31, "output": (13, 13), "window": SlidingWindow((1, 1))},
 }
 
 
 def main() -> None:
     """Print a line for each network, rate and size."""
     machine = array_of_core(load_machine("dmazerunner-256"))
-    small = convolution("warm-up", n=1, m=4, c=4, ox=4, oy=4, fx=3, fy=3)
+    small = convolution("warm-up", n=1, m=4, c=4, output=(4, 4), window=SlidingWindow((3, 3)))
     for mode in CostMode:
         _proven(small, machine, mode)
         _proven(small, machine, mode, ragged=True)
@@ -96,7 +96,7 @@ def _pruned(machine: ArrayMachine) -> None:
 
 def _prices(machine: ArrayMachine) -> None:
     """Lines of JSON, each with a mapping of another tiling."""
-    nest = convolution("conv4_2", n=4, m=256, c=256, ox=14, oy=14, fx=3, fy=3)
+    nest = convolution("conv4_2", n=4, m=256, c=256, output=(14, 14), window=SlidingWindow((3, 3)))
     for mode in CostMode:
         space = search_space(nest, machine, mode)
         lines = [_line(nest, found.mapping, mode) for found in search(space, Objective.EDP, keep=200).best]
@@ -127,7 +127,7 @@ def _growth(machine: ArrayMachine) -> None:
     before = None
     for twos in FACTORS:
         size = 2**twos
-        nest = convolution("growth", n=1, m=4 * size, c=4 * size, ox=size, oy=size, fx=3, fy=3)
+        nest = convolution("growth", n=1, m=4 * size, c=4 * size, output=(size, size), window=SlidingWindow((3, 3)))
         tilings = search_space(nest, machine).tilings()
         seconds = _proven(nest, machine, CostMode.DEFAULT)[0]
         growth = "" if before is None else f"; tilings {tilings / before[0]:.1f} x, time {seconds / before[1]:.1f} x"

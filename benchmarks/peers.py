@@ -27,13 +27,13 @@ from tilestitch.formats.zigzag.written_mapping import zigzag_accelerator, zigzag
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, product
 from tilestitch.mapping.search import search, search_space
 
 LONGEST = 600  # seconds of one run of another program
 NESTS = (
-    convolution("conv5_2", n=1, m=512, c=512, ox=7, oy=7, fx=3, fy=3),
-    convolution("conv2_2", n=1, m=64, c=64, ox=56, oy=56, fx=3, fy=3),
+    convolution("conv5_2", n=1, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3))),
+    convolution("conv2_2", n=1, m=64, c=64, output=(56, 56), window=SlidingWindow((3, 3))),
     product("gemm", m=512, n=768, k=768),
 )
 FREE_MAPPING = "- {name: default, spatial_mapping: null, memory_operand_links: {O: O, W: I2, I: I1}}\n"

@@ -248,9 +248,8 @@ def simulate_layers(
     model: Model,
     machine: Machine = "dmazerunner-256",
     options: MapOptions | None = None,
+    simulation: SimulateOptions | None = None,
     *,
-    values: str = "integers",
-    extrapolate: bool = False,
     batch: int | None = None,
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
@@ -259,9 +258,10 @@ def simulate_layers(
     """The best mapping of every different layer of a network, by the model, simulated cycle by cycle.
 
     Each has what the model estimates beside what was simulated; `commands.simulate.layers.totals_of` adds them up.
-    `MapOptions` choose the mappings; for the others see `simulate_mapping`.
+    `MapOptions` choose the mappings, `SimulateOptions` are those of `simulate_mapping`.
     """
-    what = SimulateOptions(_values(values, extrapolate=extrapolate), extrapolate)
+    what = simulation or SimulateOptions()
+    what = replace(what, values=_values(what.values, extrapolate=what.extrapolate))
     graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
     layers, _ = layers_of(graph)
     return mapper.simulate_layers(

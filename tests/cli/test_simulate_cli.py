@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 import tilestitch
 from tilestitch.cli import main as cli
 from tilestitch.commands.simulate import array_trace
-from tilestitch.ir.choices import Objective
+from tilestitch.commands.simulate.layers import SimulateOptions
+from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.network import MapOptions
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
@@ -181,7 +182,7 @@ def test_python_simulates_the_same() -> None:
     assert done.run.result.shape == (24, 16)
     assert tilestitch.simulate_mapping({"nest": nest, **upper}, extrapolate=True).cycles == done.cycles
     layers = tilestitch.simulate_layers(
-        "resnet18:small", "eyeriss", MapOptions(Objective.ENERGY), values="none", extrapolate=True
+        "resnet18:small", "eyeriss", MapOptions(Objective.ENERGY), SimulateOptions(Values.NONE, extrapolate=True)
     )
     estimates = tilestitch.map_network("resnet18:small", "eyeriss", MapOptions(Objective.ENERGY))
     assert [one.estimated for one in layers] == [one.prices[0] for one in estimates]

@@ -19,13 +19,13 @@ from tilestitch.commands.validate.mechanisms import explain
 from tilestitch.commands.validate.summary import buckets_of, energy_of, errors_of, worst_of
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode
-from tilestitch.ir.loop_nest import LoopNest, convolution, product
+from tilestitch.ir.loop_nest import LoopNest, SlidingWindow, convolution, product
 from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.json_lines import mapping_of
 from tilestitch.mapping.network import RepeatedNest
 
 LINE = "O[m,n] += A[m,k] * B[k,n]; m=16 n=12 k=24"
-CONV = convolution("conv", n=1, m=8, c=8, ox=6, oy=6, fx=3, fy=3)
+CONV = convolution("conv", n=1, m=8, c=8, output=(6, 6), window=SlidingWindow((3, 3)))
 
 
 def validated(nest: LoopNest, machine: ArrayMachine, mappings: int, *, ragged: bool = False) -> LayerCompared:

@@ -29,9 +29,9 @@ from tilestitch.formats.zigzag.mapping import zigzag_mapping
 from tilestitch.formats.zigzag.nest import zigzag_layers
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
 
-CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
+CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3)))
 
 
 def refusal(read: Callable[[], object]) -> str:
@@ -48,15 +48,22 @@ def same_loops(nest: LoopNest, other: LoopNest) -> bool:
 @pytest.mark.parametrize(
     "text, nest",
     [
-        (EINSUM, convolution("", n=1, m=64, c=3, ox=112, oy=112, fx=7, fy=7, stride=(2, 2), padded=(230, 230))),
+        (
+            EINSUM,
+            convolution(
+                "", n=1, m=64, c=3, output=(112, 112), window=SlidingWindow((7, 7), stride=(2, 2)), padded=(230, 230)
+            ),
+        ),
         (
             "O[N,C,Ox,Oy] += I[N,C,Ox+2*Fx,3*Oy+Fy] * W[M-0,C,Fx,Fy]; N=2, M=1, C=8, Ox=5, Oy=6, Fx=3, Fy=2",
             replace(
-                depthwise("", n=2, c=8, ox=5, oy=6, fx=3, fy=2, stride=(1, 3), dilation=(2, 1)),
+                depthwise("", n=2, c=8, output=(5, 6), window=SlidingWindow((3, 2), stride=(1, 3), dilation=(2, 1))),
                 reads=(
-                    depthwise("", n=2, c=8, ox=5, oy=6, fx=3, fy=2, stride=(1, 3), dilation=(2, 1)).reads[0],
+                    depthwise(
+                        "", n=2, c=8, output=(5, 6), window=SlidingWindow((3, 2), stride=(1, 3), dilation=(2, 1))
+                    ).reads[0],
                     replace(
-                        depthwise("", n=2, c=8, ox=5, oy=6, fx=3, fy=2).reads[1],
+                        depthwise("", n=2, c=8, output=(5, 6), window=SlidingWindow((3, 2))).reads[1],
                         axes=(((1, 1),), ((2, 1),), ((5, 1),), ((6, 1),)),
                     ),
                 ),
@@ -106,10 +113,26 @@ def test_an_array_without_a_shape_reaches_from_its_least_index_to_its_greatest(i
 def test_dmazerunner_layers_are_the_nests_of_its_model():
     """Every kind of layer, each axis with its own stride, instances counted, in the order of its program."""
     assert dmazerunner_layers(DMAZERUNNER_LAYERS, "model.json") == [
-        (convolution("conv1", n=4, m=64, c=3, ox=112, oy=112, fx=7, fy=7, stride=(2, 2), padded=(230, 230)), 1),
+        (
+            convolution(
+                "conv1",
+                n=4,
+                m=64,
+                c=3,
+                output=(112, 112),
+                window=SlidingWindow((7, 7), stride=(2, 2)),
+                padded=(230, 230),
+            ),
+            1,
+        ),
         (CONV5_2, 3),
         (product("fc", m=4, n=1000, k=512), 1),
-        (depthwise("dw", n=1, c=32, ox=112, oy=56, fx=3, fy=3, stride=(1, 2), padded=(114, 113)), 1),
+        (
+            depthwise(
+                "dw", n=1, c=32, output=(112, 56), window=SlidingWindow((3, 3), stride=(1, 2)), padded=(114, 113)
+            ),
+            1,
+        ),
     ]
 
 
@@ -177,7 +200,7 @@ def sorted_terms(nest: LoopNest) -> LoopNest:
 
 def test_a_problem_of_timeloop_is_the_nest_of_its_projections():
     """A convolution written as sums of products is the convolution of our constructor, under Timeloop's names."""
-    conv = convolution("conv2D", n=1, m=32, c=3, ox=112, oy=112, fx=3, fy=3, stride=(2, 2))
+    conv = convolution("conv2D", n=1, m=32, c=3, output=(112, 112), window=SlidingWindow((3, 3), stride=(2, 2)))
     expected = reordered(conv, "C=C M=M Fx=R Fy=S N=N Ox=P Oy=Q", {"I": "Inputs", "W": "Weights", "O": "Outputs"})
     weights = replace(expected.reads[1], axes=(((0, 1),), ((1, 1),), ((2, 1),), ((3, 1),)), shape=(3, 32, 3, 3))
     outputs = replace(expected.write, axes=(((4, 1),), ((1, 1),), ((6, 1),), ((5, 1),)))
@@ -201,7 +224,9 @@ def test_a_layer_of_cosa_has_the_shape_of_timeloops_cnn_layer():
 def test_layers_of_zigzag_are_the_nests_of_their_equations():
     """Windows come from the relations, padding from the sizes before it, and an array without bits is none."""
     conv, pool, add = zigzag_layers(ZIGZAG_LAYERS, "layers.yaml")
-    expected = convolution("", n=1, m=64, c=3, ox=112, oy=112, fx=7, fy=7, stride=(2, 2), padded=(230, 229))
+    expected = convolution(
+        "", n=1, m=64, c=3, output=(112, 112), window=SlidingWindow((7, 7), stride=(2, 2)), padded=(230, 229)
+    )
     names = "N=B M=K C=C Ox=OY Oy=OX Fx=FY Fy=FX"
     expected = sorted_terms(reordered(expected, names, {"I": "I", "W": "W", "O": "O"}))
     reads = tuple(replace(array, element_bits=8) for array in expected.reads)

@@ -22,10 +22,10 @@ from tilestitch.formats.zigzag.nest import zigzag_layers
 from tilestitch.formats.zigzag.written_mapping import zigzag_accelerator, zigzag_files
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution
 
 MACHINE = array_of_core(load_machine("dmazerunner-256"))
-CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
+CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3)))
 MAPPING = dmazerunner_mapping(DMAZERUNNER_MAPPING, CONV5_2, "mapping.txt")
 WRITERS = (timeloop_files, zigzag_files, accelforge_files)
 

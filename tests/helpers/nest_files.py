@@ -3,7 +3,7 @@
 import random
 import re
 
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
 
 EINSUM = "O[N,M,Ox,Oy] += I[N,C,2*Ox+Fx,2*Oy+Fy] * W[M,C,Fx,Fy]; N=1 M=64 C=3 Ox=112 Oy=112 Fx=7 Fy=7 I[1,3,230,230]"
 
@@ -173,10 +173,10 @@ def random_mapping(nest: LoopNest, seed: int) -> LoopMapping:
 
 
 SMALL_NESTS = (
-    convolution("conv", n=2, m=6, c=4, ox=5, oy=6, fx=3, fy=2, stride=(2, 1), dilation=(1, 3)),
-    convolution("grouped", n=1, m=4, c=3, ox=4, oy=4, fx=3, fy=3, groups=2),
-    convolution("one_by_one", n=1, m=8, c=8, ox=6, oy=6, fx=1, fy=1, stride=(2, 2)),
+    convolution("conv", n=2, m=6, c=4, output=(5, 6), window=SlidingWindow((3, 2), stride=(2, 1), dilation=(1, 3))),
+    convolution("grouped", n=1, m=4, c=3, output=(4, 4), window=SlidingWindow((3, 3)), groups=2),
+    convolution("one_by_one", n=1, m=8, c=8, output=(6, 6), window=SlidingWindow((1, 1), stride=(2, 2))),
     product("product", m=6, n=8, k=12),
     product("products", m=4, n=6, k=8, batch=3),
-    depthwise("depthwise", n=1, c=6, ox=4, oy=4, fx=3, fy=3, stride=(2, 2)),
+    depthwise("depthwise", n=1, c=6, output=(4, 4), window=SlidingWindow((3, 3), stride=(2, 2))),
 )

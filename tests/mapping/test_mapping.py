@@ -20,7 +20,7 @@ from tilestitch.hardware.array_machine import array_alone
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir.choices import CostMode, Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
 from tilestitch.mapping.evaluate import Pricer, price
@@ -29,7 +29,7 @@ from tilestitch.mapping.json_lines import price_lines
 from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layer, map_layers, totals_of
 from tilestitch.mapping.search import search, search_space
 
-CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, ox=7, oy=7, fx=3, fy=3)
+CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3)))
 C_INNERMOST = (0, 1, 3, 4, 5, 6, 2)
 DMR = LoopMapping(
     (1, 8, 64, 1, 1, 1, 1),
@@ -60,11 +60,13 @@ def test_the_published_example_costs_what_is_published(mapping: LoopMapping, cyc
 
 NESTS = (
     CONV5_2,
-    convolution("strided", n=2, m=8, c=6, ox=8, oy=8, fx=3, fy=3, stride=(2, 2), padded=(18, 18)),
-    convolution("first", n=1, m=16, c=3, ox=16, oy=16, fx=7, fy=7, stride=(2, 2), padded=(38, 38)),
-    convolution("point", n=4, m=24, c=36, ox=14, oy=14, fx=1, fy=1),
-    depthwise("depthwise", n=2, c=12, ox=14, oy=14, fx=3, fy=3),
-    depthwise("depthwise strided", n=1, c=12, ox=7, oy=7, fx=3, fy=3, stride=(2, 2), padded=(16, 16)),
+    convolution("strided", n=2, m=8, c=6, output=(8, 8), window=SlidingWindow((3, 3), stride=(2, 2)), padded=(18, 18)),
+    convolution("first", n=1, m=16, c=3, output=(16, 16), window=SlidingWindow((7, 7), stride=(2, 2)), padded=(38, 38)),
+    convolution("point", n=4, m=24, c=36, output=(14, 14), window=SlidingWindow((1, 1))),
+    depthwise("depthwise", n=2, c=12, output=(14, 14), window=SlidingWindow((3, 3))),
+    depthwise(
+        "depthwise strided", n=1, c=12, output=(7, 7), window=SlidingWindow((3, 3), stride=(2, 2)), padded=(16, 16)
+    ),
     product("gemm", m=48, n=36, k=60),
     product("gemv", m=1, n=100, k=64),
 )
@@ -284,7 +286,7 @@ def test_dataflows_that_a_nest_does_not_have_are_refused() -> None:
     with pytest.raises(InputError, match="expected output, weight, coarse-weight, input or two"):
         dataflow_limits(product("gemm", m=2, n=2, k=2), "row")
     with pytest.raises(InputError, match="one iteration"):
-        dataflow_limits(convolution("point", n=1, m=2, c=2, ox=2, oy=2, fx=1, fy=1), "weight")
+        dataflow_limits(convolution("point", n=1, m=2, c=2, output=(2, 2), window=SlidingWindow((1, 1))), "weight")
 
 
 def test_thresholds_of_the_pruned_search_are_lowered_until_enough_is_left() -> None:

@@ -11,7 +11,7 @@ from tests.helpers.nests import DMAZERUNNER, random_machine, random_nest
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
-from tilestitch.ir.loop_nest import LoopNest, convolution
+from tilestitch.ir.loop_nest import LoopNest, SlidingWindow, convolution
 from tilestitch.mapping.certificate import (
     Certificate,
     certificate_from,
@@ -22,7 +22,7 @@ from tilestitch.mapping.certificate import (
 )
 from tilestitch.mapping.search import search, search_space
 
-NEST = convolution("conv5_2", n=1, m=64, c=32, ox=7, oy=7, fx=3, fy=3)
+NEST = convolution("conv5_2", n=1, m=64, c=32, output=(7, 7), window=SlidingWindow((3, 3)))
 OBJECTIVES = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)
 
 

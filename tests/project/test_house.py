@@ -1,4 +1,4 @@
-"""The shape of the code: frozen values stay as they were made."""
+"""The shape of the code: frozen values stay as they were made, and no function takes a long list of arguments."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -11,6 +11,10 @@ SOURCE = Path(__file__).parent.parent.parent / "src" / "tilestitch"
 
 # What a value that never changes has no field of; a `Mapping` or a `Sequence` says that nobody changes it later.
 MUTABLE = frozenset({"Counter", "MutableMapping", "bytearray", "defaultdict", "deque", "dict", "list", "set"})
+
+
+MOST_PARAMETERS = 8
+COMPILED = frozenset({"compiled", "lending"})  # compiled functions take plain numbers and arrays
 
 
 @cache
@@ -123,3 +127,47 @@ def test_a_part_that_stays_is_no_fault(body):
     """A function that makes a list is a value, and what a method makes for itself may change."""
     tree = ast.parse(f"@dataclass(frozen=True, slots=True)\nclass Value:\n    {body}")
     assert changing_parts("module.py", tree, MUTABLE) == []
+
+
+def functions(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.FunctionDef, int]]:
+    """Public functions and methods, each with how many parameters a caller gives it."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            for method, count in functions(node.body):
+                yield method, count - ("staticmethod" not in map(ast.unparse, method.decorator_list))
+        elif isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
+            given = node.args
+            yield node, len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
+
+
+def long_lists(name: str, tree: ast.Module) -> list[str]:
+    """Functions of a module that take more than they should, one line each."""
+    return [
+        f"{name}:{function.lineno}: {function.name} takes {count} arguments; name what several of them are together"
+        for function, count in functions(tree.body)
+        if count > MOST_PARAMETERS and COMPILED.isdisjoint(map(ast.unparse, function.decorator_list))
+    ]
+
+
+def test_no_function_takes_a_long_list_of_arguments():
+    """But compiled ones, and the commands, which have one for each option."""
+    found = [line for name, tree in modules() if not name.startswith("cli/") for line in long_lists(name, tree)]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "source, faults",
+    [
+        ("def f(a, b, c, d, e, /, f, g, *, h): ...", 0),
+        ("def f(a, b, c, d, e, /, f, g, *, h, i): ...", 1),
+        ("class C:\n    def f(self, a, b, c, d, e, f, g, h): ...", 0),
+        ("class C:\n    def __init__(self, a, b, c, d, e, f, g, h, i): ...", 1),
+        ("class C:\n    @staticmethod\n    def f(a, b, c, d, e, f, g, h, i): ...", 1),
+        ("@compiled\ndef f(a, b, c, d, e, f, g, h, i): ...", 0),
+        ("def _f(a, b, c, d, e, f, g, h, i): ...", 0),
+    ],
+)
+def test_a_long_list_of_arguments_is_found(source, faults):
+    """The object of a method does not count, nor does what nobody outside the module calls."""
+    assert len(long_lists("module.py", ast.parse(source))) == faults

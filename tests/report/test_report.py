@@ -162,7 +162,7 @@ def test_more_batches_change_nothing_but_the_sustained_throughput(compiled):
 
 def test_a_program_that_is_no_whole_number_of_batches_is_refused(compiled):
     """A trace that cannot be divided into batches is a bug, not a number."""
-    from tilestitch.report.summarise import summarise
+    from tilestitch.report.summarise import Workload, summarise
 
     done = compiled["tvm"]
     with pytest.raises(InvalidIR, match=r"2 iterations.*3 batches"):
@@ -170,12 +170,10 @@ def test_a_program_that_is_no_whole_number_of_batches_is_refused(compiled):
             done.schedule,
             done.trace,
             done.machine,
+            Workload(batch=3, share=2, batches=3),
             limits=None,  # pyright: ignore[reportArgumentType]  (it is refused before)
             energy_pj=(),
             checks=(),
-            batch=3,
-            share=2,
-            batches=3,
         )
 
 

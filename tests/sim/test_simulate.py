@@ -16,7 +16,7 @@ from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir.choices import Values
-from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand, convolution
+from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand, SlidingWindow, convolution
 from tilestitch.ir.loop_nest import product as matrix_product
 from tilestitch.mapping.evaluate import price
 from tilestitch.sim.array import simulated, values
@@ -177,7 +177,7 @@ LARGER = LoopNest(
 
 def test_large_operands_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same result."""
-    nest = convolution("conv", n=2, m=3, c=2, ox=5, oy=4, fx=3, fy=3)
+    nest = convolution("conv", n=2, m=3, c=2, output=(5, 4), window=SlidingWindow((3, 3)))
     operands = random_operands(nest, Values.INTEGERS)
     whole = computed(nest, operands)
     monkeypatch.setattr(values, "_MOST_WORDS", 100)

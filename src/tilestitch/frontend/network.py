@@ -14,7 +14,7 @@ from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.constant_steps import step_value
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
 from tilestitch.frontend.operators.accesses import Shape
-from tilestitch.ir.graph import Access, Attribute, Dim, Operator, Tensor
+from tilestitch.ir.graph import Operator, Tensor
 
 
 class NotCovered(InputError):
@@ -299,49 +299,28 @@ class Reading:
         self._types[name] = element_type
         self.tensors[name] = _tensor(name, shape, self._storage(node, name, element_type))
 
-    def add(
-        self,
-        node: Node,
-        name: str,
-        kind: str,
-        dims: tuple[Dim, ...],
-        reads: tuple[Access, ...],
-        writes: tuple[Access, ...],
-        attributes: tuple[tuple[str, Attribute], ...] = (),
-    ) -> None:
+    def add(self, node: Node, op: Operator) -> None:
         """Append an operator; a constant that it reads becomes a tensor of the graph."""
-        for access in reads:
+        for access in op.reads:
             if access.tensor not in self.tensors:
                 self._keep(node, access.tensor)
-        self.operators.append(Operator(name, kind, dims, reads, writes, attributes))
+        self.operators.append(op)
 
-    def emit(
-        self,
-        node: Node,
-        target: Target,
-        kind: str,
-        dims: tuple[Dim, ...],
-        reads: tuple[Access, ...],
-        write: Access,
-        shape: Shape,
-        *,
-        element_type: np.dtype | None = None,
-        attributes: tuple[tuple[str, Attribute], ...] = (),
-    ) -> str:
+    def emit(self, node: Node, op: Operator, shape: Shape, *, element_type: np.dtype | None = None) -> str:
         """Append an operator with one result, of the first operand's type unless told, and return the result's name.
 
         A result without elements, and what follows from constants alone, becomes a constant; but repeated elements,
         rows that indices pick and dequantised weights stay with the operator.
         """
-        name, element_type = target.tensor, element_type or self.element_type(reads[0].tensor)
+        (name,), element_type = op.outputs, element_type or self.element_type(op.reads[0].tensor)
         if 0 in shape:
             self.add_constant(name, np.zeros(shape, element_type))
-        elif kind not in _STAYING and all(self.is_known(access.tensor) for access in reads):
-            op = Operator(target.operator, kind, dims, reads, (write,), attributes)
-            self.add_constant(name, step_value(op, [self.known_value(a.tensor) for a in reads], shape, element_type))
+        elif op.kind not in _STAYING and all(self.is_known(access.tensor) for access in op.reads):
+            known = [self.known_value(access.tensor) for access in op.reads]
+            self.add_constant(name, step_value(op, known, shape, element_type))
         else:
             self.define(node, name, shape, element_type)
-            self.add(node, target.operator, kind, dims, reads, (write,), attributes)
+            self.add(node, op)
         return name
 
     def keep_output(self, name: str) -> None:

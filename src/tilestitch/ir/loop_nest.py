@@ -125,15 +125,21 @@ class LoopMapping:
         )
 
 
-def pixels_read(
-    output: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
-) -> tuple[int, int]:
-    """Rows and columns of the input, padding included, that an output of so many pixels needs."""
-    rows, columns = (
-        (pixels - 1) * step + (size - 1) * apart + 1
-        for pixels, size, step, apart in zip(output, window, stride, dilation, strict=True)
-    )
-    return rows, columns
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """A window that slides over the rows and columns of an image: its size, its steps, how far its pixels are apart."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+
+    def pixels_read(self, output: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the input, padding included, that an output of so many pixels needs."""
+        rows, columns = (
+            (pixels - 1) * step + (size - 1) * apart + 1
+            for pixels, size, step, apart in zip(output, self.size, self.stride, self.dilation, strict=True)
+        )
+        return rows, columns
 
 
 def convolution(
@@ -142,22 +148,19 @@ def convolution(
     n: int,
     m: int,
     c: int,
-    ox: int,
-    oy: int,
-    fx: int,
-    fy: int,
-    stride: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
+    output: tuple[int, int],
+    window: SlidingWindow,
     groups: int = 1,
     padded: tuple[int, int] | None = None,
 ) -> LoopNest:
-    """`O[n][m][ox][oy] += I[n][c][ox*S+fx*D][oy*S+fy*D] * W[m][c][fx][fy]`; x counts rows, y columns.
+    """`O[n][m][ox][oy] += I[n][c][ox*S+fx*D][oy*S+fy*D] * W[m][c][fx][fy]`; x counts rows, y columns of `output`.
 
     `m` and `c` are channels of one group; with more than one group a loop G goes before them in every array. `padded`
     is the size of the input in memory with its padding, by default what is read. Loop names, their order and that of
     the axes are those of dMazeRunner (TECS 2019).
     """
-    rows, columns = pixels_read((ox, oy), (fx, fy), stride, dilation) if padded is None else padded
+    (ox, oy), (fx, fy) = output, window.size
+    rows, columns = window.pixels_read(output) if padded is None else padded
     extents = {"N": n, "G": groups, "M": m, "C": c, "Ox": ox, "Oy": oy, "Fx": fx, "Fy": fy}
     if groups == 1:
         del extents["G"]
@@ -169,13 +172,16 @@ def convolution(
     def size(*names: str) -> tuple[int, ...]:
         return tuple(extents[name] for name in names if name in at)
 
-    window = (((at["Ox"], stride[0]), (at["Fx"], dilation[0])), ((at["Oy"], stride[1]), (at["Fy"], dilation[1])))
+    moving = tuple(
+        ((at[f"O{axis}"], step), (at[f"F{axis}"], apart))
+        for axis, step, apart in zip("xy", window.stride, window.dilation, strict=True)
+    )
     return LoopNest(
         name,
         "conv",
         tuple(Loop(loop, extent) for loop, extent in extents.items()),
         (
-            LoopOperand("I", (*axes("N", "G", "C"), *window), (*size("N", "G", "C"), rows, columns)),
+            LoopOperand("I", (*axes("N", "G", "C"), *moving), (*size("N", "G", "C"), rows, columns)),
             LoopOperand("W", axes("G", "M", "C", "Fx", "Fy"), size("G", "M", "C", "Fx", "Fy")),
         ),
         LoopOperand("O", axes("N", "G", "M", "Ox", "Oy"), size("N", "G", "M", "Ox", "Oy")),
@@ -187,24 +193,24 @@ def depthwise(
     *,
     n: int,
     c: int,
-    ox: int,
-    oy: int,
-    fx: int,
-    fy: int,
-    stride: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
+    output: tuple[int, int],
+    window: SlidingWindow,
     padded: tuple[int, int] | None = None,
 ) -> LoopNest:
     """`O[n][c][ox][oy] += I[n][c][ox*S+fx*D][oy*S+fy*D] * W[0][c][fx][fy]`, with a loop M of one iteration."""
-    rows, columns = pixels_read((ox, oy), (fx, fy), stride, dilation) if padded is None else padded
+    (ox, oy), (fx, fy) = output, window.size
+    rows, columns = window.pixels_read(output) if padded is None else padded
     names, sizes = ("N", "M", "C", "Ox", "Oy", "Fx", "Fy"), (n, 1, c, ox, oy, fx, fy)
-    window = (((3, stride[0]), (5, dilation[0])), ((4, stride[1]), (6, dilation[1])))
+    moving = tuple(
+        ((3 + axis, step), (5 + axis, apart))
+        for axis, (step, apart) in enumerate(zip(window.stride, window.dilation, strict=True))
+    )
     return LoopNest(
         name,
         "dwconv",
         tuple(map(Loop, names, sizes)),
         (
-            LoopOperand("I", (((0, 1),), ((2, 1),), *window), (n, c, rows, columns)),
+            LoopOperand("I", (((0, 1),), ((2, 1),), *moving), (n, c, rows, columns)),
             LoopOperand("W", ((), ((2, 1),), ((5, 1),), ((6, 1),)), (1, c, fx, fy)),
         ),
         LoopOperand("O", (((0, 1),), ((2, 1),), ((3, 1),), ((4, 1),)), (n, c, ox, oy)),

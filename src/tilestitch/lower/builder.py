@@ -31,6 +31,21 @@ class Owner(NamedTuple):
     is_operator: bool = False
 
 
+class Iterations(NamedTuple):
+    """What is computed, or picked: so many iterations of an operator."""
+
+    operator: str
+    box: Region
+
+
+class Passage(NamedTuple):
+    """What is moved: bytes, how many of them follow one another, and the resources that they pass."""
+
+    size_bytes: int
+    path: tuple[int, ...]
+    run_bytes: int = 0
+
+
 class Builder:
     """Append-only text of one kernel. The first `given` buffers are there before it, at places of their own."""
 
@@ -91,12 +106,9 @@ class Builder:
         operands: tuple[tuple[int, Region, Mode], ...],
         *,
         cycles: int,
-        operator: str | None = None,
-        box: Region | None = None,
+        work: Iterations | None = None,
+        passage: Passage | None = None,
         flags: int = 0,
-        size_bytes: int = 0,
-        run_bytes: int = 0,
-        path: tuple[int, ...] | None = None,
     ) -> None:
         """Append one instruction that uses (buffer, region, mode) operands."""
         for buffer, region, mode in operands:
@@ -105,9 +117,18 @@ class Builder:
         self.engine.append(engine)
         self.kind.append(int(kind))
         self.flags.append(flags)
-        self.operator.append(-1 if operator is None else self.operators.setdefault(operator, len(self.operators)))
-        self.box.append(-1 if box is None or operator is None else self.region(Owner(operator, True), box))
         self.cycles.append(cycles)
-        self.size_bytes.append(size_bytes)
-        self.run_bytes.append(run_bytes)
-        self.path.append(-1 if path is None else self.paths.setdefault(path, len(self.paths)))
+        if work is None:
+            self.operator.append(-1)
+            self.box.append(-1)
+        else:
+            self.operator.append(self.operators.setdefault(work.operator, len(self.operators)))
+            self.box.append(self.region(Owner(work.operator, True), work.box))
+        if passage is None:
+            self.size_bytes.append(0)
+            self.run_bytes.append(0)
+            self.path.append(-1)
+        else:
+            self.size_bytes.append(passage.size_bytes)
+            self.run_bytes.append(passage.run_bytes)
+            self.path.append(self.paths.setdefault(passage.path, len(self.paths)))

@@ -16,7 +16,7 @@ from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
 from tilestitch.kernels.surroundings import Source, cover, reads_directly, without
 from tilestitch.lower.addresses import Demand
-from tilestitch.lower.builder import Address, Base, Builder
+from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around
 from tilestitch.lower.places import OwnPlaces, slabs
@@ -176,9 +176,7 @@ class _KernelLowering:
             self.cluster.engine(engine, core),
             ((source, region, Mode.READ), *((target, region, Mode.WRITE) for target in targets)),
             cycles=per_descriptor * descriptors,
-            size_bytes=size,
-            run_bytes=run,
-            path=self._path(source, targets),
+            passage=Passage(size, self._path(source, targets), run),
         )
 
     def _path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
@@ -252,8 +250,7 @@ class _KernelLowering:
             self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
             tuple(operands),
             cycles=self.machine.setup.compute_cycles + cycles,
-            operator=op.name,
-            box=box,
+            work=Iterations(op.name, box),
             flags=int(flags),
         )
 
@@ -298,11 +295,8 @@ class _KernelLowering:
             self.cluster.engine(EngineKind.MOVER, core),
             operands,
             cycles=self.machine.setup.mover_cycles * rows,
-            operator=op.name,
-            box=box,
-            size_bytes=size,
-            run_bytes=row_bytes,
-            path=self._path(operands[0][0], (operands[-1][0],)),
+            work=Iterations(op.name, box),
+            passage=Passage(size, self._path(operands[0][0], (operands[-1][0],)), row_bytes),
         )
 
     def _own(self, core: int, name: str, region: Region) -> list[Region]:

@@ -5,7 +5,7 @@ from tilestitch.ir.graph import Graph, Tensor
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.lower.builder import Builder
+from tilestitch.lower.builder import Builder, Iterations, Passage
 from tilestitch.ops.work import operand_dtype, tile_cycles
 
 
@@ -29,8 +29,7 @@ def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str
             mover,
             ((ddr[tensor.name], Region.whole(tensor.shape), mode),),
             cycles=machine.setup.mover_cycles * ceil_div(tensor.size_bytes, window),
-            size_bytes=tensor.size_bytes,
-            path=cluster.path(ends[0], ends[1:], alone=True),
+            passage=Passage(tensor.size_bytes, cluster.path(ends[0], ends[1:], alone=True)),
         )
 
     ddr_space = builder.space_of[ddr[op.inputs[0]]]
@@ -46,8 +45,7 @@ def lower_streamed(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str
         (*reads, *writes),
         cycles=machine.setup.compute_cycles
         + tile_cycles(op, op.whole, operand_dtype(op, graph), machine.cores[core], matrix=False),
-        operator=op.name,
-        box=op.whole,
+        work=Iterations(op.name, op.whole),
     )
     for name in op.outputs:
         stream(graph.tensors[name], Mode.WRITE)

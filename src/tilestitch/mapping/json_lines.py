@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode
-from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, convolution, depthwise, pixels_read, product
+from tilestitch.ir.loop_nest import LoopLevel, LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
 from tilestitch.mapping.evaluate import Priced, Pricer
 
 MOST_EXTENT = 10**7
@@ -98,24 +98,18 @@ def nest_of(found: Mapping[str, Any]) -> LoopNest:
     optional = {"M": 1} if kind == "dwconv" else {}
     sizes = _sizes(extents, [name for name in _CONVOLUTION if name not in optional], optional, "nest.extents")
     stride, dilation = (_pair(nest, key) or (1, 1) for key in ("stride", "dilation"))
-    read = pixels_read((sizes["Ox"], sizes["Oy"]), (sizes["Fx"], sizes["Fy"]), stride, dilation)
+    n, c, output = sizes["N"], sizes["C"], (sizes["Ox"], sizes["Oy"])
+    window = SlidingWindow((sizes["Fx"], sizes["Fy"]), stride, dilation)
+    read = window.pixels_read(output)
     padded = _pair(nest, "padded") or read
     if padded[0] < read[0] or padded[1] < read[1]:
         raise InputError(f"nest.padded: {list(padded)} is less than what is read, {list(read)}")
-    shape = {
-        "n": sizes["N"],
-        "c": sizes["C"],
-        "ox": sizes["Ox"],
-        "oy": sizes["Oy"],
-        "fx": sizes["Fx"],
-        "fy": sizes["Fy"],
-    }
     if kind == "dwconv":
         if sizes["M"] != 1:
             raise InputError(f"nest.extents.M: a depthwise convolution has 1, found {sizes['M']}; see conv with groups")
-        return depthwise(kind, **shape, stride=stride, dilation=dilation, padded=padded)
+        return depthwise(kind, n=n, c=c, output=output, window=window, padded=padded)
     groups = _whole(nest.get("groups", 1), "nest.groups")
-    return convolution(kind, m=sizes["M"], **shape, stride=stride, dilation=dilation, groups=groups, padded=padded)
+    return convolution(kind, n=n, m=sizes["M"], c=c, output=output, window=window, groups=groups, padded=padded)
 
 
 def mapping_of(nest: LoopNest, found: Mapping[str, Any], mode: CostMode) -> LoopMapping:

@@ -27,7 +27,7 @@ from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, par
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
-from tilestitch.report.summarise import summarise
+from tilestitch.report.summarise import Workload, summarise
 from tilestitch.sim.chip.check import check
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
@@ -205,12 +205,10 @@ def _report(request: Request, done: Compilation, model: onnx.ModelProto, referen
         schedule,
         trace,
         request.machine,
+        Workload(options.batch or 1, request.share, options.batches),
         limits=limits,
         energy_pj=energy(trace, request.machine, tile_energy(request.machine)).parts,
         checks=_checks(request, done, model, {} if references is None else references) if options.verify else (),
-        batch=options.batch or 1,
-        share=request.share,
-        batches=options.batches,
     )
 
 

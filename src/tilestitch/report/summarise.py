@@ -4,6 +4,8 @@ Everything but the sustained throughput concerns one batch: its first one where 
 kernels, engines), the mean over all batches where only totals are known (bytes through ports, energy).
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
@@ -24,22 +26,27 @@ from tilestitch.ops.work import vector_operations
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
 
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The samples of a batch, those of them on the busiest cluster, and how many batches the program holds."""
+
+    batch: int
+    share: int
+    batches: int  # back to back
+
+
 def summarise(
     schedule: Schedule,
     trace: Trace,
     machine: Accelerator,
+    workload: Workload,
     *,
     limits: Bounds,
     energy_pj: tuple[tuple[str, float], ...],
     checks: tuple[CheckRow, ...],
-    batch: int,
-    share: int,
-    batches: int,
 ) -> Report:
-    """What a schedule makes of `batch` samples on the machine, `share` of them on its busiest cluster.
-
-    The program holds `batches` batches back to back, `limits` are those of one; `energy_pj` is that of the program.
-    """
+    """What a schedule makes of a workload; `limits` are those of one batch, `energy_pj` is that of the program."""
+    batches = workload.batches
     program = trace.program
     if program.iterations % batches != 0 or len(program) == 0:
         raise InvalidIR(
@@ -52,10 +59,10 @@ def summarise(
         network=schedule.graph.name,
         machine=machine.name,
         strategy=schedule.strategy,
-        batch=batch,
+        batch=workload.batch,
         clusters=schedule.clusters,
         clusters_simulated=1 if machine.private_ddr else schedule.clusters,  # those of one DDR contend for it
-        batch_per_cluster=share,
+        batch_per_cluster=workload.share,
         batch_per_iteration=schedule.batch,
         iterations=iterations,
         batches=batches,

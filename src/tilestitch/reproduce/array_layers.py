@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution
 from tilestitch.mapping.dataflow import pruned_limits
 from tilestitch.mapping.dmazerunner import OPT1
 from tilestitch.mapping.evaluate import Priced, Pricer
@@ -21,11 +21,8 @@ def nest_of(name: str, shape: Shape, batch: int) -> LoopNest:
         n=batch,
         m=shape.m,
         c=shape.c,
-        ox=shape.output,
-        oy=shape.output,
-        fx=shape.window,
-        fy=shape.window,
-        stride=(shape.stride, shape.stride),
+        output=(shape.output, shape.output),
+        window=SlidingWindow((shape.window, shape.window), stride=(shape.stride, shape.stride)),
         groups=shape.groups,
         padded=(shape.padded, shape.padded),
     )

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal
-from tilestitch.zoo.layers import PLAIN, batch_norm, convolution, layer_norm, linear, merge_heads, split_heads
+from tilestitch.zoo.layers import PLAIN, Conv, batch_norm, convolution, layer_norm, linear, merge_heads, split_heads
 
 _OPSET = 20
 _EPSILON = 1e-5
@@ -55,7 +55,7 @@ class Conformer:
         x = graph.node("Unsqueeze", "features.channel", (features, graph.integers("axis_1", (1,))))
         inputs, tokens, bins = 1, self.frames, self.bins
         for number in range(2):
-            x = convolution(graph, f"embed.{number}", x, inputs, self.hidden, kernel=3, stride=2, pad=0, bias=True)
+            x = convolution(graph, f"embed.{number}", x, inputs, self.hidden, Conv(3, stride=2, pad=0), bias=True)
             x = graph.node("Relu", f"embed.{number}.relu", (x,))
             inputs, tokens, bins = self.hidden, (tokens - 1) // 2, (bins - 1) // 2
         x = graph.node("Transpose", "embed.transposed", (x,), {"perm": (0, 2, 1, 3)})
@@ -102,7 +102,7 @@ class Conformer:
         x = self._norm(graph, f"{name}.norm", x)
         x = graph.node("Transpose", f"{name}.channels", (x,), {"perm": (0, 2, 1)})
         x = convolution(
-            graph, f"{name}.pointwise1", x, self.hidden, 2 * self.hidden, kernel=(1,), bias=True, filters=PLAIN
+            graph, f"{name}.pointwise1", x, self.hidden, 2 * self.hidden, Conv((1,)), bias=True, filters=PLAIN
         )
         halves = (f"{name}.value", f"{name}.gate")
         value, gate = graph.nodes(
@@ -110,10 +110,10 @@ class Conformer:
         )
         x = graph.node("Mul", f"{name}.glu", (value, graph.node("Sigmoid", f"{name}.sigmoid", (gate,))))
         x = convolution(
-            graph, f"{name}.depthwise", x, self.hidden, self.hidden, kernel=(self.kernel,), group=self.hidden, bias=True
+            graph, f"{name}.depthwise", x, self.hidden, self.hidden, Conv((self.kernel,), group=self.hidden), bias=True
         )
         x = _swish(graph, f"{name}.swish", batch_norm(graph, f"{name}.bn", x, self.hidden))
-        x = convolution(graph, f"{name}.pointwise2", x, self.hidden, self.hidden, kernel=(1,), bias=True, filters=PLAIN)
+        x = convolution(graph, f"{name}.pointwise2", x, self.hidden, self.hidden, Conv((1,)), bias=True, filters=PLAIN)
         return graph.node("Transpose", f"{name}.tokens", (x,), {"perm": (0, 2, 1)})
 
     def _norm(self, graph: GraphBuilder, name: str, x: str) -> str:

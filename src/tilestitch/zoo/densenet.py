@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder
-from tilestitch.zoo.layers import CENTRED, VARIANCE_KEPT, batch_norm, convolution, max_pool, pooled_classifier
+from tilestitch.zoo.layers import CENTRED, VARIANCE_KEPT, Conv, batch_norm, convolution, max_pool, pooled_classifier
 
 _OPSET = 20
 _BOTTLENECK = 4  # channels of a layer's 1x1 convolution, in units of the growth
@@ -35,7 +35,7 @@ class DenseNet:
         """
         graph = GraphBuilder(self.name, network=self.name, opset=_OPSET)
         x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, self.image_size, self.image_size))
-        x = convolution(graph, "conv0", x, 3, self.channels, kernel=7, stride=2)
+        x = convolution(graph, "conv0", x, 3, self.channels, Conv(7, stride=2))
         x = graph.node("Relu", "relu0", (batch_norm(graph, "norm0", x, self.channels, scale=VARIANCE_KEPT),))
         x = max_pool(graph, "pool0", x, kernel=3, stride=2, pad=1)
         channels = self.channels
@@ -69,4 +69,4 @@ def _block(graph: GraphBuilder, name: str, x: str, channels: int, layers: int, g
 def _activated(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, *, kernel: int) -> str:
     """Batch normalisation and ReLU in front of a convolution."""
     x = graph.node("Relu", f"{name}.relu", (batch_norm(graph, f"{name}.norm", x, inputs, scale=VARIANCE_KEPT),))
-    return convolution(graph, name, x, inputs, outputs, kernel=kernel, filters=CENTRED)
+    return convolution(graph, name, x, inputs, outputs, Conv(kernel), filters=CENTRED)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder
-from tilestitch.zoo.layers import CENTRED, convolution, local_response_norm, max_pool, pooled_classifier
+from tilestitch.zoo.layers import CENTRED, Conv, convolution, local_response_norm, max_pool, pooled_classifier
 
 _OPSET = 20
 # per module: channels of 1x1; 3x3 after its reduction; 5x5 after its reduction; 1x1 after the pool
@@ -45,11 +45,11 @@ class GoogLeNet:
         graph = GraphBuilder(self.name, network=self.name, opset=_OPSET)
         x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, self.image_size, self.image_size))
         first, reduced, channels = (number // self.divisor for number in _STEM)
-        x = _layer(graph, "conv1", x, 3, first, kernel=7, stride=2)
+        x = _layer(graph, "conv1", x, 3, first, Conv(7, stride=2))
         x = max_pool(graph, "pool1", x, kernel=3, stride=2, up=True)
         x = local_response_norm(graph, "norm1", x)
-        x = _layer(graph, "conv2.reduce", x, first, reduced, kernel=1)
-        x = _layer(graph, "conv2", x, reduced, channels, kernel=3)
+        x = _layer(graph, "conv2.reduce", x, first, reduced, Conv(1))
+        x = _layer(graph, "conv2", x, reduced, channels, Conv(3))
         x = local_response_norm(graph, "norm2", x)
         for number, stage in enumerate(_STAGES, start=2):
             x = max_pool(graph, f"pool{number}", x, kernel=3, stride=2, up=True)
@@ -65,10 +65,10 @@ def _module(graph: GraphBuilder, name: str, x: str, inputs: int, widths: tuple[i
     """Four branches and their concatenation, with its number of channels."""
     one, three_reduced, three, five_reduced, five, pooled = widths
     branches = (
-        _layer(graph, f"{name}.1x1", x, inputs, one, kernel=1),
+        _layer(graph, f"{name}.1x1", x, inputs, one, Conv(1)),
         _reduced(graph, f"{name}.3x3", x, (inputs, three_reduced, three), kernel=3),
         _reduced(graph, f"{name}.5x5", x, (inputs, five_reduced, five), kernel=5),
-        _layer(graph, f"{name}.pooled", _pool(graph, f"{name}.pool", x), inputs, pooled, kernel=1),
+        _layer(graph, f"{name}.pooled", _pool(graph, f"{name}.pool", x), inputs, pooled, Conv(1)),
     )
     return graph.node("Concat", f"{name}.concat", branches, {"axis": 1}), one + three + five + pooled
 
@@ -77,7 +77,7 @@ def _reduced(graph: GraphBuilder, name: str, x: str, widths: tuple[int, int, int
     """A 1x1 convolution to fewer channels, then the convolution of the branch."""
     inputs, reduced, outputs = widths
     return _layer(
-        graph, name, _layer(graph, f"{name}.reduce", x, inputs, reduced, kernel=1), reduced, outputs, kernel=kernel
+        graph, name, _layer(graph, f"{name}.reduce", x, inputs, reduced, Conv(1)), reduced, outputs, Conv(kernel)
     )
 
 
@@ -85,7 +85,7 @@ def _pool(graph: GraphBuilder, name: str, x: str) -> str:
     return max_pool(graph, name, x, kernel=3, stride=1, pad=1)
 
 
-def _layer(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, *, kernel: int, stride: int = 1) -> str:
+def _layer(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, conv: Conv) -> str:
     """Convolution with bias, and ReLU."""
-    x = convolution(graph, name, x, inputs, outputs, kernel=kernel, stride=stride, bias=True, filters=CENTRED)
+    x = convolution(graph, name, x, inputs, outputs, conv, bias=True, filters=CENTRED)
     return graph.node("Relu", f"{name}.relu", (x,))

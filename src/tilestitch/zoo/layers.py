@@ -29,32 +29,40 @@ CENTRED = Filters(2 * pi / (pi - 7 / 16), centred=0.25)
 VARIANCE_KEPT = 1.25  # as the scale of a batch normalisation, whose weights have a mean square of 0.58
 
 
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """Attributes of a convolution: square where `kernel` is a number; without `pad`, stride 1 keeps the size."""
+
+    kernel: int | tuple[int, ...]
+    stride: int = 1
+    pad: int | None = None
+    group: int = 1
+
+
 def convolution(
     graph: GraphBuilder,
     name: str,
     x: str,
     inputs: int,
     outputs: int,
+    conv: Conv,
     *,
-    kernel: int | tuple[int, ...],
-    stride: int = 1,
-    pad: int | None = None,
-    group: int = 1,
     bias: bool = False,
     filters: Filters = RECTIFIED,
 ) -> str:
-    """A convolution, square where `kernel` is a number, padded so that stride 1 keeps the size, or by `pad`."""
-    window = (kernel, kernel) if isinstance(kernel, int) else kernel
-    values = filters.values(inputs // group * prod(window))
-    operands = (x, graph.weight(f"{name}.weight", (outputs, inputs // group, *window), values))
+    """A convolution with weights of its own."""
+    window = (conv.kernel, conv.kernel) if isinstance(conv.kernel, int) else conv.kernel
+    channels = inputs // conv.group
+    values = filters.values(channels * prod(window))
+    operands = (x, graph.weight(f"{name}.weight", (outputs, channels, *window), values))
     if bias:
         operands += (graph.weight(f"{name}.bias", (outputs,), Normal(0.0, 0.1)),)
     attributes = {
         "kernel_shape": window,
-        "strides": (stride,) * len(window),
-        "pads": 2 * tuple(extent // 2 if pad is None else pad for extent in window),
+        "strides": (conv.stride,) * len(window),
+        "pads": 2 * tuple(extent // 2 if conv.pad is None else conv.pad for extent in window),
         "dilations": (1,) * len(window),
-        "group": group,
+        "group": conv.group,
     }
     return graph.node("Conv", name, operands, attributes)
 

@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder
-from tilestitch.zoo.layers import CENTRED, PLAIN, VARIANCE_KEPT, Filters, batch_norm, convolution, pooled_classifier
+from tilestitch.zoo.layers import (
+    CENTRED,
+    PLAIN,
+    VARIANCE_KEPT,
+    Conv,
+    Filters,
+    batch_norm,
+    convolution,
+    pooled_classifier,
+)
 
 _OPSET = 20
 _RESIDUAL_SCALE = 0.6  # on the last normalisation of a block that is added to its input
@@ -44,7 +53,7 @@ class MobileNetV2:
         graph = GraphBuilder(self.name, network=self.name, opset=_OPSET)
         x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, self.image_size, self.image_size))
         channels = _STEM // self.divisor
-        x = _layer(graph, "features.0", x, 3, channels, kernel=3, stride=2, filters=PLAIN)
+        x = _layer(graph, "features.0", x, 3, channels, Conv(3, stride=2), filters=PLAIN)
         number = 0
         for expansion, width, blocks, first_stride in _STAGES:
             for block in range(blocks):
@@ -53,7 +62,7 @@ class MobileNetV2:
                 name, outputs = f"features.{number}", width // self.divisor
                 x = _block(graph, name, x, channels, outputs, expansion=expansion, stride=stride)
                 channels = outputs
-        x = _layer(graph, f"features.{number + 1}", x, channels, _HEAD // self.divisor, kernel=1, filters=PLAIN)
+        x = _layer(graph, f"features.{number + 1}", x, channels, _HEAD // self.divisor, Conv(1), filters=PLAIN)
         x = pooled_classifier(graph, x, _HEAD // self.divisor, self.classes, name="classifier.1", filters=CENTRED)
         graph.output("logits", x, (BATCH, self.classes))
         return graph
@@ -64,9 +73,9 @@ def _block(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int, *,
     added = stride == 1 and inputs == outputs
     hidden, y = expansion * inputs, x
     if expansion > 1:
-        y = _layer(graph, f"{name}.expand", y, inputs, hidden, kernel=1, filters=PLAIN)
-    y = _layer(graph, f"{name}.depthwise", y, hidden, hidden, kernel=3, stride=stride, group=hidden)
-    y = convolution(graph, f"{name}.project", y, hidden, outputs, kernel=1, filters=CENTRED)
+        y = _layer(graph, f"{name}.expand", y, inputs, hidden, Conv(1), filters=PLAIN)
+    y = _layer(graph, f"{name}.depthwise", y, hidden, hidden, Conv(3, stride=stride, group=hidden))
+    y = convolution(graph, f"{name}.project", y, hidden, outputs, Conv(1), filters=CENTRED)
     y = batch_norm(graph, f"{name}.project.bn", y, outputs, scale=_RESIDUAL_SCALE if added else VARIANCE_KEPT)
     return graph.node("Add", f"{name}.add", (x, y)) if added else y
 
@@ -77,13 +86,11 @@ def _layer(
     x: str,
     inputs: int,
     outputs: int,
+    conv: Conv,
     *,
-    kernel: int,
-    stride: int = 1,
-    group: int = 1,
     filters: Filters = CENTRED,
 ) -> str:
     """Convolution, batch normalisation and ReLU up to 6."""
-    x = convolution(graph, name, x, inputs, outputs, kernel=kernel, stride=stride, group=group, filters=filters)
+    x = convolution(graph, name, x, inputs, outputs, conv, filters=filters)
     x = batch_norm(graph, f"{name}.bn", x, outputs, scale=VARIANCE_KEPT)
     return graph.node("Clip", f"{name}.relu6", (x, graph.scalar("zero", 0.0), graph.scalar("six", 6.0)))

@@ -6,7 +6,7 @@ from math import prod
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder
-from tilestitch.zoo.layers import CENTRED, classifier, convolution, local_response_norm, max_pool
+from tilestitch.zoo.layers import CENTRED, Conv, classifier, convolution, local_response_norm, max_pool
 
 _OPSET = 20
 
@@ -46,10 +46,7 @@ class AlexNet:
                 x,
                 inputs,
                 outputs,
-                kernel=kernel,
-                stride=stride,
-                pad=pad,
-                group=group,
+                Conv(kernel, stride=stride, pad=pad, group=group),
                 bias=True,
                 filters=CENTRED,
             )
@@ -91,7 +88,7 @@ class Vgg:
         x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, size, size))
         for stage, (layers, outputs) in enumerate(zip(self.layers, self.channels, strict=True), start=1):
             for layer in range(1, layers + 1):
-                x = convolution(graph, f"conv{stage}_{layer}", x, inputs, outputs, kernel=3, bias=True, filters=CENTRED)
+                x = convolution(graph, f"conv{stage}_{layer}", x, inputs, outputs, Conv(3), bias=True, filters=CENTRED)
                 x = graph.node("Relu", f"relu{stage}_{layer}", (x,))
                 inputs = outputs
             x = max_pool(graph, f"pool{stage}", x, kernel=2, stride=2)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder
-from tilestitch.zoo.layers import batch_norm, convolution, max_pool, pooled_classifier
+from tilestitch.zoo.layers import Conv, batch_norm, convolution, max_pool, pooled_classifier
 
 _OPSET = 20
 _RESIDUAL_SCALE = 0.25  # on the last normalisation of each branch, so that 16 additions keep the activations small
@@ -40,7 +40,7 @@ class ResNet:
         graph = GraphBuilder(self.name, network=self.name, opset=_OPSET)
         size = self.image_size
         x = graph.input("image", onnx.TensorProto.FLOAT, (BATCH, 3, size, size))
-        x = convolution(graph, "conv1", x, 3, self.channels, kernel=7, stride=2)
+        x = convolution(graph, "conv1", x, 3, self.channels, Conv(7, stride=2))
         x = graph.node("Relu", "relu", (batch_norm(graph, "bn1", x, self.channels),))
         x = max_pool(graph, "maxpool", x, kernel=3, stride=2, pad=1)
         inputs = self.channels
@@ -64,12 +64,12 @@ def _block(graph: GraphBuilder, name: str, x: str, inputs: int, channels: int, s
     y, width = x, inputs
     for number, (kernel, step, wider) in enumerate(zip(kernels, strides, widths, strict=True), start=1):
         last = number == len(kernels)
-        y = convolution(graph, f"{name}.conv{number}", y, width, wider, kernel=kernel, stride=step)
+        y = convolution(graph, f"{name}.conv{number}", y, width, wider, Conv(kernel, stride=step))
         y = batch_norm(graph, f"{name}.bn{number}", y, wider, scale=_RESIDUAL_SCALE if last else 1.0)
         if not last:
             y = graph.node("Relu", f"{name}.relu{number}", (y,))
         width = wider
     if stride != 1 or inputs != outputs:
-        x = convolution(graph, f"{name}.downsample.0", x, inputs, outputs, kernel=1, stride=stride)
+        x = convolution(graph, f"{name}.downsample.0", x, inputs, outputs, Conv(1, stride=stride))
         x = batch_norm(graph, f"{name}.downsample.1", x, outputs)
     return graph.node("Relu", f"{name}.relu", (graph.node("Add", f"{name}.add", (y, x)),))

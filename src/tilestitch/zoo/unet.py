@@ -6,7 +6,7 @@ from math import sqrt
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal
-from tilestitch.zoo.layers import CENTRED, PLAIN, VARIANCE_KEPT, batch_norm, convolution, max_pool
+from tilestitch.zoo.layers import CENTRED, PLAIN, VARIANCE_KEPT, Conv, batch_norm, convolution, max_pool
 
 _OPSET = 20
 
@@ -48,7 +48,7 @@ class UNet:
             x = _doubled(graph, f"upconv{level + 1}", x, 2 * width, width)
             x = graph.node("Concat", f"concat{level + 1}", (x, kept[level]), {"axis": 1})
             x = _pair(graph, f"decoder{level + 1}", x, 2 * width, width)
-        x = convolution(graph, "conv", x, self.features, self.classes, kernel=1, bias=True, filters=PLAIN)
+        x = convolution(graph, "conv", x, self.features, self.classes, Conv(1), bias=True, filters=PLAIN)
         graph.output("mask", graph.node("Sigmoid", "sigmoid", (x,)), (BATCH, self.classes, size, size))
         return graph
 
@@ -56,7 +56,7 @@ class UNet:
 def _pair(graph: GraphBuilder, name: str, x: str, inputs: int, outputs: int) -> str:
     """Two convolutions, each with batch normalisation and ReLU."""
     for number, width in ((1, inputs), (2, outputs)):
-        x = convolution(graph, f"{name}.conv{number}", x, width, outputs, kernel=3, filters=CENTRED)
+        x = convolution(graph, f"{name}.conv{number}", x, width, outputs, Conv(3), filters=CENTRED)
         x = graph.node(
             "Relu",
             f"{name}.relu{number}",

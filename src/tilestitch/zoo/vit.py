@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from tilestitch.zoo.builder import BATCH, GraphBuilder, Normal
-from tilestitch.zoo.layers import PLAIN, classifier, convolution, layer_norm, linear, merge_heads, split_heads
+from tilestitch.zoo.layers import PLAIN, Conv, classifier, convolution, layer_norm, linear, merge_heads, split_heads
 
 _OPSET = 20
 _EPSILON = 1e-6  # of every layer normalisation; the value of the published model
@@ -69,9 +69,7 @@ class VisionTransformer:
             image,
             3,
             self.hidden,
-            kernel=self.patch,
-            stride=self.patch,
-            pad=0,
+            Conv(self.patch, stride=self.patch, pad=0),
             bias=True,
             filters=PLAIN,
         )

@@ -11,7 +11,7 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.formats.foreign_file import Part, json_file
 from tilestitch.formats.given import exact, loop_order
 from tilestitch.formats.limits import MAX_EXTENT, checked
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
 
 MAX_STRIDE = 4096
 MAX_INSTANCES = 10**6
@@ -96,7 +96,9 @@ def _convolution(layer: Part) -> LoopNest:
     if channels != c:
         layer.refuse(f"size_tensor_A has {channels} channels and size_tensor_B {c}; expected as many")
     ox, oy = _outputs(layer, size, (fx, fy), stride)
-    return convolution(name, n=n, m=m, c=c, ox=ox, oy=oy, fx=fx, fy=fy, stride=stride, padded=(rows, columns))
+    return convolution(
+        name, n=n, m=m, c=c, output=(ox, oy), window=SlidingWindow((fx, fy), stride=stride), padded=(rows, columns)
+    )
 
 
 def _depthwise(layer: Part) -> LoopNest:
@@ -105,7 +107,9 @@ def _depthwise(layer: Part) -> LoopNest:
     if m != 1 or channels != c:
         layer.refuse(f"size_tensor_B begins with {m}, {c}; expected 1, {channels}: one filter for each channel")
     ox, oy = _outputs(layer, size, (fx, fy), stride)
-    return depthwise(name, n=n, c=c, ox=ox, oy=oy, fx=fx, fy=fy, stride=stride, padded=(rows, columns))
+    return depthwise(
+        name, n=n, c=c, output=(ox, oy), window=SlidingWindow((fx, fy), stride=stride), padded=(rows, columns)
+    )
 
 
 def _product(layer: Part) -> LoopNest:

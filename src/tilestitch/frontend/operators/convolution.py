@@ -1,36 +1,44 @@
 """Conv: sums of products over channels and a window."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.windows import kernel_loops, read_windows, spatial_loops
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Access, Attribute, Operator
 
 
 def convolution(node: Node, network: Reading) -> None:
     """X [N, C, ...] and W [M, C/group, ...] to Y [N, M, ...], over one to three spatial axes."""
-    convolve(node, network, node.inputs[0], node.inputs[1], node.operand(2), node.target)
+    convolve(node, network, ConvolutionOperands(node.inputs[0], node.inputs[1], node.operand(2)), node.target)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionOperands:
+    """What a convolution reads, by name, and the value around its input."""
+
+    x: str
+    w: str
+    bias: str | None = None
+    padding: float = 0.0
 
 
 def convolve(
     node: Node,
     network: Reading,
-    x: str,
-    w: str,
-    bias: str | None,
+    given: ConvolutionOperands,
     target: Target,
     *,
-    padding: float = 0.0,
     element_type: np.dtype | None = None,
     attributes: tuple[tuple[str, Attribute], ...] = (),
 ) -> str:
     """Group g reads channels (C/group) * g + c and writes channels (M/group) * g + m.
 
-    A depthwise convolution has one channel per group on either side, so its nest has neither m nor c. `padding` is the
-    value around X.
+    A depthwise convolution has one channel per group on either side, so its nest has neither m nor c.
     """
-    x_shape, w_shape = network.shape(x), network.shape(w)
+    x_shape, w_shape = network.shape(given.x), network.shape(given.w)
     group = node.integer("group", 1)
     _check(node, x_shape, w_shape, group)
     windows = read_windows(node, x_shape[2:], w_shape[2:])
@@ -47,19 +55,20 @@ def convolve(
     out_channel = axis((g, outputs), (m, 1))
     touched = (window.axis(o, k) for window, o, k in zip(windows, positions, elements, strict=True))
     reads = [
-        Access(x, (*along(n), axis((g, inputs), (c, 1)), *touched), padding),
-        Access(w, (out_channel, FIXED if c is None else axis((c, 1)), *along(*elements))),
+        Access(given.x, (*along(n), axis((g, inputs), (c, 1)), *touched), given.padding),
+        Access(given.w, (out_channel, FIXED if c is None else axis((c, 1)), *along(*elements))),
     ]
-    if bias is not None:
-        if network.shape(bias) != (w_shape[0],):
-            found = text_of(network.shape(bias))
-            raise node.fault(f"bias '{bias}' has shape {found}; expected [{w_shape[0]}], one value per output channel.")
-        reads.append(Access(bias, (out_channel,)))
+    if given.bias is not None:
+        if network.shape(given.bias) != (w_shape[0],):
+            raise node.fault(
+                f"bias '{given.bias}' has shape {text_of(network.shape(given.bias))}; expected [{w_shape[0]}], one "
+                "value per output channel."
+            )
+        reads.append(Access(given.bias, (out_channel,)))
     write = Access(target.tensor, (*along(n), out_channel, *along(*positions)))
     shape = (x_shape[0], w_shape[0], *(window.count for window in windows))
-    return network.emit(
-        node, target, "conv", nest.dims, tuple(reads), write, shape, element_type=element_type, attributes=attributes
-    )
+    op = Operator(target.operator, "conv", nest.dims, tuple(reads), (write,), attributes)
+    return network.emit(node, op, shape, element_type=element_type)
 
 
 def _check(node: Node, x_shape: tuple[int, ...], w_shape: tuple[int, ...], group: int) -> None:

@@ -11,7 +11,7 @@ from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.sampling import add_up, fetch_elements, locate
 from tilestitch.frontend.operators.shapes import regroup
 from tilestitch.frontend.operators.windows import Window, read_windows
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Access, Attribute, Operator
 
 
 def deformed_convolution(node: Node, network: Reading) -> None:
@@ -62,7 +62,8 @@ def deformed_convolution(node: Node, network: Reading) -> None:
         reads.append(Access(bias, (channel,)))
     target = network.last_step(node, "products")
     write = Access(target.tensor, (*along(n), channel, *along(oh, ow)))
-    network.emit(node, target, "matmul", nest.dims, tuple(reads), write, (shape[0], weights[0], *counts))
+    op = Operator(target.operator, "matmul", nest.dims, tuple(reads), (write,))
+    network.emit(node, op, (shape[0], weights[0], *counts))
 
 
 def _seen(

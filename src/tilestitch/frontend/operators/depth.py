@@ -2,7 +2,7 @@
 
 from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, along, axis
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def depth_to_space(node: Node, network: Reading) -> None:
@@ -48,4 +48,5 @@ def _rearrange(node: Node, network: Reading, *, to_space: bool) -> None:
         (shape[0], channels, height * size, width * size) if to_space else (shape[0], channels * size**2, height, width)
     )
     write = Access(node.outputs[0], written)
-    network.emit(node, node.target, "rearrange", nest.dims, (Access(node.inputs[0], read),), write, result)
+    op = Operator(node.name, "rearrange", nest.dims, (Access(node.inputs[0], read),), (write,))
+    network.emit(node, op, result)

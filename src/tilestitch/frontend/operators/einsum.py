@@ -7,7 +7,7 @@ from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.shapes import copy, permute
 from tilestitch.frontend.operators.slicing import select
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 Labels = tuple[str, ...]  # one per axis: a letter, or "...1" for the last axis but one of an ellipsis
 
@@ -102,7 +102,8 @@ def _sum(
     read = Access(name, along(*(dims[label] for label in labels)))
     write = Access(target.tensor, along(*(dims[label] for label in result)))
     shape = tuple(extents[label] for label in result)
-    return network.emit(node, target, "reduce_sum", nest.dims, (read,), write, shape)
+    op = Operator(target.operator, "reduce_sum", nest.dims, (read,), (write,))
+    return network.emit(node, op, shape)
 
 
 def _pair(
@@ -143,4 +144,5 @@ def _pair(
     kind = "mul" if set(used) == set(result) else "matmul"
     write = Access(target.tensor, along(*(dims[label] for label in result)))
     shape = tuple(extents[label] for label in result)
-    return network.emit(node, target, kind, nest.dims, reads, write, shape)
+    op = Operator(target.operator, kind, nest.dims, reads, (write,))
+    return network.emit(node, op, shape)

@@ -6,7 +6,7 @@ from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.network import Handler, Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import aligned, broadcast, dims_of, straight
 from tilestitch.frontend.operators.shapes import identity
-from tilestitch.ir.graph import Attribute
+from tilestitch.ir.graph import Attribute, Operator
 
 
 def apply(
@@ -29,9 +29,8 @@ def apply(
         )
     reads = tuple(aligned(name, shape, full) for name, shape in zip(operands, shapes, strict=True))
     write = straight(target.tensor, len(full))
-    return network.emit(
-        node, target, kind, dims_of(full), reads, write, full, element_type=element_type, attributes=attributes
-    )
+    op = Operator(target.operator, kind, dims_of(full), reads, (write,), attributes)
+    return network.emit(node, op, full, element_type=element_type)
 
 
 def unary(kind: str, *reals: tuple[str, float]) -> Handler:

@@ -6,7 +6,7 @@ from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import normalised_axes, regroup
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def fourier(node: Node, network: Reading) -> None:
@@ -48,7 +48,8 @@ def fourier(node: Node, network: Reading) -> None:
     result = tuple(matrix.shape[2] if number == at else extent for number, extent in enumerate(shape[:-1]))
     reads = (Access(x, read), Access(weights, along(n, value, k, part)))
     write = Access(node.outputs[0], write)
-    network.emit(node, node.target, "matmul", nest.dims, reads, write, (*result, matrix.shape[3]))
+    op = Operator(node.name, "matmul", nest.dims, reads, (write,))
+    network.emit(node, op, (*result, matrix.shape[3]))
 
 
 def short_time_fourier(node: Node, network: Reading) -> None:
@@ -90,7 +91,8 @@ def short_time_fourier(node: Node, network: Reading) -> None:
     reads = (read, Access(weights, along(n, value, k, part)))
     write = Access(node.outputs[0], along(b, f, k, part))
     result = (shape[0], frames, matrix.shape[2], 2)
-    network.emit(node, node.target, "matmul", nest.dims, reads, write, result)
+    op = Operator(node.name, "matmul", nest.dims, reads, (write,))
+    network.emit(node, op, result)
 
 
 def _matrix(length: int, *, inverse: bool) -> np.ndarray:

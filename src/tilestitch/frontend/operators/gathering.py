@@ -11,7 +11,7 @@ from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
 from tilestitch.frontend.operators.shapes import normalised_axes, regroup
 from tilestitch.frontend.operators.slicing import select
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def gather(node: Node, network: Reading) -> None:
@@ -47,7 +47,8 @@ def pick(node: Node, network: Reading, data: str, indices: str, at: int, target:
         Access(data, (*along(*before), FIXED, *along(*after)), indirect_axis=at),
         Access(indices, along(*range(batch), *middle)),
     )
-    return network.emit(node, target, "gather", dims_of(result), reads, straight(target.tensor, len(result)), result)
+    op = Operator(target.operator, "gather", dims_of(result), reads, (straight(target.tensor, len(result)),))
+    return network.emit(node, op, result)
 
 
 def gather_elements(node: Node, network: Reading) -> None:
@@ -62,7 +63,8 @@ def gather_elements(node: Node, network: Reading) -> None:
         straight(indices, len(picked)),
     )
     write = straight(node.outputs[0], len(picked))
-    network.emit(node, node.target, "gather", dims_of(picked), reads, write, picked)
+    op = Operator(node.name, "gather", dims_of(picked), reads, (write,))
+    network.emit(node, op, picked)
 
 
 def check_elements(node: Node, network: Reading, indices: str, shape: tuple[int, ...], at: int) -> None:

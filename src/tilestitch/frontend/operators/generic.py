@@ -12,7 +12,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.frontend.element_types import numpy_type, type_name
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.accesses import Nest, Shape, along
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Access, Attribute, Operator
 from tilestitch.ops.generic import KIND
 from tilestitch.ops.onnx_node import evaluator, first_line, node_model
 
@@ -64,7 +64,8 @@ def generic(node: Node, proto: onnx.NodeProto, network: Reading) -> None:
         dims = _dims(nest, shape)
         attributes.append((f"write.{len(writes)}", dims))
         writes.append(Access(name, along(*dims)))
-    network.add(node, node.name, KIND, nest.dims, tuple(reads), tuple(writes), tuple(attributes))
+    op = Operator(node.name, KIND, nest.dims, tuple(reads), tuple(writes), tuple(attributes))
+    network.add(node, op)
 
 
 def _renamed(node: Node, proto: onnx.NodeProto) -> onnx.NodeProto:

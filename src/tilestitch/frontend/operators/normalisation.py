@@ -9,7 +9,7 @@ from tilestitch.frontend.operators.accesses import Nest, aligned, along, axis, b
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
 from tilestitch.frontend.operators.shapes import normalised_axes
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 MAX_NEIGHBOURS = 2**16  # of one channel
 
@@ -40,7 +40,8 @@ def over_axes(
     """A function of one operand that needs all of `axes` at once; dim i is axis i, and parameters follow the dims."""
     shape = network.shape(x)
     reads, write = (straight(x, len(shape)), *parameters), straight(target.tensor, len(shape))
-    return network.emit(node, target, kind, dims_of(shape, whole=axes), reads, write, shape, attributes=attributes)
+    op = Operator(target.operator, kind, dims_of(shape, whole=axes), reads, (write,), attributes)
+    return network.emit(node, op, shape)
 
 
 def layer_norm(node: Node, network: Reading) -> None:
@@ -141,7 +142,8 @@ def group_norm(node: Node, network: Reading) -> None:
     reads = [Access(x, moved), *(Access(name, (channel,)) for name in parameters)]
     attributes = (("epsilon", node.real("epsilon", 1e-5)),)
     write = Access(node.outputs[0], moved)
-    network.emit(node, node.target, "layer_norm", nest.dims, tuple(reads), write, shape, attributes=attributes)
+    op = Operator(node.name, "layer_norm", nest.dims, tuple(reads), (write,), attributes)
+    network.emit(node, op, shape)
 
 
 def batch_norm(node: Node, network: Reading) -> None:
@@ -200,4 +202,5 @@ def local_response_norm(node: Node, network: Reading) -> None:
     neighbours = axis((dims[1], 1), (k, 1), offset=-((size - 1) // 2))
     reads = (Access(x, (n, neighbours, *rest)), straight(x, len(shape)))
     write = straight(node.outputs[0], len(shape))
-    network.emit(node, node.target, "lrn", nest.dims, reads, write, shape, attributes=attributes)
+    op = Operator(node.name, "lrn", nest.dims, reads, (write,), attributes)
+    network.emit(node, op, shape)

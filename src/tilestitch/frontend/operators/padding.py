@@ -10,7 +10,7 @@ from tilestitch.frontend.operators.accesses import Shape, axis, dims_of, straigh
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.rearranging import afford_picks, pick
 from tilestitch.frontend.operators.shapes import normalised_axes
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 _MODES = ("constant", "edge", "reflect", "wrap")
 
@@ -64,7 +64,8 @@ def surround(
     """A tensor of shape `result` that holds `x` from index `before` on, and `value` elsewhere."""
     inside = tuple(axis((dim, 1), offset=-begin) for dim, begin in enumerate(before))
     write = straight(target.tensor, len(result))
-    return network.emit(node, target, "pad", dims_of(result), (Access(x, inside, value),), write, result)
+    op = Operator(target.operator, "pad", dims_of(result), (Access(x, inside, value),), (write,))
+    return network.emit(node, op, result)
 
 
 def _amounts(node: Node, network: Reading, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:

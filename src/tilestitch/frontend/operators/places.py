@@ -12,7 +12,7 @@ from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.gathering import pick, wrapped
 from tilestitch.frontend.operators.shapes import insert, normalised_axes, regroup
 from tilestitch.frontend.operators.slicing import cut
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def triangle(node: Node, network: Reading) -> None:
@@ -78,7 +78,8 @@ def tile(node: Node, network: Reading) -> None:
     rank = len(shape)
     write = Access(node.outputs[0], tuple(axis((i, extent), (rank + i, 1)) for i, extent in enumerate(shape)))
     reads = (Access(x, along(*range(rank, 2 * rank))),)
-    network.emit(node, node.target, "tile", dims_of((*repeats, *shape)), reads, write, result)
+    op = Operator(node.name, "tile", dims_of((*repeats, *shape)), reads, (write,))
+    network.emit(node, op, result)
 
 
 def compress(node: Node, network: Reading) -> None:
@@ -115,4 +116,5 @@ def reverse_sequence(node: Node, network: Reading) -> None:
     others = (None if number == time_at else number for number in range(len(shape)))
     reads = (Access(x, along(*others), indirect_axis=time_at), Access(source, along(batch_at, time_at)))
     write = straight(node.outputs[0], len(shape))
-    network.emit(node, node.target, "gather", dims_of(shape), reads, write, shape)
+    op = Operator(node.name, "gather", dims_of(shape), reads, (write,))
+    network.emit(node, op, shape)

@@ -10,7 +10,7 @@ from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, along
 from tilestitch.frontend.operators.reductions import reduce_axes
 from tilestitch.frontend.operators.windows import Window, kernel_loops, read_windows, spatial_loops
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Access, Attribute, Operator
 
 
 def max_pool(node: Node, network: Reading) -> None:
@@ -129,9 +129,8 @@ def _pool(
     write = Access(target.tensor, along(n, c, *positions))
     shape = (*x_shape[:2], *(window.count for window in windows))
     element_type = None if places is None else INT64
-    network.emit(
-        node, target, kind, nest.dims, tuple(reads), write, shape, element_type=element_type, attributes=attributes
-    )
+    op = Operator(target.operator, kind, nest.dims, tuple(reads), (write,), attributes)
+    network.emit(node, op, shape, element_type=element_type)
 
 
 def _windows(node: Node, network: Reading) -> tuple[Window, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis, broadcast
 from tilestitch.frontend.operators.elementwise import apply
-from tilestitch.ir.graph import Access, Attribute
+from tilestitch.ir.graph import Access, Attribute, Operator
 
 
 def matrix_product(node: Node, network: Reading) -> None:
@@ -51,9 +51,8 @@ def multiply(
     kept = [dim for dim in (*batches, i, j) if dim is not None]
     shape = tuple(nest.dims[dim].extent for dim in kept)
     write = Access(target.tensor, along(*kept))
-    return network.emit(
-        node, target, "matmul", nest.dims, reads, write, shape, element_type=element_type, attributes=attributes
-    )
+    op = Operator(target.operator, "matmul", nest.dims, reads, (write,), attributes)
+    return network.emit(node, op, shape, element_type=element_type)
 
 
 def general_product(node: Node, network: Reading) -> None:
@@ -95,7 +94,8 @@ def general_product(node: Node, network: Reading) -> None:
         moved = zip((i, j)[2 - len(c_shape) :], c_shape, strict=True)
         reads.append(Access(c, tuple(axis((d, 1)) if size == nest.dims[d].extent else FIXED for d, size in moved)))
     write = Access(node.outputs[0], along(i, j))
-    network.emit(node, node.target, "matmul", nest.dims, tuple(reads), write, (rows, columns))
+    op = Operator(node.name, "matmul", nest.dims, tuple(reads), (write,))
+    network.emit(node, op, (rows, columns))
 
 
 def _scaled(node: Node, network: Reading, name: str, factor_name: str, factor: float) -> str:

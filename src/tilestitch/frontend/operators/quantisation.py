@@ -13,10 +13,10 @@ from tilestitch.base.units import ceil_div
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis, dims_of, straight
-from tilestitch.frontend.operators.convolution import convolve
+from tilestitch.frontend.operators.convolution import ConvolutionOperands, convolve
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.products import multiply
-from tilestitch.ir.graph import Access, Attribute, Axis, Dim
+from tilestitch.ir.graph import Access, Attribute, Axis, Dim, Operator
 from tilestitch.ops.conversion import FORMATS
 
 _INT32 = np.dtype(np.int32)
@@ -86,7 +86,8 @@ def _scaled(
             raise node.fault(f"operand '{name}' has shape {text_of(found)}; expected {wanted}.")
         reads.append(Access(network.exact(node, name), axes))
     write = Access(node.outputs[0], moving)
-    network.emit(node, node.target, kind, dims, tuple(reads), write, shape, element_type=to, attributes=attributes)
+    op = Operator(node.name, kind, dims, tuple(reads), (write,), attributes)
+    network.emit(node, op, shape, element_type=to)
 
 
 def _known_steps(network: Reading, parameters: Sequence[str]) -> tuple[tuple[str, Attribute], ...]:
@@ -161,17 +162,8 @@ def _integer_convolution(
     x_name, x_zero = _centred(node, network, *x, 1, "x")
     w_name, w_zero = _centred(node, network, *w, 0, "w")
     attributes = (("zeros", (x_zero, w_zero)),)
-    return convolve(
-        node,
-        network,
-        x_name,
-        w_name,
-        bias,
-        target,
-        padding=x_zero,
-        element_type=_INT32,
-        attributes=attributes,
-    )
+    given = ConvolutionOperands(x_name, w_name, bias, padding=x_zero)
+    return convolve(node, network, given, target, element_type=_INT32, attributes=attributes)
 
 
 def _centred(node: Node, network: Reading, name: str, zero: str | None, along_axis: int, side: str) -> tuple[str, int]:
@@ -195,7 +187,8 @@ def _centred(node: Node, network: Reading, name: str, zero: str | None, along_ax
     reads = (straight(name, len(shape)), Access(zero, axes))
     write = straight(target.tensor, len(shape))
     wide = np.dtype(np.int16)
-    return network.emit(node, target, "sub", dims_of(shape), reads, write, shape, element_type=wide), 0
+    op = Operator(target.operator, "sub", dims_of(shape), reads, (write,))
+    return network.emit(node, op, shape, element_type=wide), 0
 
 
 def _product_of_scales(node: Node, network: Reading, first: str, second: str) -> str:
@@ -229,17 +222,8 @@ def _requantised(
             axes = along(*(None for _ in found)) if found in ((), (1,)) else along(axis)
             reads.append(Access(network.exact(node, name), axes))
         write = straight(target.tensor, len(shape))
-        return network.emit(
-            node,
-            target,
-            kind,
-            dims_of(shape),
-            tuple(reads),
-            write,
-            shape,
-            element_type=element_type,
-            attributes=attributes + known,
-        )
+        op = Operator(target.operator, kind, dims_of(shape), tuple(reads), (write,), attributes + known)
+        return network.emit(node, op, shape, element_type=element_type)
 
     real = step("dequantize", total, network.step(node, "real"), (factor,), np.dtype(np.float32), ())
     to = network.element_type(zero)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilestitch.frontend.network import Node, Reading, Target
 from tilestitch.frontend.operators.accesses import Nest, Shape, axis, straight
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Operator
 
 MOST_PIECES = 3  # of one axis of a view: a middle, and what is repeated or mirrored on both sides
 
@@ -106,7 +106,8 @@ def fetch(node: Node, network: Reading, x: str, at: int, rows: Sequence[int], ta
     dims = [nest.parallel(f"d{number}", extent) for number, extent in enumerate(result)]
     axes = tuple(axis() if number == at else axis((dim, 1)) for number, dim in enumerate(dims))
     reads = (Access(x, axes, indirect_axis=at), Access(names, (axis((dims[at], 1)),)))
-    return network.emit(node, target, "gather", nest.dims, reads, straight(target.tensor, len(shape)), result)
+    op = Operator(target.operator, "gather", nest.dims, reads, (straight(target.tensor, len(shape)),))
+    return network.emit(node, op, result)
 
 
 def _view(node: Node, network: Reading, x: str, indices: Sequence[Sequence[int]], target: Target) -> str:
@@ -129,5 +130,6 @@ def _view(node: Node, network: Reading, x: str, indices: Sequence[Sequence[int]]
     pairs = list(product(*moves))
     reads = tuple(Access(x, tuple(read for read, _ in pair)) for pair in pairs)
     writes = tuple(Access(target.tensor, tuple(write for _, write in pair)) for pair in pairs)
-    network.add(node, target.operator, "rearrange", nest.dims, reads, writes)
+    op = Operator(target.operator, "rearrange", nest.dims, reads, writes)
+    network.add(node, op)
     return target.tensor

@@ -10,7 +10,7 @@ from tilestitch.frontend.operators.accesses import Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import regroup
 from tilestitch.frontend.operators.slicing import cut, join, select
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Operator
 
 MOST_STEPS = 256  # of all directions; each is about ten operators
 _ACTIVATIONS = {"Relu": "relu", "Sigmoid": "sigmoid", "Softplus": "softplus", "Softsign": "softsign", "Tanh": "tanh"}
@@ -67,7 +67,8 @@ class Direction:
         reads = (Access(state, along(n, k)), weights, *(() if added is None else (added,)))
         target = self.network.step(self.node, f"{self.number}.{name}")
         write, shape = Access(target.tensor, along(n, j)), (layer.batch, count)
-        return self.network.emit(self.node, target, "matmul", nest.dims, reads, write, shape)
+        op = Operator(target.operator, "matmul", nest.dims, reads, (write,))
+        return self.network.emit(self.node, op, shape)
 
     def part(self, x: str, number: int, name: str) -> str:
         """One gate of several side by side."""
@@ -220,7 +221,8 @@ def _projected(node: Node, network: Reading, layer: RecurrentNode, number: int, 
         reads.append(Access(_bias(node, network, bias, layer, number, gates), along(j)))
     target = network.step(node, f"{number}.projected")
     write, shape = Access(target.tensor, along(t, n, j)), (layer.steps, layer.batch, width)
-    return network.emit(node, target, "matmul", nest.dims, tuple(reads), write, shape)
+    op = Operator(target.operator, "matmul", nest.dims, tuple(reads), (write,))
+    return network.emit(node, op, shape)
 
 
 def _bias(node: Node, network: Reading, bias: str, layer: RecurrentNode, number: int, gates: int) -> str:

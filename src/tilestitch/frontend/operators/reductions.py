@@ -7,7 +7,7 @@ from tilestitch.frontend.network import Handler, Node, Reading, Target
 from tilestitch.frontend.operators.accesses import along, dims_of, straight
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import copy, normalised_axes, regroup
-from tilestitch.ir.graph import Access, Attribute, Dim, DimKind
+from tilestitch.ir.graph import Access, Attribute, Dim, DimKind, Operator
 
 
 def reduction(kind: str, *, axes_as_input_since: int, before: str | None = None, after: str | None = None) -> Handler:
@@ -67,7 +67,8 @@ def reduce_axes(
     result = tuple(1 if number in axes else shape[number] for number in kept)
     dims = dims_of(shape, reduced=axes)
     reads = (straight(x, len(shape)),)
-    return network.emit(node, target, kind, dims, reads, write, result, attributes=attributes)
+    op = Operator(target.operator, kind, dims, reads, (write,), attributes)
+    return network.emit(node, op, result)
 
 
 def log_sum_exp(node: Node, network: Reading) -> None:
@@ -108,7 +109,8 @@ def place_of(kind: str) -> Handler:
         result = tuple(1 if number == at else shape[number] for number in kept)
         attributes = (("select_last_index", node.integer("select_last_index", 0)),)
         dims, reads = dims_of(shape, reduced=(at,)), (straight(x, len(shape)),)
-        network.emit(node, node.target, kind, dims, reads, write, result, element_type=INT64, attributes=attributes)
+        op = Operator(node.name, kind, dims, reads, (write,), attributes)
+        network.emit(node, op, result, element_type=INT64)
 
     return handle
 
@@ -121,7 +123,8 @@ def cumulative(kind: str) -> Handler:
         (at,) = normalised_axes(node, network.integers(node, 1, "axis"), len(shape))
         attributes = (("exclusive", node.integer("exclusive", 0)), ("reverse", node.integer("reverse", 0)))
         reads, write = (straight(node.inputs[0], len(shape)),), straight(node.outputs[0], len(shape))
-        network.emit(node, node.target, kind, dims_of(shape, whole=(at,)), reads, write, shape, attributes=attributes)
+        op = Operator(node.name, kind, dims_of(shape, whole=(at,)), reads, (write,), attributes)
+        network.emit(node, op, shape)
 
     return handle
 
@@ -145,4 +148,5 @@ def top_k(node: Node, network: Reading) -> None:
             parts.append(part)
             writes.append(Access(node.outputs[number], moved))
     attributes = (("largest", largest), ("results", " ".join(parts)))
-    network.add(node, node.name, "top_k", dims, (straight(x, len(shape)),), tuple(writes), attributes)
+    op = Operator(node.name, "top_k", dims, (straight(x, len(shape)),), tuple(writes), attributes)
+    network.add(node, op)

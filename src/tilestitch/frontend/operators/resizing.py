@@ -11,7 +11,7 @@ from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.rearranging import afford_picks, pick
 from tilestitch.frontend.operators.resampling import COORDINATES, ROUNDINGS, ResizedAxis
 from tilestitch.frontend.operators.shapes import normalised_axes
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def resize(node: Node, network: Reading) -> None:
@@ -171,4 +171,5 @@ def _along(node: Node, network: Reading, x: str, at: int, weights: np.ndarray, t
     summed = nest.reduction("k", shape[at])
     read = Access(x, tuple(axis((summed if number == at else dim, 1)) for number, dim in enumerate(dims)))
     reads = (read, Access(matrix, (axis((dims[at], 1)), axis((summed, 1)))))
-    return network.emit(node, target, "matmul", nest.dims, reads, straight(target.tensor, len(result)), result)
+    op = Operator(target.operator, "matmul", nest.dims, reads, (straight(target.tensor, len(result)),))
+    return network.emit(node, op, result)

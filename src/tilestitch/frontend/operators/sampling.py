@@ -16,7 +16,7 @@ from tilestitch.frontend.operators.accesses import FIXED, Nest, Shape, along, ax
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.reductions import reduce_axes
 from tilestitch.frontend.operators.shapes import permute, regroup
-from tilestitch.ir.graph import Access, Attribute, Axis, Dim
+from tilestitch.ir.graph import Access, Attribute, Axis, Dim, Operator
 
 _TAPS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}  # along one axis, from the element below
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # before opset 20
@@ -44,7 +44,8 @@ def affine_grid(node: Node, network: Reading) -> None:
     k = nest.reduction("k", rank + 1)
     reads = (Access(theta, along(n, i, k)), Access(base, along(*spatial, k)))
     write = Access(node.outputs[0], along(n, *spatial, i))
-    network.emit(node, node.target, "matmul", nest.dims, reads, write, (size[0], *sizes, rank))
+    op = Operator(node.name, "matmul", nest.dims, reads, (write,))
+    network.emit(node, op, (size[0], *sizes, rank))
 
 
 def _own_places(sizes: Shape, *, align_corners: bool) -> np.ndarray:
@@ -130,7 +131,8 @@ def locate(
     for tensor, element_type in zip(tensors, types, strict=True):
         network.define(node, tensor, shape, element_type)
     writes = tuple(Access(tensor, along(*range(len(dims)))) for tensor in tensors)
-    network.add(node, name, kind, dims, reads, writes, attributes)
+    op = Operator(name, kind, dims, reads, writes, attributes)
+    network.add(node, op)
     return tensors
 
 
@@ -139,7 +141,8 @@ def fetch_elements(node: Node, network: Reading, nest: Nest, table: Access, numb
     target = network.step(node, "fetched")
     shape = tuple(dim.extent for dim in nest.dims)
     write = Access(target.tensor, along(*range(len(shape))))
-    return network.emit(node, target, "gather", nest.dims, (table, numbers), write, shape)
+    op = Operator(target.operator, "gather", nest.dims, (table, numbers), (write,))
+    return network.emit(node, op, shape)
 
 
 def add_up(
@@ -157,7 +160,8 @@ def add_up(
     for number, dim in enumerate(dims):
         (summed.reduction if number == t else summed.parallel)(dim.name, dim.extent)
     shape = tuple(prod(dims[d].extent for d, _ in index.terms) for index in written)
-    return network.emit(node, target, "matmul", summed.dims, reads, Access(target.tensor, written), shape)
+    op = Operator(target.operator, "matmul", summed.dims, reads, (Access(target.tensor, written),))
+    return network.emit(node, op, shape)
 
 
 def roi_align(node: Node, network: Reading) -> None:

@@ -11,7 +11,7 @@ from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.gathering import check_elements, flat_places, pick
 from tilestitch.frontend.operators.shapes import copy, normalised_axes, regroup
 from tilestitch.frontend.operators.slicing import cut, join
-from tilestitch.ir.graph import Access, Dim, DimKind
+from tilestitch.ir.graph import Access, Dim, DimKind, Operator
 
 _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
@@ -129,7 +129,8 @@ def tensor_scatter(node: Node, network: Reading) -> None:
         Access(x, along(0, at)),
     )
     rows = network.step(node, "rows")
-    taken = network.emit(node, rows, "gather", dims_of(shape), reads, straight(rows.tensor, len(shape)), shape)
+    op = Operator(rows.operator, "gather", dims_of(shape), reads, (straight(rows.tensor, len(shape)),))
+    taken = network.emit(node, op, shape)
     spread = tuple(size if number in (0, at) else 1 for number, size in enumerate(shape))
     new_here = regroup(node, network, "reshape", new_here, spread, network.step(node, "new.spread"))
     target = network.last_step(node, "present")
@@ -200,7 +201,8 @@ def _emit(
     reads = (straight(data, len(shape)), indices, updates, Access(places, along(at)))
     attributes = (("reduction", reduction), ("size", shape[at]))
     write = straight(target.tensor, len(shape))
-    return network.emit(node, target, "scatter", dims, reads, write, shape, attributes=attributes)
+    op = Operator(target.operator, "scatter", dims, reads, (write,), attributes)
+    return network.emit(node, op, shape)
 
 
 def _box(indices: np.ndarray, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -8,7 +8,7 @@ from tilestitch.frontend.element_types import BOOL
 from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, aligned, along, axis, broadcast, dims_of, straight
 from tilestitch.frontend.rebatch import rebatched_extents
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Operator
 
 
 def identity(node: Node, network: Reading) -> None:
@@ -20,7 +20,8 @@ def copy(node: Node, network: Reading, x: str, target: Target, *, element_type: 
     """An identity view, perhaps of another type that is stored alike."""
     shape = network.shape(x)
     reads, write = (straight(x, len(shape)),), straight(target.tensor, len(shape))
-    return network.emit(node, target, "identity", dims_of(shape), reads, write, shape, element_type=element_type)
+    op = Operator(target.operator, "identity", dims_of(shape), reads, (write,))
+    return network.emit(node, op, shape, element_type=element_type)
 
 
 def dropout(node: Node, network: Reading) -> None:
@@ -99,7 +100,8 @@ def regroup(node: Node, network: Reading, kind: str, x: str, shape: Shape, targe
     assert found is not None
     nest, read, written = found
     reads, write = (Access(x, read),), Access(target.tensor, written)
-    return network.emit(node, target, kind, nest.dims, reads, write, shape)
+    op = Operator(target.operator, kind, nest.dims, reads, (write,))
+    return network.emit(node, op, shape)
 
 
 def refinement(source: Shape, result: Shape) -> tuple[Nest, tuple[Axis, ...], tuple[Axis, ...]] | None:
@@ -173,7 +175,8 @@ def permute(node: Node, network: Reading, x: str, order: tuple[int, ...], target
     source = network.shape(x)
     shape = tuple(source[number] for number in order)
     read = Access(x, along(*(order.index(number) for number in range(len(order)))))
-    return network.emit(node, target, "transpose", dims_of(shape), (read,), straight(target.tensor, len(shape)), shape)
+    op = Operator(target.operator, "transpose", dims_of(shape), (read,), (straight(target.tensor, len(shape)),))
+    return network.emit(node, op, shape)
 
 
 def squeeze(node: Node, network: Reading) -> None:
@@ -190,7 +193,8 @@ def squeeze(node: Node, network: Reading) -> None:
     dims = iter(range(len(result)))
     read = Access(node.inputs[0], along(*(None if number in axes else next(dims) for number in range(len(shape)))))
     write = straight(node.outputs[0], len(result))
-    network.emit(node, node.target, "squeeze", dims_of(result), (read,), write, result)
+    op = Operator(node.name, "squeeze", dims_of(result), (read,), (write,))
+    network.emit(node, op, result)
 
 
 def unsqueeze(node: Node, network: Reading) -> None:
@@ -207,7 +211,8 @@ def insert(node: Node, network: Reading, x: str, axes: tuple[int, ...], target: 
     numbers = range(len(shape) + len(axes))
     result = tuple(1 if number in axes else next(extents) for number in numbers)
     write = Access(target.tensor, along(*(None if number in axes else next(dims) for number in numbers)))
-    return network.emit(node, target, "unsqueeze", dims_of(shape), (straight(x, len(shape)),), write, result)
+    op = Operator(target.operator, "unsqueeze", dims_of(shape), (straight(x, len(shape)),), (write,))
+    return network.emit(node, op, result)
 
 
 def expand(node: Node, network: Reading) -> None:
@@ -223,7 +228,8 @@ def expand(node: Node, network: Reading) -> None:
 def stretch(node: Node, network: Reading, x: str, shape: Shape, target: Target) -> str:
     """`x` with axes of extent 1 repeated, and axes put in front, so that it has `shape`."""
     read, write = aligned(x, network.shape(x), shape), straight(target.tensor, len(shape))
-    return network.emit(node, target, "expand", dims_of(shape), (read,), write, shape)
+    op = Operator(target.operator, "expand", dims_of(shape), (read,), (write,))
+    return network.emit(node, op, shape)
 
 
 def normalised_axes(node: Node, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:

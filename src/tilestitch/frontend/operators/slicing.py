@@ -10,7 +10,7 @@ from tilestitch.base.units import ceil_div
 from tilestitch.frontend.network import Node, Reading, Target, text_of
 from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis, dims_of, straight
 from tilestitch.frontend.operators.shapes import copy, normalised_axes
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Operator
 
 
 def take_slice(node: Node, network: Reading) -> None:
@@ -42,7 +42,8 @@ def take_slice(node: Node, network: Reading) -> None:
 def select(node: Node, network: Reading, x: str, shape: Shape, read: tuple[Axis, ...], target: Target) -> str:
     """A view of `x` whose dims are the axes of its result, of `shape`: where each of them reads is in `read`."""
     write = straight(target.tensor, len(shape))
-    return network.emit(node, target, "slice", dims_of(shape), (Access(x, read),), write, shape)
+    op = Operator(target.operator, "slice", dims_of(shape), (Access(x, read),), (write,))
+    return network.emit(node, op, shape)
 
 
 def cut(node: Node, network: Reading, x: str, at: int, start: int, stop: int, target: Target) -> str:
@@ -117,7 +118,8 @@ def split(node: Node, network: Reading) -> None:
         network.define(node, name, result, network.element_type(node.inputs[0]))
     reads = tuple(part.inside(node.inputs[0]) for part in parts)
     writes = tuple(part.alone(name) for (name, _), part in zip(used, parts, strict=True))
-    network.add(node, node.name, "split", nest.dims, reads, writes)
+    op = Operator(node.name, "split", nest.dims, reads, writes)
+    network.add(node, op)
 
 
 def concat(node: Node, network: Reading) -> None:
@@ -146,7 +148,8 @@ def join(node: Node, network: Reading, names: tuple[str, ...], at: int, target: 
     network.define(node, target.tensor, result, network.element_type(names[0]))
     reads = tuple(part.alone(name) for name, part in zip(names, parts, strict=True))
     writes = tuple(part.inside(target.tensor) for part in parts)
-    network.add(node, target.operator, "concat", nest.dims, reads, writes)
+    op = Operator(target.operator, "concat", nest.dims, reads, writes)
+    network.add(node, op)
     return target.tensor
 
 

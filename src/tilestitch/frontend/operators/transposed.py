@@ -17,7 +17,7 @@ from tilestitch.frontend.operators.accesses import Nest, Shape, along, axis
 from tilestitch.frontend.operators.padding import surround
 from tilestitch.frontend.operators.rearranging import pick
 from tilestitch.frontend.operators.shapes import regroup
-from tilestitch.ir.graph import Access, Axis
+from tilestitch.ir.graph import Access, Axis, Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,8 @@ def _emit(
     whole = tuple(phases.rounds * phases.stride for phases in axes)
     result = tuple(phases.result for phases in axes)
     target = node.target if whole == result else network.step(node, "phases")
-    x = network.emit(node, target, kind, nest.dims, reads, Access(target.tensor, written), (*before, *whole))
+    op = Operator(target.operator, kind, nest.dims, reads, (Access(target.tensor, written),))
+    x = network.emit(node, op, (*before, *whole))
     if whole != result:
         rows = [range(phases.skipped, phases.skipped + phases.result) for phases in axes]
         pick(node, network, x, [*map(range, before), *rows], network.last_step(node, "slice"))

@@ -9,7 +9,7 @@ from tilestitch.frontend.operators.accesses import FIXED, Nest, along, axis
 from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.padding import surround
 from tilestitch.frontend.operators.shapes import regroup
-from tilestitch.ir.graph import Access
+from tilestitch.ir.graph import Access, Operator
 
 
 def max_unpool(node: Node, network: Reading) -> None:
@@ -58,16 +58,10 @@ def max_unpool(node: Node, network: Reading) -> None:
     )
     target = network.step(node, "scattered")
     attributes = (("reduction", "none"), ("size", count))
-    x = network.emit(
-        node,
-        target,
-        "scatter",
-        nest.dims,
-        reads,
-        Access(target.tensor, along(n, c, place)),
-        (batch, channels, count),
-        attributes=attributes,
+    op = Operator(
+        target.operator, "scatter", nest.dims, reads, (Access(target.tensor, along(n, c, place)),), attributes
     )
+    x = network.emit(node, op, (batch, channels, count))
     natural = (batch, channels, *sizes)
     if wanted == natural:
         regroup(node, network, "reshape", x, natural, network.last_step(node, "image"))
