@@ -139,12 +139,13 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
 
 @pytest.mark.quick
 def test_compile_dumps_every_stage(tmp_path):
-    """Numbered in running order; up to the stage to stop after."""
+    """Numbered in running order; up to the stage to stop after. What can be started from is there as JSON, too."""
     run("compile", *NETWORK, "--dump", tmp_path / "all")
     numbered = [f"{number}-{stage}.txt" for number, stage in enumerate(Stage, 1)]
-    assert names_in(tmp_path / "all") == [*numbered, "7-report.txt"]
+    values = ["3-partition.json", "4-schedule.json", "5-lower.json"]
+    assert names_in(tmp_path / "all") == sorted([*numbered, "7-report.txt", *values])
     result = run("compile", *NETWORK, "--dump", tmp_path / "some", "--stop-after", "partition")
-    assert names_in(tmp_path / "some") == numbered[:3]
+    assert names_in(tmp_path / "some") == sorted([*numbered[:3], *values[:1]])
     assert (tmp_path / "some/3-partition.txt").read_text() == result.stdout
     assert (tmp_path / "all/3-partition.txt").read_text() == result.stdout
 
