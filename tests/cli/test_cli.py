@@ -139,7 +139,7 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
 
 @pytest.mark.quick
 def test_compile_dumps_every_stage(tmp_path):
-    """Numbered in running order; up to the stage to stop after."""
+    """Numbered in running order; up to the stage to stop after. What can be started from is there as JSON, too."""
     run("compile", *NETWORK, "--dump", tmp_path / "all")
     numbered = [f"{number}-{stage}.txt" for number, stage in enumerate(Stage, 1)]
     values = ["3-partition.json", "4-schedule.json", "5-lower.json"]

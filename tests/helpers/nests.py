@@ -30,10 +30,8 @@ def random_nest(rng: Random) -> LoopNest:
                 n=pick((1, 2)),
                 m=pick((1, 2, 4)),
                 c=pick((1, 2, 3)),
-                ox=pick((2, 4)),
-                oy=pick((1, 2)),
-                fx=1,
-                fy=pick((1, 3)),
+                output=(pick((2, 4)), pick((1, 2))),
+                window=loop_nest.SlidingWindow((1, pick((1, 3)))),
             )
         case "strided":
             read = pick((0, 1, 2)), pick((0, 1))
@@ -44,11 +42,8 @@ def random_nest(rng: Random) -> LoopNest:
                 n=1,
                 m=pick((1, 2, 4)),
                 c=pick((1, 2)),
-                ox=ox,
-                oy=oy,
-                fx=fx,
-                fy=1,
-                stride=(2, 2),
+                output=(ox, oy),
+                window=loop_nest.SlidingWindow((fx, 1), stride=(2, 2)),
                 padded=padded,
             )
         case "grouped":
@@ -57,16 +52,17 @@ def random_nest(rng: Random) -> LoopNest:
                 n=1,
                 m=2,
                 c=pick((1, 2)),
-                ox=pick((2, 3)),
-                oy=1,
-                fx=pick((1, 2)),
-                fy=1,
+                output=(pick((2, 3)), 1),
+                window=loop_nest.SlidingWindow((pick((1, 2)), 1), dilation=(2, 1)),
                 groups=2,
-                dilation=(2, 1),
             )
         case "depthwise":
             return loop_nest.depthwise(
-                "depthwise", n=pick((1, 2)), c=pick((2, 4, 6)), ox=pick((2, 4)), oy=2, fx=pick((1, 3)), fy=1
+                "depthwise",
+                n=pick((1, 2)),
+                c=pick((2, 4, 6)),
+                output=(pick((2, 4)), 2),
+                window=loop_nest.SlidingWindow((pick((1, 3)), 1)),
             )
         case "product":
             return loop_nest.product("product", m=pick((2, 4, 6)), n=pick((2, 3, 4)), k=pick((2, 4, 6)))

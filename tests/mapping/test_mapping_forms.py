@@ -13,7 +13,7 @@ from tilestitch.commands.map.map_json import evaluated_json, mapped_json
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.formats.einsum import einsum_nest, einsum_text
 from tilestitch.ir.choices import CostMode
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand, convolution
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, LoopOperand, SlidingWindow, convolution
 from tilestitch.mapping.evaluate import price
 from tilestitch.mapping.json_lines import mapping_of
 from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layers
@@ -52,7 +52,7 @@ def test_a_printed_nest_reads_back(nest: LoopNest):
 
 
 def test_a_printed_nest_with_steps_backwards_reads_back():
-    nest = convolution("back", n=1, m=2, c=2, ox=4, oy=4, fx=3, fy=3, dilation=(2, 1))
+    nest = convolution("back", n=1, m=2, c=2, output=(4, 4), window=SlidingWindow((3, 3), dilation=(2, 1)))
     index = ((3, 1), (5, -2))
     image = LoopOperand("I", (*nest.reads[0].axes[:2], index, nest.reads[0].axes[3]), (1, 2, 12, 6), 8)
     turned = replace(nest, reads=(image, nest.reads[1]))
@@ -71,7 +71,7 @@ def test_the_layers_of_a_network_read_back(name: str):
 
 def test_what_map_prints_of_a_network_reads_back():
     """The best three mappings of two layers."""
-    nests = [convolution("a", n=1, m=4, c=3, ox=6, oy=6, fx=3, fy=3, padded=(9, 9)), NESTS[-2]]
+    nests = [convolution("a", n=1, m=4, c=3, output=(6, 6), window=SlidingWindow((3, 3)), padded=(9, 9)), NESTS[-2]]
     layers = tuple(RepeatedNest(nest, (nest.name,)) for nest in nests)
     source, options = MachineSource(random_machine(Random(0))), MapOptions(top=3)
     mapped = map_layers(layers, source.machine, options)
