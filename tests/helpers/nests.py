@@ -17,6 +17,31 @@ from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.mapping.evaluate import Pricer
 
 DMAZERUNNER = array_of_core(load_machine("dmazerunner-256"))
+
+CONV5_2 = loop_nest.convolution("conv5_2", n=4, m=512, c=512, output=(7, 7), window=loop_nest.SlidingWindow((3, 3)))
+# Of every kind of layer that dMazeRunner has.
+NESTS = (
+    CONV5_2,
+    loop_nest.convolution(
+        "strided", n=2, m=8, c=6, output=(8, 8), window=loop_nest.SlidingWindow((3, 3), stride=(2, 2)), padded=(18, 18)
+    ),
+    loop_nest.convolution(
+        "first", n=1, m=16, c=3, output=(16, 16), window=loop_nest.SlidingWindow((7, 7), stride=(2, 2)), padded=(38, 38)
+    ),
+    loop_nest.convolution("point", n=4, m=24, c=36, output=(14, 14), window=loop_nest.SlidingWindow((1, 1))),
+    loop_nest.depthwise("depthwise", n=2, c=12, output=(14, 14), window=loop_nest.SlidingWindow((3, 3))),
+    loop_nest.depthwise(
+        "depthwise strided",
+        n=1,
+        c=12,
+        output=(7, 7),
+        window=loop_nest.SlidingWindow((3, 3), stride=(2, 2)),
+        padded=(16, 16),
+    ),
+    loop_nest.product("gemm", m=48, n=36, k=60),
+    loop_nest.product("gemv", m=1, n=100, k=64),
+)
+
 Split = tuple[int, int, int, int]
 
 

@@ -12,7 +12,7 @@ import pytest
 import tilestitch
 from tests.helpers.array_timing import array_cycles
 from tests.helpers.dmazerunner_model import published_cost
-from tests.helpers.nests import DMAZERUNNER, all_prices, random_machine, random_nest, size_of_space
+from tests.helpers.nests import CONV5_2, DMAZERUNNER, NESTS, all_prices, random_machine, random_nest, size_of_space
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Reduction
@@ -20,7 +20,7 @@ from tilestitch.hardware.array_machine import array_alone
 from tilestitch.hardware.load import load_machine
 from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.ir.choices import CostMode, Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, depthwise, product
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, product
 from tilestitch.mapping.dataflow import DATAFLOWS, dataflow_limits
 from tilestitch.mapping.dmazerunner import adapted_space
 from tilestitch.mapping.evaluate import Pricer, price
@@ -29,7 +29,6 @@ from tilestitch.mapping.json_lines import price_lines
 from tilestitch.mapping.network import MapOptions, RepeatedNest, layers_of, map_layer, map_layers, totals_of
 from tilestitch.mapping.search import search, search_space
 
-CONV5_2 = convolution("conv5_2", n=4, m=512, c=512, output=(7, 7), window=SlidingWindow((3, 3)))
 C_INNERMOST = (0, 1, 3, 4, 5, 6, 2)
 DMR = LoopMapping(
     (1, 8, 64, 1, 1, 1, 1),
@@ -56,20 +55,6 @@ def test_the_published_example_costs_what_is_published(mapping: LoopMapping, cyc
     """dMazeRunner (ICASSP 2020), section 4.2; the second is the mapping that it is compared with."""
     found = price(CONV5_2, DMAZERUNNER, mapping, CostMode.PUBLISHED)
     assert (found.cycles, found.energy_pj, found.misfit) == (cycles, energy, "")
-
-
-NESTS = (
-    CONV5_2,
-    convolution("strided", n=2, m=8, c=6, output=(8, 8), window=SlidingWindow((3, 3), stride=(2, 2)), padded=(18, 18)),
-    convolution("first", n=1, m=16, c=3, output=(16, 16), window=SlidingWindow((7, 7), stride=(2, 2)), padded=(38, 38)),
-    convolution("point", n=4, m=24, c=36, output=(14, 14), window=SlidingWindow((1, 1))),
-    depthwise("depthwise", n=2, c=12, output=(14, 14), window=SlidingWindow((3, 3))),
-    depthwise(
-        "depthwise strided", n=1, c=12, output=(7, 7), window=SlidingWindow((3, 3), stride=(2, 2)), padded=(16, 16)
-    ),
-    product("gemm", m=48, n=36, k=60),
-    product("gemv", m=1, n=100, k=64),
-)
 
 
 def random_mapping(nest: LoopNest, rng: Random) -> LoopMapping:

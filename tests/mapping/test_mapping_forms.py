@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.helpers.nests import random_machine, random_mapping, random_nest
-from tests.mapping.test_mapping import NESTS
+from tests.helpers.nests import NESTS, random_machine, random_mapping, random_nest
 from tilestitch import api
 from tilestitch.commands.map.map_json import evaluated_json, mapped_json
 from tilestitch.commands.map.sources import MachineSource, Nests

@@ -1,6 +1,8 @@
-"""`make quick` has tests of every package."""
+"""How the tests lie: quick ones for every package, helpers in modules of their own, no name twice."""
 
 import ast
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,16 @@ def test_marks_are_found() -> None:
     assert quick_tests(f"@pytest.mark.quick\n{test}") == ["test_a"]
     assert quick_tests(f"pytestmark = pytest.mark.quick\n{test}") == ["test_a"]
     assert quick_tests(f"@pytest.mark.slow\n@pytest.mark.quick\n{test}") == []
+
+
+def test_nothing_imports_from_a_test_module() -> None:
+    """What several tests use is in tests/helpers."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        found = re.findall(r"^\s*(?:from|import) tests\.\S*\btest_\w+", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not found, f"{path.relative_to(ROOT)}: {found[0]}"
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    """So that a page and the table of mutants can name them without their folders."""
+    counts = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert max(counts.values()) == 1, counts.most_common(3)
