@@ -1,16 +1,19 @@
-"""Machines that can be described but not yet compiled for are refused with every reason."""
+"""What cannot be planned: machines that are refused with every reason, and pieces that wait for each other."""
 
 from dataclasses import replace
 
 import pytest
 
 from tests.helpers.random_networks import random_model
+from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
 from tilestitch.hardware.load import load_machine
+from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
+from tilestitch.schedule.orders import can_run
 
 
 def without(machine: Accelerator, *levels: Level) -> Accelerator:
@@ -47,3 +50,15 @@ def test_what_cannot_be_compiled_for_yet_is_refused_with_every_reason(machine: A
         compile_network(random_model(3), "random3", machine, STRATEGIES[0], Options(batch=2))
     for reason in reasons:
         assert reason in str(caught.value)
+
+
+def test_sub_graphs_that_wait_for_each_other_are_not_run():
+    """As operators that move with their kernel may leave them: each piece reads what the other makes."""
+    none = Instance(0, "g0[0]", 0, (), {}, {}, {})
+    assert not can_run(InstanceGraph((none, none), ((1,), (0,))))
+    assert can_run(InstanceGraph((none, none), ((), (0,))))
+
+
+def test_a_network_whose_kernels_cross_its_sub_graphs_is_compiled():
+    done = api.compile("llama-block-prefill-128:small", "dmazerunner-256", strategy="graphturbo", batch=2)
+    assert done.report is not None

@@ -144,7 +144,7 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
         done = scheduled(request, request.policy(strategy), done)
         done = replace(done, schedule=replace(given(done.schedule), notes=start.notes))
     if start.stage is Stage.LOWER:
-        program, note = program_of(start, given(done.graph))
+        program, note = program_of(start, given(done.graph), request.machine)
         notes = (*start.notes, note) if note else start.notes
         schedule = replace(given(done.schedule), notes=notes)
         done = replace(done, schedule=schedule, program=program, reordered=note)

@@ -25,6 +25,8 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
+from tilestitch.lower.cluster import Cluster
+from tilestitch.ops.known import verify_operators
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.options import Options
 
@@ -162,7 +164,9 @@ def started(text: str, where: str) -> Started:
 
 def graph_of(start: Started) -> Graph:
     """The network in a file of the stages `load` and `simplify`."""
-    return graph_in(start.value["graph"])
+    graph = graph_in(start.value["graph"])
+    _refuse_faults(start, lambda: verify_operators(graph))
+    return graph
 
 
 def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partition:
@@ -197,10 +201,15 @@ def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decision
     return found
 
 
-def program_of(start: Started, graph: Graph) -> tuple[Program, str | None]:
+def program_of(start: Started, graph: Graph, machine: Accelerator) -> tuple[Program, str | None]:
     """The program in a file of the stage `lower`, and what another order of its instructions had brought."""
     note = start.value["reordered"]
-    return program_in(start.value["program"], graph), None if note.value is None else note.text()
+    program, cluster = program_in(start.value["program"], graph), Cluster(machine)
+    for what in ("spaces", "engines", "resources"):
+        if getattr(program, what) != getattr(cluster, what):
+            found = f"{start.where}: program.{what}: are not those of {machine.name}"
+            raise InputError(f"{found}; start from the schedule, and lower it again")
+    return program, None if note.value is None else note.text()
 
 
 def _with_tuples(schedule: HandSchedule) -> HandSchedule:

@@ -10,6 +10,20 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
 
 
+def can_run(instances: InstanceGraph) -> bool:
+    """Whether no instance waits for itself by way of others."""
+    waiting = [len(producers) for producers in instances.producers]
+    consumers, done = instances.consumers, 0
+    ready = [number for number, count in enumerate(waiting) if count == 0]
+    while ready:
+        done += 1
+        for consumer in consumers[ready.pop()]:
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                ready.append(consumer)
+    return done == len(waiting)
+
+
 def breadth_first(instances: InstanceGraph) -> tuple[int, ...]:
     """All pieces of a group before the first of the next."""
     return tuple(range(len(instances.instances)))

@@ -15,7 +15,7 @@ from tilestitch.kernels.instances import split_into_instances
 from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
-from tilestitch.schedule.orders import breadth_first, depth_first, waiting_bytes
+from tilestitch.schedule.orders import breadth_first, can_run, depth_first, waiting_bytes
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
@@ -98,6 +98,8 @@ def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy) -> Ordered:
     splits = [(one.axis, one.pieces) for one in partition.sub_graphs]
     for cut in (with_whole_kernels(graph, names, kernels), names):
         instances = split_into_instances(graph, cut, splits)
+        if not can_run(instances):  # operators that moved with their kernel may make two sub-graphs wait for each other
+            continue
         orders = depth_first(instances), breadth_first(instances)
         order = min(orders, key=lambda order: waiting_bytes(graph, instances, order))
         tasks = tasks_of_instances(graph, kernels, instances, order, stitched=policy.stitched)
