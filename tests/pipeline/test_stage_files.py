@@ -215,7 +215,7 @@ def test_what_no_network_or_program_can_be_is_refused():
     done = api.compile("resnet18:small", "toy", batch=4)
     model = api.open_model("resnet18:small")[0]
     graph, program = (json.loads(stage_text(done, stage)) for stage in (Stage.SIMPLIFY, Stage.LOWER))
-    graph["graph"]["operators"][0]["kind"] = "frob"
+    graph["graph"]["operators"][1]["kind"] = "frob"
     program["program"]["spaces"][0]["size_bytes"] += 1
     for tree, said in ((graph, "unknown kind"), (program, "program.spaces: are not those of toy")):
         with pytest.raises(InputError, match=said):
