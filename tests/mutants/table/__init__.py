@@ -2,6 +2,7 @@
 
 from tests.mutants.table.commands import COMMANDS
 from tests.mutants.table.cost import COST
+from tests.mutants.table.forms import FORMS
 from tests.mutants.table.kernels import KERNELS
 from tests.mutants.table.lower import LOWER
 from tests.mutants.table.mapping import MAPPING
@@ -10,4 +11,4 @@ from tests.mutants.table.partition import PARTITION
 from tests.mutants.table.schedule import SCHEDULE
 from tests.mutants.table.sim import SIM
 
-MUTANTS = (*NETWORK, *KERNELS, *MAPPING, *COST, *PARTITION, *SCHEDULE, *LOWER, *SIM, *COMMANDS)
+MUTANTS = (*NETWORK, *FORMS, *KERNELS, *MAPPING, *COST, *PARTITION, *SCHEDULE, *LOWER, *SIM, *COMMANDS)
