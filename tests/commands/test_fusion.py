@@ -194,7 +194,7 @@ def test_stopping_at_what_does_not_fit_changes_no_plan():
 
 def test_a_plan_reads_back_to_the_same_bytes():
     """From the best plan of a branched network."""
-    cost = costs("googlenet")
+    cost = costs("resnet50")
     fused = fuse(cost, "mlu100", "dlfusion", "dlfusion")
     text = plan_json(cost.network, fused.plan)
     again = fuse(cost, "mlu100", parse_plan(text, "plan.json"), "plan.json")

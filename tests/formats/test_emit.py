@@ -278,7 +278,7 @@ def test_blocks_hold_the_calls_of_the_plan_on_its_cores():
 
 def test_a_plan_that_is_read_back_gives_the_same_program():
     """Byte for byte, from the JSON that -o writes otherwise."""
-    name = "googlenet"
+    name = "mobilenet-v2"
     fused = fuse(cost(name), "mlu100", "dlfusion", "dlfusion")
     again = parse_plan(plan_json(cost(name).network, fused.plan), "plan.json")
     read = fuse(cost(name), "mlu100", again, "plan.json")

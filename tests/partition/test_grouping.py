@@ -168,7 +168,13 @@ def test_programs_of_the_best_grouping_are_right(monkeypatch):
     assert sum(count > 1 for count in pieces) > 4
 
 
-@pytest.mark.parametrize("network", ["resnet18:small", "mobilenet-v2:small", "googlenet:small", "bert-base-128:small"])
+@pytest.mark.parametrize(
+    "network",
+    [
+        *("resnet18:small", "mobilenet-v2:small", "bert-base-128:small"),
+        pytest.param("googlenet:small", marks=pytest.mark.slow),
+    ],
+)
 def test_small_networks_in_the_best_grouping_are_right(network):
     done = api.compile(network, "toy", strategy="graphturbo", batch=4, options=Options(grouping="exact"), verify=True)
     assert done.report is not None
