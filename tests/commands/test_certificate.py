@@ -125,7 +125,10 @@ def _model_fields() -> dict:
         ("[" * 10_000, "is not JSON"),
         ("[]", "expected an object"),
         (json.dumps({"format": "tilestitch.fusion-plan", "version": 1}), "expected an object"),
-        ('{"format": "x", "format": "tilestitch.fusion-certificate", "version": 1}', "is there more than once; keep one"),
+        (
+            '{"format": "x", "format": "tilestitch.fusion-certificate", "version": 1}',
+            "is there more than once; keep one",
+        ),
     ],
 )
 def test_a_file_that_is_no_certificate_is_refused(text, message):
