@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilestitch import api
 from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
+from tilestitch.hardware.describe import describe
 from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.ir.report import CheckRow, Misfit, Report
 from tilestitch.ops import is_contraction
@@ -207,7 +208,8 @@ def test_reports_machines_and_programs_print_themselves(report, compiled):
     assert str(report).startswith(f"{report.network} on toy, strategy tvm, batch 4\n  latency ")
     assert "verification passed" in str(report)
     assert "verification not done" in str(replace(report, checks=()))
-    assert str(compiled["tvm"].machine).startswith("toy\n")
+    assert str(compiled["tvm"].machine) == "toy: A small machine to try things on: 2 clusters of 2 cores"
+    assert describe(compiled["tvm"].machine).startswith("toy\n")
     assert str(compiled["tvm"].program).splitlines()[-1].endswith(" more")
     assert len(str(compiled["tvm"].program).splitlines()) == 102
 

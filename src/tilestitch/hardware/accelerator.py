@@ -183,6 +183,10 @@ class Accelerator:
     setup: Setup
     granule_bytes: int
 
+    def __str__(self) -> str:
+        """Its name and what it is; `describe` has the page with units, peaks and memories."""
+        return f"{self.name}: {self.description}"
+
     def memory(self, level: Level) -> Memory | None:
         """The memory of that level, None where the machine has none."""
         return self._by_level.get(level)
