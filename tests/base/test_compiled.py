@@ -1,6 +1,10 @@
 """Compiled code and interruptions."""
 
+import importlib
 import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,3 +32,42 @@ def test_an_interruption_waits_until_code_is_loaded(monkeypatch: pytest.MonkeyPa
     finally:
         signal.signal(signal.SIGINT, before)
     assert loaded == [("int64",)]
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for modules of a test, first on the path; what was imported from it is forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    for name in ("deep_caller", "deep_callee", "deep_constant"):
+        sys.modules.pop(name, None)
+
+
+def compiled_with(modules: Path, constant: str) -> int:
+    """The result of compiled code whose callee names a constant of a third module, imported anew."""
+    (modules / "deep_constant.py").write_text(f"ALIGNMENT = {constant}\n")
+    forget()
+    importlib.invalidate_caches()
+    return importlib.import_module("deep_caller").aligned(1)
+
+
+@pytest.mark.parametrize("changed", ["256", "32.0", "(128, 0)[0]"])
+def test_a_constant_that_changes_in_another_file_is_seen(modules: Path, changed: str) -> None:
+    (modules / "deep_callee.py").write_text(
+        "from tilestitch.base.jit import compiled\nfrom deep_constant import ALIGNMENT\n\n"
+        "@compiled\ndef up(number):\n    return -(-number // ALIGNMENT) * ALIGNMENT\n"
+    )
+    (modules / "deep_caller.py").write_text(
+        "from tilestitch.base.jit import compiled\nfrom deep_callee import up\n\n"
+        "@compiled\ndef aligned(number):\n    return up(number)\n"
+    )
+    assert compiled_with(modules, "64") == 64
+    assert compiled_with(modules, changed) == eval(changed)
+    assert compiled_with(modules, "64") == 64
+    kept = {file.name.split("-")[0] for file in modules.rglob("*.nbi")}
+    assert kept == {"deep_caller.aligned", "deep_callee.up"}  # so nothing was right for want of a cache

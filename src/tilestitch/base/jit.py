@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from tilestitch.base.interruption import undisturbed
 
@@ -38,7 +38,20 @@ def _kept(function: _Function, **options: Any) -> _Function:
     found: Any = njit(cache=True, **options)(function)
     if found is not function:  # as it is where compiling is switched off
         found._cache.load_overload = _of_these_contents(found._cache, found._cache.load_overload, function)
+        found.get_call_template = _once_for_all_constants(found.get_call_template)
     return cast(_Function, found)
+
+
+def _once_for_all_constants(get_call_template: Callable) -> Callable:
+    """Compile for the types of arguments. Else calls with 0, with 1 and with True each make a function of their own."""
+
+    def without_literals(arguments: Any, named: Any) -> Any:
+        return get_call_template(
+            tuple(types.unliteral(one) for one in arguments),
+            {name: types.unliteral(one) for name, one in named.items()},
+        )
+
+    return without_literals
 
 
 def _of_these_contents(kept: Any, load: Callable, function: Callable) -> Callable:
