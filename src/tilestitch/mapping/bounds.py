@@ -5,8 +5,8 @@ import numpy as np
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
-from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable
-from tilestitch.mapping.timing import ends_cycles, slot_cycles
+from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass
+from tilestitch.mapping.timing import ends_cycles, no_pass, slot_cycles
 
 EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO = range(4)
 SLACK = 1e-9  # of energies in bounds, for sums in another order
@@ -120,12 +120,9 @@ def bounds_of_registers(
     published: bool,
     one_stays: bool,
     fixed: float,
-    compute: int,
+    work: Pass,
     passes: float,
     own: np.ndarray,
-    exchanged: np.ndarray,
-    sums: int,
-    hops: float,
     changes: np.ndarray,
     bounds: np.ndarray,
 ) -> int:
@@ -137,6 +134,7 @@ def bounds_of_registers(
     """
     operands = len(nest.operands)
     written = operands - 1
+    compute, sums, exchanged = work.compute, work.sums, work.exchanged
     each, least = np.empty(operands), np.empty(operands)
     for k in range(operands):
         size = nest.operands[k, BITS] / 8
@@ -145,7 +143,7 @@ def bounds_of_registers(
             word += machine.register_pj * exchanged[k, DELIVERED]
         sum_pj = 0.0
         if k == written:
-            sum_pj = hops * (size * (3 * machine.register_pj + machine.network_pj) + machine.mac_pj)
+            sum_pj = work.hops * (size * (3 * machine.register_pj + machine.network_pj) + machine.mac_pj)
         least[k] = own[k] * (word * size + sum_pj)
         each[k] = passes * (word * size + sum_pj)
         if k == written:
@@ -156,10 +154,10 @@ def bounds_of_registers(
             energy += least[k]
         bounds[0, 0], bounds[0, 1] = passes * compute, fixed + energy * (1 - SLACK)
         if not published:
-            bounds_of_time(nest, machine, one_stays, compute, passes, own, exchanged, sums, changes, bounds)
+            bounds_of_time(nest, machine, one_stays, work, passes, own, changes, bounds)
         return 1
     if not published:
-        bounds_of_time(nest, machine, one_stays, compute, passes, own, exchanged, sums, changes, bounds)
+        bounds_of_time(nest, machine, one_stays, work, passes, own, changes, bounds)
     for stays in range(operands):
         energy, busy = 0.0, 0.0
         for k in range(operands):
@@ -187,11 +185,9 @@ def bounds_of_time(
     nest: NestTable,
     machine: MachineTable,
     one_stays: bool,
-    compute: int,
+    work: Pass,
     passes: float,
     own: np.ndarray,
-    exchanged: np.ndarray,
-    sums: int,
     changes: np.ndarray,
     bounds: np.ndarray,
 ) -> None:
@@ -199,23 +195,24 @@ def bounds_of_time(
     operands = len(nest.operands)
     written = operands - 1
     overlapped = nest.operands[written, DOUBLE] != 0
+    compute = work.compute
     changes[:] = 1
-    both = ends_cycles(nest, machine, exchanged, sums)
-    both += slot_cycles(nest, machine, exchanged, 0, 0, changes, 1, False, False)
-    drained = slot_cycles(nest, machine, exchanged, compute, sums, changes, 0, True, False)
+    both = ends_cycles(nest, machine, work)
+    both += slot_cycles(nest, machine, no_pass(work), changes, 1, False, False)
+    drained = slot_cycles(nest, machine, work, changes, 0, True, False)
     last = compute if overlapped else drained  # results with two buffers go after it
     if not one_stays:
         bounds[0, 0] = both + (passes - 1) * compute + (own[written] - 1) * (drained - compute) + last
         return
-    held = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, False, False)
-    full = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, True, False)
+    held = slot_cycles(nest, machine, work, changes, 1, False, False)
+    full = slot_cycles(nest, machine, work, changes, 1, True, False)
     bounds[written, 0] = both + (passes - 1) * held + (own[written] - 1) * (full - held) + last
     for stays in range(written):
         changes[stays] = 2
-        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, True, False)
+        slot = slot_cycles(nest, machine, work, changes, 1, True, False)
         longer, begin = full - slot, slot
         if overlapped and passes > 1:  # nothing goes yet in the first
-            begin = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, False, False)
+            begin = slot_cycles(nest, machine, work, changes, 1, False, False)
             longer = min(longer, held - begin)
         changes[stays] = 1
         if passes == 1:

@@ -12,7 +12,7 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, examine
+from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, LevelOrders, examine
 from tilestitch.mapping.evaluate import price
 from tilestitch.mapping.search import SearchResult, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
@@ -142,10 +142,7 @@ def _examined(
         square[at, : len(one)] = one
     stay = [int((table.indexed[:, at] == 0).sum()) for at in range(loops) if nest.extents[at] > 1]
     one_stays = all(many <= 1 for many in stay)
-    orders = (
-        *_orders(nest, one_stays=one_stays and not (mode is CostMode.DEFAULT and sums_may_take_longer(machine))),
-        *_orders(nest, one_stays=one_stays),
-    )
+    outer_stays = one_stays and not (mode is CostMode.DEFAULT and sums_may_take_longer(machine))
     found, better = np.zeros(FIGURES, np.int64), np.ones((6, loops), np.int64)
     examine(
         table,
@@ -156,7 +153,8 @@ def _examined(
         np.array([cycles, energy_pj], np.float64),
         square,
         sizes,
-        *orders,
+        _orders(nest, one_stays=outer_stays),
+        _orders(nest, one_stays=one_stays),
         found,
         better,
     )
@@ -164,7 +162,7 @@ def _examined(
     return found, LoopMapping(*factors)
 
 
-def _orders(nest: LoopNest, *, one_stays: bool) -> tuple[np.ndarray, np.ndarray]:
+def _orders(nest: LoopNest, *, one_stays: bool) -> LevelOrders:
     """Orders to try for every set of loops with several iterations: each operand's own loops outside, or all orders."""
     loops = range(len(nest.loops))
     first, rows = [0], []
@@ -182,7 +180,7 @@ def _orders(nest: LoopNest, *, one_stays: bool) -> tuple[np.ndarray, np.ndarray]
             found = [[*others, *order] for order in permutations(inside)]
         rows += [list(order) for order in dict.fromkeys(map(tuple, found))]
         first.append(len(rows))
-    return np.array(first), np.array(rows)
+    return LevelOrders(np.array(first), np.array(rows))
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:

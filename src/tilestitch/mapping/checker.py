@@ -4,16 +4,25 @@ Other bounds than the search's, and in another order: what tiles of the scratchp
 and what passes of the registers cost without DMA. Whatever both leave open is priced.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
 from tilestitch.mapping.price import DRAM, ENERGY, LOADS, MAC, PRICED, RF, SPM, STORES, TIME, combine, runs_of
-from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable
+from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 from tilestitch.mapping.whole import price_mapping
 
 PRICED_TILINGS, TILINGS, BETTER, FIGURES = range(4)
+
+
+class LevelOrders(NamedTuple):
+    """Orders of a level's loops to try, by which loops have several iterations, as bits."""
+
+    first: np.ndarray  # set of loops: the first of its rows
+    rows: np.ndarray  # numbers of loops, the outermost first
 
 
 @compiled
@@ -51,28 +60,11 @@ def tile_floor(
     runs = np.empty((operands + 1, loops), np.int64)
     price, counts = np.empty(PRICED), np.empty((operands, 3))
     floor[0] = floor[1] = np.inf
+    work = Pass(iterations // machine.elements, 0, 0.0, nothing)
+    counted = Tiles(1, tiles, 0.0, 1, first_tiles, moved)
     for order in orders:
         runs_of(nest, dram, order, runs, stays[MEMORY])
-        compute = iterations // machine.elements
-        combine(
-            nest,
-            machine,
-            published,
-            compute,
-            1,
-            tiles,
-            nothing,
-            0,
-            0.0,
-            moved,
-            stays,
-            none,
-            0.0,
-            1,
-            first_tiles,
-            price,
-            counts,
-        )
+        combine(nest, machine, published, work, counted, stays, none, price, counts)
         time = price[TIME]
         if not published:  # all DMA is one after the other, and beside the first load and the last store all passes are
             time = 0.0
@@ -80,7 +72,7 @@ def tile_floor(
             for k in range(operands):
                 time += (counts[k, LOADS] + counts[k, STORES]) * moved[k, CYCLES]
                 begin += moved[k, CYCLES]
-            time = max(time, begin + float(tiles) * compute)
+            time = max(time, begin + float(tiles) * work.compute)
         floor[0] = min(floor[0], time)
         floor[1] = min(floor[1], price[MAC] + price[RF] + price[SPM] + price[DRAM])
 
@@ -146,17 +138,14 @@ def examine(
     claim: np.ndarray,
     divisors: np.ndarray,
     sizes: np.ndarray,
-    outer_first: np.ndarray,
-    outer_rows: np.ndarray,
-    order_first: np.ndarray,
-    order_rows: np.ndarray,
+    outer: LevelOrders,
+    inner: LevelOrders,
     found: np.ndarray,
     better: np.ndarray,
 ) -> None:
     """Count all tilings that fit, and price those that may beat the claim; `better` is the first that does.
 
-    `divisors` of every loop's extent, ascending; orders of DRAM's loops and of the scratchpad's by which of
-    them have several iterations, as bits.
+    `divisors` of every loop's extent, ascending; `outer` are orders of DRAM's loops, `inner` of the scratchpad's.
     """
     loops, operands = len(nest.extents), len(nest.operands)
     radix, places = np.ones(loops, np.int64), 1
@@ -168,10 +157,10 @@ def examine(
     tile, at = np.empty(loops, np.int64), np.zeros(loops, np.int64)
     open_tiles, around, opened = np.empty(places, np.int64), np.empty(places, np.int64), 0
     for place in range(places):
-        outer = 0
+        several = 0
         for i in range(loops):
             tile[i] = divisors[i, place // radix[i] % sizes[i]]
-            outer |= (1 << i) if tile[i] < nest.extents[i] else 0
+            several |= (1 << i) if tile[i] < nest.extents[i] else 0
         banks = room = 0.0
         for k in range(operands):
             size = np.ceil(words_of(nest, k, tile) * nest.operands[k, BITS] / 8)
@@ -179,7 +168,7 @@ def examine(
             banks += np.ceil(size / machine.bank_bytes)
         fitting[place] = banks <= machine.banks and room <= machine.banks * machine.bank_bytes
         if fitting[place]:
-            rows = outer_rows[outer_first[outer] : outer_first[outer + 1]]
+            rows = outer.rows[outer.first[several] : outer.first[several + 1]]
             tile_floor(nest, machine, published, tile, rows, floors[place])
             if beats(objective, floors[place, 0], floors[place, 1] * (1 - 1e-9) - 0.5, claim):
                 open_tiles[opened] = place
@@ -225,18 +214,18 @@ def examine(
                         energy = (floor[1] + floors[other, 1]) * (1 - 1e-9) - 0.5
                         if not beats(objective, time, energy, claim):
                             continue
-                        present = outer = 0
+                        present = several = 0
                         for i in range(loops):
                             large = divisors[i, other // radix[i] % sizes[i]]
                             spm[i], dram[i] = large // tile[i], nest.extents[i] // large
                             present |= (1 << i) if spm[i] > 1 else 0
-                            outer |= (1 << i) if dram[i] > 1 else 0
+                            several |= (1 << i) if dram[i] > 1 else 0
                         found[PRICED_TILINGS] += 1
                         factors[0], factors[1], factors[2], factors[3] = dram, spm, rf, spatial
-                        for first in range(outer_first[outer], outer_first[outer + 1]):
-                            orders[0] = outer_rows[first]
-                            for second in range(order_first[present], order_first[present + 1]):
-                                orders[1] = order_rows[second]
+                        for first in range(outer.first[several], outer.first[several + 1]):
+                            orders[0] = outer.rows[first]
+                            for second in range(inner.first[present], inner.first[present + 1]):
+                                orders[1] = inner.rows[second]
                                 price_mapping(
                                     nest, machine, published, factors, orders, price, counts, exchanged, moved
                                 )

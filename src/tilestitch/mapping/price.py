@@ -9,7 +9,7 @@ import numpy as np
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import DELIVERED, SHARED, WORDS
 from tilestitch.mapping.published import published_cycles
-from tilestitch.mapping.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.tables import BITS, MachineTable, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import ALL, MEMORY, OF_RESULT, SCRATCHPAD, layer_cycles
 
 # Columns of a price: cycles, picojoules in all, then by component.
@@ -23,35 +23,25 @@ def combine(
     nest: NestTable,
     machine: MachineTable,
     published: bool,
-    compute: int,
-    passes: int,
-    tiles: int,
-    exchanged: np.ndarray,
-    sums: int,
-    hops: float,
-    moved: np.ndarray,
+    work: Pass,
+    tiles: Tiles,
     stays: np.ndarray,
     exchanges: np.ndarray,
-    first_passes: float,
-    fresh_passes: int,
-    first_tiles: float,
     price: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Fill `price` and `counts` for `tiles` of the scratchpad with `passes` of the register files each.
+    """Fill `price` and `counts` for all tiles of the scratchpad.
 
     `stays` is how long each operand stays, as `timing` has it; `exchanges` how often it is exchanged in all unless it
-    is skipped; `first_passes` how many different tiles of the result the register files see, `fresh_passes` how many
-    while one tile is in the scratchpad, `first_tiles` how many the scratchpad sees.
+    is skipped.
     """
     operands = len(nest.operands)
     written = operands - 1
     if published:
-        time = published_cycles(nest, compute, passes, tiles, exchanged, sums, moved, stays)
+        time = published_cycles(nest, work, tiles, stays)
     else:
-        time = layer_cycles(
-            nest, machine, compute, passes, tiles, exchanged, sums, moved, stays, fresh_passes, int(first_tiles)
-        )
+        time = layer_cycles(nest, machine, work, tiles, stays)
+    exchanged, hops = work.exchanged, work.hops
     macs = 1.0
     for extent in nest.extents:
         macs *= extent
@@ -61,13 +51,13 @@ def combine(
     mac, rf, noc, spm, dram = macs * machine.mac_pj, macs * touched * machine.register_pj, 0.0, 0.0, 0.0
     for k in range(operands):
         size = nest.operands[k, BITS] / 8
-        changes = float(tiles // stays[MEMORY, k, ALL])
-        skipped = stays[MEMORY, k, ALL] > 1 and stays[SCRATCHPAD, k, ALL] == passes
+        changes = float(tiles.tiles // stays[MEMORY, k, ALL])
+        skipped = stays[MEMORY, k, ALL] > 1 and stays[SCRATCHPAD, k, ALL] == tiles.passes
         visits = changes if skipped else exchanges[k]
         moves = visits
         if k == written:
             if not published:
-                moves = 2 * visits - first_passes  # the first of each result brings zeros
+                moves = 2 * visits - tiles.first_passes  # the first of each result brings zeros
             elif not skipped:
                 moves = 2 * visits
         counts[k, EXCHANGES] = moves
@@ -79,9 +69,9 @@ def combine(
             rf += visits * hops * (3 * size * machine.register_pj)
             noc += visits * hops * (size * machine.network_pj)
             mac += visits * hops * machine.mac_pj
-        counts[k, LOADS] = changes if k < written else changes - first_tiles
+        counts[k, LOADS] = changes if k < written else changes - tiles.first_tiles
         counts[k, STORES] = 0.0 if k < written else changes
-        transfers = (counts[k, LOADS] + counts[k, STORES]) * moved[k, WORDS] * size
+        transfers = (counts[k, LOADS] + counts[k, STORES]) * tiles.moved[k, WORDS] * size
         dram += transfers * machine.dram_pj
         if not published:
             spm += transfers * machine.scratchpad_pj

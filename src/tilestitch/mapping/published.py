@@ -4,22 +4,21 @@ import numpy as np
 
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES
-from tilestitch.mapping.tables import NETWORK, NestTable
+from tilestitch.mapping.tables import NETWORK, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import ALL, MEMORY, SCRATCHPAD
 
 
 @compiled
-def tile_cycles(
-    nest: NestTable, exchanged: np.ndarray, sums: int, compute: int, passes: int, reuse: np.ndarray, skipped: np.ndarray
-) -> tuple[int, int]:
+def tile_cycles(nest: NestTable, work: Pass, passes: int, reuse: np.ndarray, skipped: np.ndarray) -> tuple[int, int]:
     """Cycles while one tile is in the scratchpad, and of them the networks' in a pass with all that moves every pass.
 
-    `passes` of the register files, each of `compute` cycles. `reuse` is in how many passes in a row an operand stays in
+    `reuse` is in how many passes in a row an operand stays in
     the register files, `skipped` 1 where it stays in them for several tiles of the scratchpad. What is read comes while
-    the array computes; taking results and their partial sums together (`sums` cycles) holds the array up. Source:
+    the array computes; taking results and adding their partial sums holds the array up. Source:
     section 4 of dMazeRunner (TECS 2019) and its released code, which differ: the paper has no such stall.
     """
     written = len(nest.operands) - 1
+    compute, sums, exchanged = work.compute, work.sums, work.exchanged
     held = compute
     cycles = compute * passes
     if not skipped[written] and reuse[written] == 1:
@@ -53,22 +52,19 @@ def tile_cycles(
 @compiled
 def published_cycles(
     nest: NestTable,
-    compute: int,
-    passes: int,
-    tiles: int,
-    exchanged: np.ndarray,
-    sums: int,
-    moved: np.ndarray,
+    work: Pass,
+    tiles: Tiles,
     stays: np.ndarray,
 ) -> int:
     """Cycles of all tiles of the scratchpad; begins and ends for free. `stays` as `timing` has it."""
     operands = len(nest.operands)
     written = operands - 1
+    moved = tiles.moved
     spm_reuse, dram_reuse = stays[SCRATCHPAD, :operands, ALL], stays[MEMORY, :operands, ALL]
     skipped = np.zeros(operands, np.int64)
     for k in range(operands):
-        skipped[k] = dram_reuse[k] > 1 and spm_reuse[k] == passes
-    inside, every_pass = tile_cycles(nest, exchanged, sums, compute, passes, spm_reuse, skipped)
+        skipped[k] = dram_reuse[k] > 1 and spm_reuse[k] == tiles.passes
+    inside, every_pass = tile_cycles(nest, work, tiles.passes, spm_reuse, skipped)
 
     # DMA of a tile in which everything moves that moves at least every `each` tiles.
     always = 0
@@ -76,7 +72,7 @@ def published_cycles(
         if dram_reuse[k] == 1:
             always += int(moved[k, CYCLES]) * (2 if k == written else 1)
     one = max(always, inside)
-    time = one * tiles
+    time = one * tiles.tiles
     loads, last, first, second = always, 1, one, one
     while True:
         each = 0
@@ -94,10 +90,10 @@ def published_cycles(
                     stored += int(moved[k, CYCLES])
                 loads += int(moved[k, CYCLES])
                 if skipped[k]:
-                    late = max(late, inside + max(0, int(exchanged[k, CYCLES]) - every_pass))
+                    late = max(late, inside + max(0, int(work.exchanged[k, CYCLES]) - every_pass))
                     if k == written:
-                        early += sums + compute
+                        early += work.sums + work.compute
         grown_first, grown_second = max(loads, early, first), max(before + stored, late, second)
-        time += (grown_first - first + grown_second - second) * (tiles // each)
+        time += (grown_first - first + grown_second - second) * (tiles.tiles // each)
         first, second, last = grown_first, grown_second, each
     return time

@@ -28,6 +28,26 @@ class NestTable(NamedTuple):
     indexed: np.ndarray  # operand, loop: 1 where the loop moves it and has more than one iteration
 
 
+class Pass(NamedTuple):
+    """What a pass of the register files takes, in cycles, and what is exchanged in it."""
+
+    compute: int
+    sums: int  # until partial sums have gone through all elements that add to them
+    hops: float  # partial sums that go from an element to another, of all results
+    exchanged: np.ndarray  # operand: the columns of `parts`
+
+
+class Tiles(NamedTuple):
+    """How often there are passes and tiles of the scratchpad, and what DMA moves for a tile."""
+
+    passes: int  # while one tile is in the scratchpad
+    tiles: int
+    first_passes: float  # different tiles of the result that the register files see
+    fresh_passes: int  # of those, while one tile is in the scratchpad
+    first_tiles: float  # different tiles of the result that the scratchpad sees
+    moved: np.ndarray  # operand: the columns of `parts`
+
+
 class MachineTable(NamedTuple):
     """What an `ArrayMachine` says, in the order of compiled code."""
 
@@ -84,27 +104,27 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
     parts = lcm(setup.denominator, per_byte.denominator)
     rates = [_short(rate) for rate in (*machine.network_bytes_per_cycle, machine.reduction_bytes_per_cycle)]
     return MachineTable(
-        machine.elements,
-        machine.register_bytes,
-        machine.banks,
-        machine.bank_bytes,
-        np.array([(rate.numerator, rate.denominator) for rate in rates], np.int64),
-        machine.multicast,
-        _REDUCTIONS[machine.reduction],
-        int(setup * parts),
-        int(per_byte * parts),
-        parts,
-        machine.dma_channels,
-        machine.micro.adder_stages,
-        machine.micro.drain_cycles,
-        machine.micro.network_latency_cycles,
-        max(0, machine.micro.network_latency_cycles - 2),
-        machine.configuration_cycles,
-        machine.mac_pj,
-        machine.register_pj_per_byte,
-        machine.network_pj_per_byte,
-        machine.scratchpad_pj_per_byte,
-        machine.dram_pj_per_byte,
+        elements=machine.elements,
+        register_bytes=machine.register_bytes,
+        banks=machine.banks,
+        bank_bytes=machine.bank_bytes,
+        rates=np.array([(rate.numerator, rate.denominator) for rate in rates], np.int64),
+        multicast=machine.multicast,
+        reduction=_REDUCTIONS[machine.reduction],
+        setup=int(setup * parts),
+        per_byte=int(per_byte * parts),
+        parts=parts,
+        channels=machine.dma_channels,
+        adder_stages=machine.micro.adder_stages,
+        drain=machine.micro.drain_cycles,
+        latency=machine.micro.network_latency_cycles,
+        late=max(0, machine.micro.network_latency_cycles - 2),
+        configuration=machine.configuration_cycles,
+        mac_pj=machine.mac_pj,
+        register_pj=machine.register_pj_per_byte,
+        network_pj=machine.network_pj_per_byte,
+        scratchpad_pj=machine.scratchpad_pj_per_byte,
+        dram_pj=machine.dram_pj_per_byte,
     )
 
 

@@ -3,11 +3,13 @@
 docs/mapping.md#the-model says the rules; tests/helpers/array_timing.py goes by them pass by pass.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import CYCLES, words_of
-from tilestitch.mapping.tables import DOUBLE, NETWORK, MachineTable, NestTable
+from tilestitch.mapping.tables import DOUBLE, NETWORK, MachineTable, NestTable, Pass, Tiles
 
 # Of `stays`: level, operand, product. Of a run of a level's innermost loops: all factors, and those of loops that move
 # the result. A row for each operand, of the loops that leave it alone; one more, of the loops that move the result.
@@ -34,9 +36,7 @@ def pass_cycles(nest: NestTable, machine: MachineTable, published: bool, rf: np.
 def slot_cycles(
     nest: NestTable,
     machine: MachineTable,
-    exchanged: np.ndarray,
-    compute: int,
-    sums: int,
+    work: Pass,
     changes: np.ndarray,
     level: int,
     leaves: bool,
@@ -48,6 +48,7 @@ def slot_cycles(
     partial sums of a later pass come back. What has one buffer waits until the pass is over.
     """
     written = len(nest.operands) - 1
+    compute, exchanged = work.compute, work.exchanged
     end = compute
     for network in range(3):
         busy, brings, waits = 0, False, False
@@ -67,45 +68,124 @@ def slot_cycles(
             end = max(end, busy + machine.late)
         if (leaves or comes) and nest.operands[written, NETWORK] == network:
             if leaves:
-                busy = max(busy, machine.drain + sums + (0 if nest.operands[written, DOUBLE] else compute))
+                busy = max(busy, machine.drain + work.sums + (0 if nest.operands[written, DOUBLE] else compute))
             end = max(end, busy + int(exchanged[written, CYCLES]) + (machine.late if comes else 0))
     return end
 
 
 @compiled
-def ends_cycles(nest: NestTable, machine: MachineTable, exchanged: np.ndarray, sums: int) -> int:
+def ends_cycles(nest: NestTable, machine: MachineTable, work: Pass) -> int:
     """Cycles after the last pass: of results with two buffers, and until the last word has arrived."""
     written = len(nest.operands) - 1
     extra = 0
     if nest.operands[written, DOUBLE]:
-        extra = machine.drain + sums + int(exchanged[written, CYCLES])
+        extra = machine.drain + work.sums + int(work.exchanged[written, CYCLES])
     return extra + machine.latency + 1
 
 
 @compiled
-def layer_cycles(
+def no_pass(work: Pass) -> Pass:
+    """What is exchanged with `work`, and nothing computed beside it."""
+    return Pass(0, 0, 0.0, work.exchanged)
+
+
+@compiled
+def boundary_slot(
+    nest: NestTable, machine: MachineTable, work: Pass, changes: np.ndarray, level: int
+) -> tuple[int, int]:
+    """Cycles of a slot that brings what changes after `level` passes, and how many more where older sums come too.
+
+    docs/mapping.md#slots-at-a-boundary.
+    """
+    written = len(nest.operands) - 1
+    overlapped = nest.operands[written, DOUBLE] != 0
+    changed = changes[written] <= level
+    leaves = changes[written] == 1 if overlapped else changed
+    slot = slot_cycles(nest, machine, work, changes, level, leaves, False)
+    if changed and (overlapped or machine.late > 0):
+        return slot, slot_cycles(nest, machine, work, changes, level, leaves, True) - slot
+    return slot, 0
+
+
+@compiled
+def next_level(stays: np.ndarray, operands: int, level: int, end: int, own_end: int) -> tuple[int, int]:
+    """The next longer time for which an operand stays, and how many different results there are in it.
+
+    `end` and `own_end` where none stays longer than `level`. docs/mapping.md#counting-boundaries.
+    """
+    after, own = end, own_end
+    for k in range(operands):
+        if level < stays[k, ALL] < after:
+            after, own = stays[k, ALL], stays[k, OF_RESULT]
+    return after, own
+
+
+class Boundaries(NamedTuple):
+    """The boundaries between tiles at which the same operands change. docs/mapping.md#counting-boundaries."""
+
+    after: int  # they come at multiples of a level that are no multiples of this, the next level
+    own: int  # fresh tiles among so many
+    many: int
+    to_fresh: int  # of these boundaries: the tile after them is fresh
+    fresh_both: int  # the tile before and the tile after
+    from_fresh: int  # the tile before, but not the tile after
+    inputs: int  # how many operands that are read change
+    loads: int  # cycles of DMA of these inputs
+    slot: int  # cycles of the slot that brings the first pass of the tile after
+    more: int  # cycles that it takes longer where older sums come with it
+
+
+@compiled
+def boundaries_of(
     nest: NestTable,
     machine: MachineTable,
-    compute: int,
-    passes: int,
-    tiles: int,
-    exchanged: np.ndarray,
-    sums: int,
-    moved: np.ndarray,
+    work: Pass,
+    tiles: Tiles,
     stays: np.ndarray,
-    fresh_passes: int,
-    fresh_tiles: int,
-) -> int:
-    """Cycles of all `tiles` of the scratchpad with `passes` each.
+    changes: np.ndarray,
+    level: int,
+    own: int,
+) -> Boundaries:
+    """The boundaries at multiples of `level` tiles; of the tiles between two of them `own` are fresh."""
+    written = len(nest.operands) - 1
+    fresh, unbroken = int(tiles.first_tiles), stays[MEMORY, written + 1, ALL]  # fresh tiles come in rows of so many
+    after, after_own = next_level(stays[MEMORY], written + 1, level, tiles.tiles, fresh)
+    inputs = loads = 0
+    for k in range(written):
+        if stays[MEMORY, k, ALL] <= level:
+            loads += int(tiles.moved[k, CYCLES])
+            inputs += 1
+    fresh_both = from_fresh = 0
+    if level < unbroken:
+        fresh_both = fresh // unbroken * (unbroken // level - unbroken // min(after, unbroken))
+    if level <= unbroken < after and fresh < tiles.tiles:
+        from_fresh = fresh // unbroken
+    slot, more = boundary_slot(nest, machine, work, changes, tiles.passes * level)
+    return Boundaries(
+        after,
+        after_own,
+        tiles.tiles // level - tiles.tiles // after,
+        fresh // own - fresh // after_own,
+        fresh_both,
+        from_fresh,
+        inputs,
+        loads,
+        slot,
+        more,
+    )
 
-    `fresh_passes` and `fresh_tiles` are different results of the passes of a tile, and of tiles. A tile or pass is
-    called fresh if its results were never worked on before. Boundaries between passes, and between tiles, go by the
-    operands that change there, those that change more often first.
+
+@compiled
+def layer_cycles(nest: NestTable, machine: MachineTable, work: Pass, tiles: Tiles, stays: np.ndarray) -> int:
+    """Cycles of all tiles of the scratchpad.
+
+    A tile or pass is called fresh if its results were never worked on before. Boundaries between passes, and between
+    tiles, go by the operands that change there, those that change more often first.
     """
     operands = len(nest.operands)
     written = operands - 1
     overlapped = nest.operands[written, DOUBLE] != 0
-    returns = overlapped or machine.late > 0  # partial sums that come may take longer than results that go
+    passes, all_passes = tiles.passes, tiles.passes * tiles.tiles
     changes = np.empty(operands, np.int64)  # after so many passes
     load = 0
     for k in range(operands):
@@ -113,87 +193,47 @@ def layer_cycles(
         if changes[k] == passes:
             changes[k] *= stays[MEMORY, k, ALL]
         if k < written:
-            load += int(moved[k, CYCLES])
-    store = int(moved[written, CYCLES])
-    always = overlapped and changes[written] == 1
+            load += int(tiles.moved[k, CYCLES])
 
     # All slots of a tile but its last: of a fresh tile, and of another.
     fresh_inside = again_inside = 0
     level, own = 1, 1
     while level < passes:
-        after, after_own = passes, fresh_passes
-        for k in range(operands):
-            if level < stays[SCRATCHPAD, k, ALL] < after:
-                after, after_own = stays[SCRATCHPAD, k, ALL], stays[SCRATCHPAD, k, OF_RESULT]
+        after, after_own = next_level(stays[SCRATCHPAD], operands, level, passes, tiles.fresh_passes)
         many = passes // level - passes // after
-        leaves = always if overlapped else changes[written] <= level
-        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, level, leaves, False)
-        fresh_inside += many * slot
-        again_inside += many * slot
-        if returns and changes[written] <= level:
-            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, level, leaves, True) - slot
-            fresh_inside += (many - fresh_passes // own + fresh_passes // after_own) * more
-            again_inside += many * more
+        slot, more = boundary_slot(nest, machine, work, changes, level)
+        fresh_inside += many * slot + (many - tiles.fresh_passes // own + tiles.fresh_passes // after_own) * more
+        again_inside += many * (slot + more)
         level, own = after, after_own
     # With two buffers, results that changed after a pass go in the next: never in the very first slot.
     opening = 0
-    if overlapped and tiles * passes > 1:
-        opening = slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, True, False)
-        opening -= slot_cycles(nest, machine, exchanged, compute, sums, changes, 1, False, False)
+    if overlapped and all_passes > 1:
+        opening = slot_cycles(nest, machine, work, changes, 1, True, False)
+        opening -= slot_cycles(nest, machine, work, changes, 1, False, False)
         if changes[written] > 1:
             fresh_inside += passes // changes[written] * opening
             again_inside += passes // changes[written] * opening
 
-    time = max(machine.configuration, load) + store + ends_cycles(nest, machine, exchanged, sums)
-    fill = slot_cycles(nest, machine, exchanged, 0, 0, changes, passes * tiles, False, False)
-    leaves = not overlapped or (changes[written] == 1 and tiles * passes > 1)
-    last = slot_cycles(nest, machine, exchanged, compute, sums, changes, 0, leaves, False)
-    if tiles == 1:
+    time = max(machine.configuration, load) + int(tiles.moved[written, CYCLES]) + ends_cycles(nest, machine, work)
+    fill = slot_cycles(nest, machine, no_pass(work), changes, all_passes, False, False)
+    leaves = not overlapped or (changes[written] == 1 and all_passes > 1)
+    last = slot_cycles(nest, machine, work, changes, 0, leaves, False)
+    if tiles.tiles == 1:
         return time + fill + fresh_inside + last - (opening if passes > 1 else 0)
     inside = (fresh_inside, again_inside)
     if overlapped:
-        return (
-            time
-            + fill
-            + _tiles_overlapped(
-                nest,
-                machine,
-                compute,
-                passes,
-                tiles,
-                exchanged,
-                sums,
-                moved,
-                stays,
-                changes,
-                fresh_tiles,
-                inside,
-                opening,
-                last,
-            )
-        )
-    return (
-        time
-        + last
-        + _tiles_in_turn(
-            nest, machine, compute, passes, tiles, exchanged, sums, moved, stays, changes, fresh_tiles, inside, fill
-        )
-    )
+        return time + fill + _tiles_overlapped(nest, machine, work, tiles, stays, changes, inside, opening, last)
+    return time + last + _tiles_in_turn(nest, machine, work, tiles, stays, changes, inside, fill)
 
 
 @compiled
 def _tiles_overlapped(
     nest: NestTable,
     machine: MachineTable,
-    compute: int,
-    passes: int,
-    tiles: int,
-    exchanged: np.ndarray,
-    sums: int,
-    moved: np.ndarray,
+    work: Pass,
+    tiles: Tiles,
     stays: np.ndarray,
     changes: np.ndarray,
-    fresh_tiles: int,
     inside: tuple[int, int],
     opening: int,
     last: int,
@@ -201,56 +241,42 @@ def _tiles_overlapped(
     """Cycles of several tiles whose results have two buffers: each takes its slots or its DMA.
 
     `inside` are all slots of a tile but its last, of a fresh tile and of another; `opening` what a slot takes longer if
-    results go in it, `last` the very last.
+    results go in it, `last` the very last. docs/mapping.md#results-with-two-buffers.
     """
     written = len(nest.operands) - 1
     fresh_inside, again_inside = inside
-    store, result_stays = int(moved[written, CYCLES]), stays[MEMORY, written, ALL]
-    always = changes[written] == 1
+    fresh_tiles, store, result_stays = (
+        int(tiles.first_tiles),
+        int(tiles.moved[written, CYCLES]),
+        stays[MEMORY, written, ALL],
+    )
     time = 0
-    unbroken = stays[MEMORY, written + 1, ALL]  # fresh tiles come in rows of so many
     level, own = 1, 1
-    while level < tiles:
-        after, after_own = tiles, fresh_tiles
-        for k in range(written + 1):
-            if level < stays[MEMORY, k, ALL] < after:
-                after, after_own = stays[MEMORY, k, ALL], stays[MEMORY, k, OF_RESULT]
-        many = tiles // level - tiles // after
-        loads = 0
-        for k in range(written):
-            if stays[MEMORY, k, ALL] <= level:
-                loads += int(moved[k, CYCLES])
-        # Boundaries by whether the tile before, and the tile after, is fresh.
-        to_fresh = fresh_tiles // own - fresh_tiles // after_own
-        fresh_both = fresh_tiles // unbroken * (unbroken // level - unbroken // min(after, unbroken))
-        if level >= unbroken:
-            fresh_both = 0
-        from_fresh = fresh_tiles // unbroken if level <= unbroken < after and fresh_tiles < tiles else 0
-        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, always, False)
-        more = 0
-        if changes[written] <= passes * level:
-            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, always, True) - slot
-        again = store if result_stays <= level else 0  # loaded
+    while level < tiles.tiles:
+        at = boundaries_of(nest, machine, work, tiles, stays, changes, level, own)
+        fresh, again = fresh_inside + at.slot, again_inside + at.slot
+        loads = at.loads
+        back = store if result_stays <= level else 0  # older sums, loaded again
         if result_stays == 1:
-            time += fresh_both * max(fresh_inside + slot, loads + store)
-            time += from_fresh * max(fresh_inside + slot + more, loads + again + store)
-            time += (to_fresh - fresh_both) * max(again_inside + slot, loads + store)
-            time += (many - to_fresh - from_fresh) * max(again_inside + slot + more, loads + again + store)
+            time += at.fresh_both * max(fresh, loads + store)
+            time += at.from_fresh * max(fresh + at.more, loads + back + store)
+            time += (at.to_fresh - at.fresh_both) * max(again, loads + store)
+            time += (at.many - at.to_fresh - at.from_fresh) * max(again + at.more, loads + back + store)
             if level == 1:  # the first tile stores nothing
-                time += max(fresh_inside + slot - opening, loads) - max(fresh_inside + slot, loads + store)
+                time += max(fresh - opening, loads) - max(fresh, loads + store)
         else:
-            time += to_fresh * max(again_inside + slot, loads)
-            rest = many - to_fresh
+            time += at.to_fresh * max(again, loads)
+            rest = at.many - at.to_fresh
             if level == 1:  # of tiles after a change of results one stores them; the tile after it has the same
-                changed = tiles // result_stays
-                skips = opening if changes[written] > passes else 0
-                time += (fresh_tiles - 1) * max(fresh_inside + slot + more + skips, loads + store)
-                time += (changed - fresh_tiles) * max(again_inside + slot + more + skips, loads + store)
-                time += max(fresh_inside + slot + more - (opening - skips), loads)
+                changed = tiles.tiles // result_stays
+                skips = opening if changes[written] > tiles.passes else 0
+                time += (fresh_tiles - 1) * max(fresh + at.more + skips, loads + store)
+                time += (changed - fresh_tiles) * max(again + at.more + skips, loads + store)
+                time += max(fresh + at.more - (opening - skips), loads)
                 rest -= changed
-            time += rest * max(again_inside + slot + more, loads + again)
-        level, own = after, after_own
-    last += fresh_inside if fresh_tiles == tiles else again_inside
+            time += rest * max(again + at.more, loads + back)
+        level, own = at.after, at.own
+    last += fresh_inside if fresh_tiles == tiles.tiles else again_inside
     return time + max(last, store if result_stays == 1 else 0)
 
 
@@ -258,102 +284,69 @@ def _tiles_overlapped(
 def _tiles_in_turn(
     nest: NestTable,
     machine: MachineTable,
-    compute: int,
-    passes: int,
-    tiles: int,
-    exchanged: np.ndarray,
-    sums: int,
-    moved: np.ndarray,
+    work: Pass,
+    tiles: Tiles,
     stays: np.ndarray,
     changes: np.ndarray,
-    fresh_tiles: int,
     inside: tuple[int, int],
     fill: int,
 ) -> int:
     """Cycles of several tiles whose results have one buffer, but for the very last slot.
 
-    What is loaded for the next tile comes from the slot on that brings the first pass of a tile (which belongs to the
-    tile before), and must be there before the slot that brings the first pass of the next: in that time, its turn, a
-    tile takes its slots or its DMA. `inside` is as in `_tiles_overlapped`; `fill` brings the very first pass.
+    `inside` is as in `_tiles_overlapped`; `fill` brings the very first pass. docs/mapping.md#results-with-one-buffer.
     """
     written = len(nest.operands) - 1
     fresh_inside, again_inside = inside
-    store, result_stays = int(moved[written, CYCLES]), stays[MEMORY, written, ALL]
-    unbroken = stays[MEMORY, written + 1, ALL]  # fresh tiles come in rows of so many
+    fresh_tiles, store, result_stays = (
+        int(tiles.first_tiles),
+        int(tiles.moved[written, CYCLES]),
+        stays[MEMORY, written, ALL],
+    )
     time = fresh_turn = again_turn = base = base_again = 0
     level, own = 1, 1
-    while level < tiles:
-        after, after_own = tiles, fresh_tiles
-        for k in range(written + 1):
-            if level < stays[MEMORY, k, ALL] < after:
-                after, after_own = stays[MEMORY, k, ALL], stays[MEMORY, k, OF_RESULT]
-        many = tiles // level - tiles // after
-        loads = 0
-        moving = 0
-        for k in range(written):
-            if stays[MEMORY, k, ALL] <= level:
-                loads += int(moved[k, CYCLES])
-                moving += 1
-        # Boundaries by whether the tile before, and the tile after, is fresh.
-        to_fresh = fresh_tiles // own - fresh_tiles // after_own
-        fresh_both = fresh_tiles // unbroken * (unbroken // level - unbroken // min(after, unbroken))
-        if level >= unbroken:
-            fresh_both = 0
-        from_fresh = fresh_tiles // unbroken if level <= unbroken < after and fresh_tiles < tiles else 0
-        # The slot of a turn that brings its first pass, and what sums that come with it take longer.
-        leaves = changes[written] <= passes * level
-        slot = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, leaves, False)
-        more = 0
-        if leaves and machine.late > 0:
-            more = slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * level, True, True) - slot
+    while level < tiles.tiles:
+        at = boundaries_of(nest, machine, work, tiles, stays, changes, level, own)
+        loads = at.loads
         stored = store if result_stays <= level else 0  # in the turn of the tile after the boundary
         again = loads + stored  # the same may be loaded in the turn of the tile before it
         if level == 1:
-            fresh_turn, again_turn = fresh_inside + slot, again_inside + slot + more
+            fresh_turn, again_turn = fresh_inside + at.slot, again_inside + at.slot + at.more
             base, base_again = loads, again
             time += max(fill + fresh_inside, loads)
             # Later boundaries, and of them those to fresh tiles: turns before and after them are counted there.
-            later, later_fresh = tiles // after - 1, fresh_tiles // after_own - 1
+            later, later_fresh = tiles.tiles // at.after - 1, fresh_tiles // at.own - 1
             if result_stays == 1:
-                final = fresh_turn if fresh_tiles == tiles else again_turn
+                final = fresh_turn if fresh_tiles == tiles.tiles else again_turn
                 time += max(final, store)
-                time += (fresh_both - 1 - later_fresh) * max(fresh_turn, loads + store)
-                time += from_fresh * max(fresh_turn, again + store)
-                time += (to_fresh - fresh_both) * max(again_turn, loads + store)
-                rest = many - to_fresh - from_fresh - later + later_fresh
+                time += (at.fresh_both - 1 - later_fresh) * max(fresh_turn, loads + store)
+                time += at.from_fresh * max(fresh_turn, again + store)
+                time += (at.to_fresh - at.fresh_both) * max(again_turn, loads + store)
+                rest = at.many - at.to_fresh - at.from_fresh - later + later_fresh
                 time += rest * max(again_turn, again + store)
-            elif moving == written and machine.late == 0:
+            elif at.inputs == written and machine.late == 0:
+                with_results = slot_cycles(nest, machine, work, changes, tiles.passes * result_stays, True, False)
                 return time + _tiles_with_late_stores(
-                    machine,
-                    tiles,
-                    result_stays,
-                    fresh_tiles,
-                    again_turn,
-                    again_inside,
-                    loads,
-                    store,
-                    slot_cycles(nest, machine, exchanged, compute, sums, changes, passes * result_stays, True, False),
+                    machine, tiles, result_stays, again_turn, again_inside, loads, store, with_results
                 )
             else:
-                time += again_turn + (many - 1 - later) * max(again_turn, loads)
+                time += again_turn + (at.many - 1 - later) * max(again_turn, loads)
         else:
             kept = store if result_stays == 1 else 0  # stored in the turn before the boundary, of results before those
-            time += fresh_both * max(fresh_turn, loads + kept)
-            time += from_fresh * max(fresh_turn, again + kept)
-            time += (to_fresh - fresh_both) * max(again_turn, loads + kept)
-            time += (many - to_fresh - from_fresh) * max(again_turn, again + kept)
-            time += to_fresh * max(fresh_inside + slot, base + stored)
-            time += (many - to_fresh) * max(again_inside + slot + more, base_again + stored)
-        level, own = after, after_own
+            time += at.fresh_both * max(fresh_turn, loads + kept)
+            time += at.from_fresh * max(fresh_turn, again + kept)
+            time += (at.to_fresh - at.fresh_both) * max(again_turn, loads + kept)
+            time += (at.many - at.to_fresh - at.from_fresh) * max(again_turn, again + kept)
+            time += at.to_fresh * max(fresh_inside + at.slot, base + stored)
+            time += (at.many - at.to_fresh) * max(again_inside + at.slot + at.more, base_again + stored)
+        level, own = at.after, at.own
     return time
 
 
 @compiled
 def _tiles_with_late_stores(
     machine: MachineTable,
-    tiles: int,
+    tiles: Tiles,
     result_stays: int,
-    fresh_tiles: int,
     turn: int,
     inside: int,
     loads: int,
@@ -365,7 +358,7 @@ def _tiles_with_late_stores(
     Results that changed with a tile go in `slot`, which begins its turn; what their store takes then may go on in the
     next turn, whose loads come after it.
     """
-    changed = tiles // result_stays - 1
+    fresh_tiles, changed = int(tiles.first_tiles), tiles.tiles // result_stays - 1
     time = 0
     begin = max(slot + inside, loads)
     late = max(0, max(slot + machine.latency + 1, loads) + store - begin)
@@ -378,4 +371,4 @@ def _tiles_with_late_stores(
         return time
     time += changed * (begin + max(turn, late + loads)) + turn
     time += (fresh_tiles - 1) * max(turn, loads) + returned * max(turn, loads + store)
-    return time + (tiles - 2 - 3 * changed) * max(turn, loads)
+    return time + (tiles.tiles - 2 - 3 * changed) * max(turn, loads)

@@ -14,7 +14,7 @@ from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
 from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
 from tilestitch.mapping.space import Space
-from tilestitch.mapping.tables import MachineTable, NestTable
+from tilestitch.mapping.tables import MachineTable, NestTable, Pass, Tiles
 from tilestitch.mapping.tiles import register_bytes, register_factors, scratchpad_bytes
 from tilestitch.mapping.timing import ALL, MEMORY, OF_RESULT, SCRATCHPAD, pass_cycles
 
@@ -30,15 +30,17 @@ class Best(NamedTuple):
     state: np.ndarray  # how many are known (-1: a front that found no room), how many there is room for, objective
 
 
-class Pass(NamedTuple):
+class Inner(NamedTuple):
     """One choice of space and registers, with what follows from it."""
 
     rf: np.ndarray
     spatial: np.ndarray
     tile: np.ndarray  # iterations of each loop in a pass of the registers
     rest: np.ndarray  # passes of each loop
-    exchanged: np.ndarray
+    work: Pass
+    first_passes: float  # different tiles of the result that the register files see
     bounds: np.ndarray
+    cases: int  # rows of `bounds`
 
 
 @compiled
@@ -124,20 +126,9 @@ def walk(
                 sums, hops = exchange(nest, machine, published, rf, spatial, exchanged)
                 if ragged:
                     hops = mean_exchange(nest, rf, spatial, machine.multicast, exchanged)
+                work = Pass(compute, sums, hops, exchanged)
                 many = bounds_of_registers(
-                    nest,
-                    machine,
-                    published,
-                    one_stays,
-                    fixed,
-                    compute,
-                    passes,
-                    own,
-                    exchanged,
-                    sums,
-                    hops,
-                    changes,
-                    bounds,
+                    nest, machine, published, one_stays, fixed, work, passes, own, changes, bounds
                 )
                 tilings = 0
                 if not ragged:
@@ -147,8 +138,8 @@ def walk(
                 if all_hopeless(state, figures, bounds, many, busy, brought):
                     outcomes[BY_REGISTERS] += tilings
                 else:
-                    work = Pass(rf, spatial, tile, rest, exchanged, bounds)
-                    evaluated = walk_tiles(nest, machine, space, work, compute, sums, hops, own[written], many, best)
+                    inner = Inner(rf, spatial, tile, rest, work, own[written], bounds, many)
+                    evaluated = walk_tiles(nest, machine, space, inner, best)
                     outcomes[EVALUATED] += evaluated
                     outcomes[BY_TILE] += max(0, tilings - evaluated)
                     if state[KNOWN] < 0:
@@ -183,12 +174,7 @@ def walk_tiles(
     nest: NestTable,
     machine: MachineTable,
     space: Space,
-    work: Pass,
-    compute: int,
-    sums: int,
-    hops: float,
-    first_passes: float,
-    many: int,
+    inner: Inner,
     best: Best,
 ) -> int:
     """Search the tiles of the scratchpad around one choice of space and registers; how many were evaluated."""
@@ -196,14 +182,14 @@ def walk_tiles(
     spm, dram, tile = np.ones(loops, np.int64), np.ones(loops, np.int64), np.empty(loops, np.int64)
     at, begin, end = np.empty(loops, np.int64), np.empty(loops, np.int64), np.empty(loops, np.int64)
     moved, dma, top = np.empty((len(nest.operands), 2)), np.empty(2), np.empty(2)
-    pass_tile, rest, exchanged, bounds = work.tile, work.rest, work.exchanged, work.bounds
-    state, figures, mappings = best.state, best.figures, best.mappings
+    pass_tile, rest, bounds, many = inner.tile, inner.rest, inner.bounds, inner.cases
+    state, figures = best.state, best.figures
     radix, places = space.radix, space.place
     least_busy, least_brought, busy, brought = space.least_busy, space.least_brought, space.busy, space.brought
     items, ragged = space.items, space.ragged
     published, outer_first, outer_runs = space.published, space.outer_first, space.outer_runs
     mapping = np.empty(4 * loops + 2, np.int64)
-    mapping[2 * loops : 3 * loops], mapping[3 * loops : 4 * loops] = work.rf, work.spatial
+    mapping[2 * loops : 3 * loops], mapping[3 * loops : 4 * loops] = inner.rf, inner.spatial
     which, active = np.empty(loops, np.int64), 0
     for i in range(loops):
         row = space.row[rest[i]]
@@ -236,34 +222,11 @@ def walk_tiles(
             for outside in range(outer_first[outer], outer_first[outer + 1]):
                 traffic(nest, machine, published, outer_runs, outside, space.compulsory, dram, moved, dma)
                 if not all_hopeless(state, figures, bounds, many, dma[0], dma[1]):
-                    weigh_orders(
-                        nest,
-                        machine,
-                        published,
-                        space.stays,
-                        space.order_first,
-                        space.order_runs,
-                        outer_runs,
-                        exchanged,
-                        rest,
-                        compute,
-                        sums,
-                        hops,
-                        first_passes,
-                        spm,
-                        dram,
-                        moved,
-                        outside,
-                        state,
-                        figures,
-                        mappings,
-                        top,
-                        mapping,
-                    )
+                    weigh_orders(nest, machine, space, inner, spm, dram, moved, outside, best, top, mapping)
                     if state[KNOWN] < 0:
                         return evaluated
             if top[0] < np.inf:
-                keep_one(state, figures, mappings, top[0], top[1], mapping)
+                keep_one(best, top[0], top[1], mapping)
         depth = active - 1
         while depth >= 0:
             i = which[depth]
@@ -297,24 +260,13 @@ def walk_tiles(
 def weigh_orders(
     nest: NestTable,
     machine: MachineTable,
-    published: bool,
-    kept_operand: int,
-    order_first: np.ndarray,
-    runs: np.ndarray,
-    outer_runs: np.ndarray,
-    exchanged: np.ndarray,
-    rest: np.ndarray,
-    compute: int,
-    sums: int,
-    hops: float,
-    first_passes: float,
+    space: Space,
+    inner: Inner,
     spm: np.ndarray,
     dram: np.ndarray,
     moved: np.ndarray,
     outside: int,
-    state: np.ndarray,
-    figures: np.ndarray,
-    mappings: np.ndarray,
+    best: Best,
     top: np.ndarray,
     mapping: np.ndarray,
 ) -> None:
@@ -323,7 +275,8 @@ def weigh_orders(
     For a front every one that is worth keeping goes there at once.
     """
     loops, operands = len(nest.extents), len(nest.operands)
-    objective = state[OBJECTIVE]
+    state, figures, objective = best.state, best.figures, best.state[OBJECTIVE]
+    order_first, runs, rest = space.order_first, space.order_runs, inner.rest
     stays, exchanges = np.empty((2, operands + 1, 2), np.int64), np.empty(operands)
     price, counts = np.empty(PRICED), np.empty((operands, 3))
     tiles, passes, first_tiles, fresh_passes, present = 1, 1, 1.0, 1, 0
@@ -336,7 +289,8 @@ def weigh_orders(
             first_tiles *= dram[i]
             fresh_passes *= spm[i]
     for k in range(operands + 1):
-        product_of_run(nest, outer_runs[outside, k], dram, stays[MEMORY, k])
+        product_of_run(nest, space.outer_runs[outside, k], dram, stays[MEMORY, k])
+    counted = Tiles(passes, tiles, inner.first_passes, fresh_passes, first_tiles, moved)
     for inside in range(order_first[present], order_first[present + 1]):
         stayed = True
         for k in range(operands):
@@ -347,29 +301,11 @@ def weigh_orders(
                     exchanges[k] *= dram[i]
                 else:
                     exchanges[k] *= rest[i]
-                    if k == kept_operand and spm[i] > 1 and not nest.indexed[k, i]:
+                    if k == space.stays and spm[i] > 1 and not nest.indexed[k, i]:
                         stayed = False
         if not stayed:
             continue
-        combine(
-            nest,
-            machine,
-            published,
-            compute,
-            passes,
-            tiles,
-            exchanged,
-            sums,
-            hops,
-            moved,
-            stays,
-            exchanges,
-            first_passes,
-            fresh_passes,
-            first_tiles,
-            price,
-            counts,
-        )
+        combine(nest, machine, space.published, inner.work, counted, stays, exchanges, price, counts)
         if hopeless(state, figures, price[TIME], price[ENERGY]):
             continue
         if objective == PARETO or top[0] == np.inf or before(objective, price[TIME], price[ENERGY], top[0], top[1]):
@@ -377,7 +313,7 @@ def weigh_orders(
             mapping[:loops], mapping[loops : 2 * loops] = dram, spm
             mapping[4 * loops], mapping[4 * loops + 1] = outside, inside
             if objective == PARETO:
-                keep_one(state, figures, mappings, top[0], top[1], mapping)
+                keep_one(best, top[0], top[1], mapping)
                 top[0] = np.inf
                 if state[KNOWN] < 0:
                     return
@@ -396,8 +332,7 @@ def product_of_run(nest: NestTable, run: int, factors: np.ndarray, products: np.
 
 
 @compiled
-def keep_one(
-    state: np.ndarray, figures: np.ndarray, mappings: np.ndarray, time: float, energy: float, mapping: np.ndarray
-) -> None:
+def keep_one(best: Best, time: float, energy: float, mapping: np.ndarray) -> None:
     """Put a mapping among the best."""
-    state[KNOWN] = keep(state[OBJECTIVE], time, energy, figures, mappings, mapping, state[KNOWN], state[ROOM])
+    state = best.state
+    state[KNOWN] = keep(state[OBJECTIVE], time, energy, best.figures, best.mappings, mapping, state[KNOWN], state[ROOM])

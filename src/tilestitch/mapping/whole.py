@@ -5,7 +5,7 @@ import numpy as np
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.parts import exchange, fits, mean_exchange, transfer
 from tilestitch.mapping.price import combine, exchanges_of, runs_of
-from tilestitch.mapping.tables import MachineTable, NestTable
+from tilestitch.mapping.tables import MachineTable, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 
 
@@ -52,23 +52,7 @@ def price_mapping(
     runs_of(nest, dram, orders[0], runs, stays[MEMORY])
     runs_of(nest, spm, orders[1], runs, stays[SCRATCHPAD])
     exchanges_of(nest, pass_tile, dram, runs, exchanges)
-    combine(
-        nest,
-        machine,
-        published,
-        compute,
-        passes,
-        tiles,
-        exchanged,
-        sums,
-        hops,
-        moved,
-        stays,
-        exchanges,
-        first_passes,
-        fresh_passes,
-        first_tiles,
-        price,
-        counts,
-    )
+    work = Pass(compute, sums, hops, exchanged)
+    counted = Tiles(passes, tiles, first_passes, fresh_passes, first_tiles, moved)
+    combine(nest, machine, published, work, counted, stays, exchanges, price, counts)
     return fits(nest, machine, rf, spatial, tile)

@@ -149,7 +149,7 @@ def _start(
 ) -> None:
     """The array is configured while the inputs of the first tile come."""
     position, visit = controller.position, controller.visit
-    start_queue(plan, queue.numbers, queue.tile, queue.moved, queue.parity, queue.results, queue.flying)
+    start_queue(plan, queue)
     now = until_loaded(plan, queue, flight, array, 0, 1, values, every_run, counts, events, window)
     now = max(now, plan.numbers[CONFIGURATION])
     counts[FIRST_LOAD] += now

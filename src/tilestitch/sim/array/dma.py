@@ -21,6 +21,7 @@ from tilestitch.sim.array.plan import (
     WORD_BITS,
     Plan,
 )
+from tilestitch.sim.array.state import Array, Queue
 from tilestitch.sim.array.tally import DMA_BUSY, DMA_REQUESTS, LOADED, STORED
 
 NEVER = np.int64(2**62)
@@ -59,27 +60,20 @@ def dma_step(
     plan: Plan,
     now: int,
     each_run: bool,
-    queue: np.ndarray,
-    tile: np.ndarray,
-    moved: np.ndarray,
-    parity: np.ndarray,
-    results: np.ndarray,
-    ends: np.ndarray,
-    flying: np.ndarray,
-    state: np.ndarray,
+    of: Queue,
+    array: Array,
     values: bool,
-    scratchpad: np.ndarray,
-    memory: np.ndarray,
     counts: np.ndarray,
     events: np.ndarray,
     window: np.ndarray,
 ) -> None:
-    """Do what happens in the queue in cycle `now`, and say in queue[WAKE] when the next thing does.
+    """Do what happens in the queue in cycle `now`, and say in its WAKE when the next thing does.
 
     With `each_run` every run is a request of its own; else a transfer is one, which takes as long: all runs of a
     transfer are of one length, and a flat memory has no state.
     """
-    written = len(parity) - 1
+    queue, ends, flying = of.numbers, of.ends, of.flying
+    scratchpad, memory = array.scratchpad, array.memory
     channels = plan.numbers[CHANNELS]
     while True:
         if queue[ACTIVE] == 1:
@@ -93,7 +87,7 @@ def dma_step(
                 if flying[channel] < 0 and queue[RUN] < queue[LAST_RUN]:
                     run = queue[RUN]
                     size, address = run_bytes(plan, queue, operand), run_address(plan, queue, operand, run)
-                    cycles = dram_cycles(plan.dram, state, address, size, queue[STORES] == 1, now)
+                    cycles = dram_cycles(plan.dram, of.state, address, size, queue[STORES] == 1, now)
                     runs = 1
                     if not each_run:
                         runs = queue[LAST_RUN] - queue[RUN]
@@ -117,22 +111,15 @@ def dma_step(
                 return
             queue[ACTIVE] = 0
             continue
-        if not _next_transfer(plan, now, queue, tile, moved, parity, results, written):
+        if not _next_transfer(plan, now, of):
             return
 
 
 @lending
-def _next_transfer(
-    plan: Plan,
-    now: int,
-    queue: np.ndarray,
-    tile: np.ndarray,
-    moved: np.ndarray,
-    parity: np.ndarray,
-    results: np.ndarray,
-    written: int,
-) -> bool:
-    """Begin the next transfer; False, with queue[WAKE], where it has to wait or there is none."""
+def _next_transfer(plan: Plan, now: int, of: Queue) -> bool:
+    """Begin the next transfer; False, with WAKE, where it has to wait or there is none."""
+    queue, tile, moved, parity, results = of.numbers, of.tile, of.moved, of.parity, of.results
+    written = len(parity) - 1
     while True:
         if queue[DONE] == 1:
             queue[WAKE] = NEVER
@@ -176,14 +163,14 @@ def _next_transfer(
                 return True
             if queue[LEFT] == 1:
                 queue[RETURNED_TILES] += 1
-            _next_list(plan, queue, tile, moved, results, written)
+            _next_list(plan, of)
 
 
 @lending
-def _next_list(
-    plan: Plan, queue: np.ndarray, tile: np.ndarray, moved: np.ndarray, results: np.ndarray, written: int
-) -> None:
+def _next_list(plan: Plan, of: Queue) -> None:
     """Go on to the next tile k."""
+    queue, tile, moved, results = of.numbers, of.tile, of.moved, of.results
+    written = len(of.parity) - 1
     if queue[LEFT] == 0 and results[1, KIND] < 0:
         queue[DONE] = 1
         return
@@ -241,22 +228,14 @@ def copy_run(plan: Plan, queue: np.ndarray, run: int, scratchpad: np.ndarray, me
 
 
 @lending
-def start_queue(
-    plan: Plan,
-    queue: np.ndarray,
-    tile: np.ndarray,
-    moved: np.ndarray,
-    parity: np.ndarray,
-    results: np.ndarray,
-    flying: np.ndarray,
-) -> None:
+def start_queue(plan: Plan, queue: Queue) -> None:
     """Before cycle 0: the inputs of tile 0 are next."""
-    queue[:] = 0
-    tile[:] = 0
-    queue[LIST] = -1
-    queue[LEFT] = 1
-    moved[:] = 1
-    parity[:] = 1  # the first tile goes to the first of two places
-    results[:] = 0
-    results[2, KIND] = kind_of(plan.loops, tile)
-    flying[:] = -1
+    queue.numbers[:] = 0
+    queue.tile[:] = 0
+    queue.numbers[LIST] = -1
+    queue.numbers[LEFT] = 1
+    queue.moved[:] = 1
+    queue.parity[:] = 1  # the first tile goes to the first of two places
+    queue.results[:] = 0
+    queue.results[2, KIND] = kind_of(plan.loops, queue.tile)
+    queue.flying[:] = -1

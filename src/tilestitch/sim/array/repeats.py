@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE
+from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.plan import CHECKED, EMPTIED, LATENCY, Plan
-from tilestitch.sim.array.slot import out_of_array, run_slot, step_queue
+from tilestitch.sim.array.slot import out_of_array, run_slot
 from tilestitch.sim.array.state import (
     CLOSES,
     ENDS,
@@ -61,7 +61,7 @@ def slot_or_known(
         if jobs[last, IN_TOKEN] > 0 or jobs[last, OUT_TOKEN] > 0:
             until = slot[START] + jobs[last, RELEASE]
             while queue.numbers[WAKE] <= until:
-                step_queue(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
+                dma_step(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
             waits = (
                 queue.numbers[RETURNED_TILES] < jobs[last, IN_TOKEN]
                 or queue.numbers[STORED_GROUPS] < jobs[last, OUT_TOKEN]
@@ -89,8 +89,8 @@ def slot_or_known(
     if closes:
         out = slot[START] + known.out_cycles[at]
         while queue.numbers[WAKE] < out:
-            step_queue(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
+            dma_step(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
         out_of_array(queue.numbers, out, plan.numbers[LATENCY] + 1)
     while queue.numbers[WAKE] < end:
-        step_queue(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
+        dma_step(plan, queue.numbers[WAKE], False, queue, array, False, counts, events, window)
     return end

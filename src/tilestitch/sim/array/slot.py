@@ -104,7 +104,7 @@ def run_slot(
     while True:
         now = start + cycle
         if now >= asks[WAKE]:
-            step_queue(plan, now, every_run, queue, array, values, counts, events, window)
+            dma_step(plan, now, every_run, queue, array, values, counts, events, window)
         lane = now % lanes
         if values:
             arrive(words, first, places, value, lane, registers, scratchpad, offset, aim, target)
@@ -160,39 +160,6 @@ def run_slot(
     _count(plan, slot, jobs, counts, cycle, in_end, out_end, waited)
     if window[1] > start and window[0] < start + cycle + numbers[LATENCY]:
         _remember(plan, slot, jobs, events, window)
-
-
-@lending
-def step_queue(
-    plan: Plan,
-    now: int,
-    every_run: bool,
-    queue: Queue,
-    array: Array,
-    values: bool,
-    counts: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
-) -> None:
-    dma_step(
-        plan,
-        now,
-        every_run,
-        queue.numbers,
-        queue.tile,
-        queue.moved,
-        queue.parity,
-        queue.results,
-        queue.ends,
-        queue.flying,
-        queue.state,
-        values,
-        array.scratchpad,
-        array.memory,
-        counts,
-        events,
-        window,
-    )
 
 
 @lending

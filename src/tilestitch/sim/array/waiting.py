@@ -3,9 +3,9 @@
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.sim.array.dma import DONE, LOADED_TILES, NEVER, WAKE
+from tilestitch.sim.array.dma import DONE, LOADED_TILES, NEVER, WAKE, dma_step
 from tilestitch.sim.array.plan import Plan
-from tilestitch.sim.array.slot import settle, step_queue
+from tilestitch.sim.array.slot import settle
 from tilestitch.sim.array.state import Array, Flight, Queue
 
 
@@ -38,7 +38,7 @@ def until_loaded(
             return now
         if values:
             settled = settle(plan, flight, array, begin, settled, now)
-        step_queue(plan, now, every_run, queue, array, values, counts, events, window)
+        dma_step(plan, now, every_run, queue, array, values, counts, events, window)
     return now
 
 
@@ -63,5 +63,5 @@ def until_done(
             return now
         if values:
             settled = settle(plan, flight, array, begin, settled, now)
-        step_queue(plan, now, every_run, queue, array, values, counts, events, window)
+        dma_step(plan, now, every_run, queue, array, values, counts, events, window)
     return now
