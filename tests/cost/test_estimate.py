@@ -1,5 +1,6 @@
 """What the search believes of a kernel: estimates are near the simulation, bounds under it."""
 
+import numpy as np
 import pytest
 
 from tests.helpers.graphs import Net
@@ -82,7 +83,7 @@ def test_bounds_of_a_product_by_hand():
 
 @pytest.mark.quick
 def test_bounds_count_only_what_is_touched():
-    """A window of 1 with stride 2 reads a quarter of the image; a gather of three rows surely reads one."""
+    """A window of 1 with stride 2 reads a quarter of the image; a gather moves a row for each index."""
     net = Net()
     graph = resolved(net.graph(net.op("MaxPool", net.input(1, 4, 8, 8), kernel_shape=[1, 1], strides=[2, 2])))
     found = bounds(graph, toy(2), iterations=1)
@@ -90,7 +91,53 @@ def test_bounds_count_only_what_is_touched():
     assert (found.vector_operations, found.compute_cycles, found.attainable_cycles) == (64, 2, 2)
     net = Net()
     graph = resolved(net.graph(net.op("Gather", net.random(100, 6), net.input(3, dtype=7))))
-    assert bounds(graph, toy(), iterations=1).compulsory_bytes == 6 * 2 + 3 * 4 + 3 * 6 * 2
+    assert bounds(graph, toy(), iterations=1).compulsory_bytes == 3 * 6 * 2 + 3 * 4 + 3 * 6 * 2
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("indices", "rows"),
+    [([3, 50, 7], 3), ([3, 50, 3], 2), ([-1, 99, 0], 2), ([[4, 4], [9, 8]], 3)],
+)
+def test_bounds_count_the_rows_that_constant_indices_name(indices: list, rows: int):
+    net = Net()
+    picked = np.array(indices)
+    graph = resolved(net.graph(net.op("Gather", net.input(100, 6), indices)))
+    moved = bounds(graph, toy(), iterations=1).compulsory_bytes
+    assert moved == 2 * 6 * rows + 4 * picked.size + 2 * 6 * picked.size
+
+
+@pytest.mark.quick
+def test_bounds_count_no_more_rows_than_a_table_has():
+    """Of a small table whatever is asked for; and of a column that each index picks an element of, one."""
+    net = Net()
+    graph = resolved(net.graph(net.op("Gather", net.random(5, 6), net.input(40, dtype=7))))
+    assert bounds(graph, toy(), iterations=1).compulsory_bytes == 5 * 6 * 2 + 40 * 4 + 40 * 6 * 2
+    net = Net()
+    graph = resolved(net.graph(net.op("Gather", net.random(50, 6), net.input(8, dtype=7))))
+    for iterations, rows in ((1, 8), (6, 48), (7, 50)):
+        moved = bounds(graph, toy(), iterations=iterations).compulsory_bytes
+        assert moved == rows * 6 * 2 + iterations * (8 * 4 + 8 * 6 * 2)
+    net = Net()
+    graph = resolved(net.graph(net.op("GatherElements", net.random(50, 6), net.input(3, 6, dtype=7), axis=0)))
+    assert bounds(graph, toy(), iterations=1).compulsory_bytes >= 6 * 2 + 18 * 4 + 18 * 2
+
+
+@pytest.mark.quick
+def test_bounds_join_what_several_operators_read():
+    """Three slices of one projection need all of it, two of them two thirds; a row and a column need the larger."""
+
+    def limits(*slices: tuple[int, int, int]) -> Bounds:
+        net = Net()
+        x = net.op("MatMul", net.input(8, 10), net.random(10, 12))
+        parts = [net.op("Exp", net.op("Slice", x, [low], [high], [axis])) for low, high, axis in slices]
+        return bounds(resolved(net.graph(*parts)), toy(), iterations=1)
+
+    assert limits((0, 4, 1), (4, 8, 1), (8, 12, 1)).macs == 8 * 10 * 12
+    assert limits((0, 4, 1), (6, 10, 1)).macs == 8 * 10 * 8
+    assert limits((0, 4, 1), (2, 6, 1)).macs == 8 * 10 * 6
+    assert limits((0, 2, 0), (0, 4, 1)).macs == 8 * 10 * 4
+    assert limits((0, 2, 0), (0, 4, 1), (4, 12, 1)).macs == 8 * 10 * 12
 
 
 @pytest.mark.quick

@@ -49,9 +49,9 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
     peaks, at the price of the unit that it suits best.
 
     Latency starts with everything in DDR. Compulsory traffic is every input and output of every iteration, and every
-    constant once however often the outer loop runs; of a table that is only gathered from, one row. `sharers` clusters
-    share one DDR, which then carries the inputs and outputs of all and the constants once. What no output needs counts
-    nowhere.
+    constant once however often the outer loop runs; of a table that is only gathered from, as many rows as are asked
+    for, if it has as many. `sharers` clusters share one DDR, which then carries the inputs and outputs of all and the
+    constants once. What no output needs counts nowhere.
     """
     return _bounds(graph, needs(graph), machine, iterations=iterations, sharers=sharers)
 
@@ -79,7 +79,8 @@ def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: in
             operations += work
             slowdown = min(Fraction(count[DType.FLOAT16], count.get(dtype, count[DType.FLOAT16])) for count in lanes)
             vector += work * slowdown / all_lanes
-    constants, borders = _compulsory(graph, needed)
+    constants, tables, borders = _compulsory(graph, needed, iterations)
+    constants += tables
     carried = constants + borders * iterations * sharers
     return Bounds(
         compute_cycles=_ceil(max(matrix, vector) * iterations),
@@ -106,7 +107,7 @@ def least_cycles(
     samples each, and what one of the kernels `through_ddr` makes for another is written to DDR and read from it.
     """
     needed = needs(graph)
-    constants, borders = _compulsory(graph, needed)
+    constants, tables, borders = _compulsory(graph, needed, iterations)
     kernel_of = {name: number for number, kernel in enumerate(through_ddr) for name in kernel}
     passed = sum(
         needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
@@ -114,7 +115,7 @@ def least_cycles(
         if name not in graph.outputs
         and any(kernel_of.get(w.name) != kernel_of.get(r.name) for w in writers for r in graph.consumers.get(name, ()))
     )
-    carried = constants * constant_loads + (borders + 2 * passed) * sharers * iterations
+    carried = constants * constant_loads + tables + (borders + 2 * passed) * sharers * iterations
     limits = _bounds(graph, needed, machine, iterations=iterations, sharers=sharers)
     return max(limits.latency_cycles, _ceil(carried / machine.ddr.bandwidth_bytes_per_cycle))
 
@@ -136,14 +137,19 @@ def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:
     return Fraction(shape.groups * shape.m, unit.m) * ceil_div(shape.k, unit.k) * ceil_div(shape.n, unit.n)
 
 
-def _compulsory(graph: Graph, needed: Needs) -> tuple[int, int]:
-    """Bytes of constants, and of the inputs and outputs of one run, that any execution must move."""
+def _compulsory(graph: Graph, needed: Needs, iterations: int) -> tuple[int, int, int]:
+    """Bytes that must move: of constants, of constant tables in all runs, of the inputs and outputs of one run."""
 
     def size_bytes(names: Iterable[str]) -> int:
         return sum(needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes for name in names)
 
+    tables = 0
+    for name, (asked, size) in needed.rows.items():
+        if name in graph.constants:
+            tables += size_bytes([name]) // asked * min(size, asked * iterations)
     outputs = sum(graph.tensors[name].size_bytes for name in graph.outputs)
-    return size_bytes(graph.constants), size_bytes(graph.inputs) + outputs
+    constants = size_bytes(name for name in graph.constants if name not in needed.rows)
+    return constants, tables, size_bytes(graph.inputs) + outputs
 
 
 def _ceil(value: Fraction) -> int:

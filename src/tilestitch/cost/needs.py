@@ -1,6 +1,6 @@
 """How much of a network its outputs need: what slices, picked rows and gaps of strided reads leave out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -9,7 +9,8 @@ import numpy as np
 from tilestitch.ir.graph import Access, Axis, DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 
-Indices = tuple[np.ndarray, ...]  # per axis of a tensor or loop of an operator
+MOST_SETS = 16  # of a tensor that are looked at
+Indices = tuple[np.ndarray, ...]  # per axis of a tensor or loop of an operator, ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,41 +18,110 @@ class Needs:
     """What nothing that makes the outputs can leave out: elements of tensors, and iterations of operators."""
 
     elements: Mapping[str, int]
+    rows: Mapping[str, tuple[int, int]]  # of tables whose rows are not known: how many are asked for, of how many
     iterations: Mapping[str, Region]  # as many as are needed, from 0 on; absent where none are
 
 
 def needs(graph: Graph) -> Needs:
     """What is certainly needed of a graph without views.
 
-    Of several readers, the one that needs the most counts. Where the indices that are needed do not form a product of
-    one set for each axis (a diagonal, a part of an axis that two loops write), one index stands for them.
+    What several readers need is joined where the union is again one set of indices for each axis; else the one that
+    needs the most counts. Where the indices that are needed are no such product (a diagonal, a part of an axis that two
+    loops write), one index stands for them. Of rows that are picked by values, as many count as there are values, but
+    no more than there are rows.
     """
-    elements: dict[str, Indices] = {
-        name: tuple(np.arange(extent) for extent in graph.tensors[name].shape) for name in graph.outputs
+    wanted: dict[str, list[Indices]] = {
+        name: [tuple(np.arange(extent) for extent in graph.tensors[name].shape)] for name in graph.outputs
     }
     iterations: dict[str, Region] = {}
     for op in reversed(graph.operators):
-        loops = _most(_loops(op, write, elements[write.tensor]) for write in op.writes if write.tensor in elements)
-        if loops is None:
+        found: list[Indices] = []
+        for write in op.writes:
+            if write.tensor in wanted:
+                loops = _loops(op, write, _certain(wanted[write.tensor]))
+                found = found if loops is None else _joined(found, loops)
+        if not found:
             continue
+        loops = max(found, key=_size)
         iterations[op.name] = Region.whole(tuple(map(len, loops)))
-        for read in op.reads:
-            found = _touched(read, loops, graph.tensors[read.tensor].shape)
-            elements[read.tensor] = _most((found, elements.get(read.tensor))) or found
-    return Needs({name: prod(map(len, indices)) for name, indices in elements.items()}, iterations)
+        for number, read in enumerate(op.reads):
+            shape = graph.tensors[read.tensor].shape
+            touched = _touched(read, loops, shape)
+            if read.indirect_axis is not None and number == 0:
+                touched = _picked(graph, op, loops, touched)
+            wanted[read.tensor] = _joined(wanted.get(read.tensor, []), touched)
+    elements = {name: _size(_certain(sets)) for name, sets in wanted.items()}
+    return Needs(elements, _unknown_rows(graph, wanted), iterations)
 
 
-def _most(candidates: Iterable[Indices | None]) -> Indices | None:
-    """The one with the most elements, the first of several."""
-    found: Indices | None = None
-    for candidate in candidates:
-        if candidate is not None and (found is None or _size(candidate) > _size(found)):
-            found = candidate
+def _unknown_rows(graph: Graph, wanted: Mapping[str, Sequence[Indices]]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for name, sets in wanted.items():
+        for axis, size in zip(max(sets, key=_size), graph.tensors[name].shape, strict=True):
+            if len(axis) and axis[0] < 0:
+                found[name] = (len(axis), size)
     return found
+
+
+def _joined(sets: Sequence[Indices], new: Indices) -> list[Indices]:
+    """Sets of indices and one more, those that are together one set for each axis as one; at most `MOST_SETS`."""
+    rest = list(sets)
+    at = 0
+    while at < len(rest):
+        both = _union(rest[at], new)
+        if both is None:
+            at += 1
+        else:
+            new = both
+            del rest[at]
+            at = 0  # what did not fit before may fit now
+    return sorted([*rest, new], key=_size, reverse=True)[:MOST_SETS]
+
+
+def _union(first: Indices, second: Indices) -> Indices | None:
+    """The union of two products of sets if it is one: where one holds the other, or they differ in one axis only."""
+    axes = [axis for axis, pair in enumerate(zip(first, second, strict=True)) if not np.array_equal(*pair)]
+    if len(axes) > 1:
+        for one, other in ((first, second), (second, first)):
+            if all(np.isin(other[axis], one[axis], assume_unique=True).all() for axis in axes):
+                return one
+        return None
+    if not axes:
+        return first
+    one, other = first[axes[0]], second[axes[0]]
+    if (one < 0).any() != (other < 0).any():
+        return None  # rows that are not known and some that are
+    return (*first[: axes[0]], np.union1d(one, other), *first[axes[0] + 1 :])
+
+
+def _certain(sets: Sequence[Indices]) -> Indices:
+    """The largest of several sets. Rows that are not known are the first ones."""
+    largest = max(sets, key=_size)
+    return tuple(axis - axis[0] if len(axis) and axis[0] < 0 else axis for axis in largest)
 
 
 def _size(indices: Indices) -> int:
     return prod(map(len, indices))
+
+
+def _picked(graph: Graph, op: Operator, loops: Indices, touched: Indices) -> Indices:
+    """What the iterations of `loops` read of a table, whose rows the values of the second operand name.
+
+    Of constant values these rows; of others one for each value, numbered from -1 down, as nobody knows them.
+    """
+    table, names = op.reads[:2]
+    assert table.indirect_axis is not None
+    apart = {dim for number, axis in enumerate(table.axes) if number != table.indirect_axis for dim in _dims(axis)}
+    alone = tuple(loop[:1] if dim in apart else loop for dim, loop in enumerate(loops))
+    shape = graph.tensors[names.tensor].shape
+    size = graph.tensors[table.tensor].shape[table.indirect_axis]
+    if names.tensor in graph.constants:
+        values = np.asarray(graph.constants[names.tensor])[np.ix_(*_touched(names, alone, shape))]
+        rows = np.unique(np.where(values < 0, values + size, values).astype(np.int64))
+        rows = rows[(rows >= 0) & (rows < size)]
+    else:
+        rows = np.arange(-min(size, _size(_touched(names, alone, shape))), 0)
+    return (*touched[: table.indirect_axis], rows, *touched[table.indirect_axis + 1 :])
 
 
 def _loops(op: Operator, write: Access, wanted: Indices) -> Indices | None:
