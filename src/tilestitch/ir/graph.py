@@ -4,7 +4,7 @@ Tiling, halo, footprint, reuse, multiply-accumulates and splittable dims follow 
 codes them by hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -205,6 +205,16 @@ class Graph:
             for name in op.inputs:
                 found.setdefault(name, []).append(op)
         return {name: tuple(ops) for name, ops in found.items()}
+
+    def leaving(self, operators: Sequence[Operator]) -> list[str]:
+        """The results of some operators that others, or the network, give to somebody."""
+        inside = {op.name for op in operators}
+        return [
+            name
+            for op in operators
+            for name in op.outputs
+            if name in self.outputs or any(reader.name not in inside for reader in self.consumers.get(name, ()))
+        ]
 
     def read_region(self, access: Access, box: Region) -> Region:
         return access.region(box, self.tensors[access.tensor].shape)

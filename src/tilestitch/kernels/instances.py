@@ -24,7 +24,7 @@ def split_into_instances(
     instances: list[Instance] = []
     for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
-        outputs = leaving(graph, operators)
+        outputs = graph.leaving(operators)
         extent = 1 if cut == 1 else min(graph.tensors[name].shape[axis] for name in outputs)
         pieces = even_pieces(extent, cut) if isinstance(cut, int) else tuple(pairwise(accumulate(cut, initial=0)))
         for piece, (start, stop) in enumerate(pieces):
@@ -54,17 +54,6 @@ def split_into_instances(
         for instance in instances
     )
     return InstanceGraph(tuple(instances), producers)
-
-
-def leaving(graph: Graph, operators: Sequence[Operator]) -> list[str]:
-    """The results of some operators that others, or the network, give to somebody."""
-    inside = {op.name for op in operators}
-    return [
-        name
-        for op in operators
-        for name in op.outputs
-        if name in graph.outputs or any(reader.name not in inside for reader in graph.consumers.get(name, ()))
-    ]
 
 
 def _needs(

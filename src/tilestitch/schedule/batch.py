@@ -36,9 +36,4 @@ def _borders(graph: Graph, members: tuple[str, ...]) -> set[str]:
     operators = [graph.by_name[member] for member in members]
     made = {tensor for op in operators for tensor in op.outputs}
     read = {tensor for op in operators for tensor in op.inputs} - set(graph.constants)
-    leaving = {
-        tensor
-        for tensor in made
-        if tensor in graph.outputs or any(reader.name not in members for reader in graph.consumers.get(tensor, ()))
-    }
-    return (read - made) | leaving
+    return (read - made) | set(graph.leaving(operators))

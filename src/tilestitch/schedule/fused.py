@@ -12,7 +12,6 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.kernels.instances import leaving
 from tilestitch.schedule.pieces import kernels_within, tasks_for
 from tilestitch.schedule.tasks import Task
 
@@ -58,7 +57,7 @@ def _expect_order(graph: Graph, blocks: Sequence[FusedBlock]) -> None:
 
 def _tasks_of(graph: Graph, kernels: Sequence[tuple[str, ...]], block: FusedBlock, number: int) -> list[Task]:
     own = kernels_within(graph, kernels, block.operators)
-    results = leaving(graph, [graph.by_name[name] for name in block.operators])
+    results = graph.leaving([graph.by_name[name] for name in block.operators])
     strips: dict[tuple[str, ...], list[tuple[int, Region]]] = {}
     for core in range(block.cores):
         wanted = {name: strip for name in results if (strip := strip_of(graph, name, core, block.cores)) is not None}

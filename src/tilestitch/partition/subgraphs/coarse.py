@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.partition.subgraphs.liveness import Arrangement, Arranger
-from tilestitch.partition.subgraphs.splitting import AxisSplit, Split, axis_splits, choose, extended, leaving
+from tilestitch.partition.subgraphs.splitting import AxisSplit, Split, axis_splits, choose, extended, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Merging:
         axes = axis_splits(self.graph, operators)
         peak = arrangement.peak_bytes if self.peak_bytes is None else self.peak_bytes(self.graph, operators)
         split = choose(axes, peak, self.capacity_bytes)
-        return _Group(arrangement, leaving(self.graph, operators), axes, split, grown=False)
+        return _Group(arrangement, results_of(self.graph, operators), axes, split, grown=False)
 
     def run(self) -> tuple[CoarseGroup, ...]:
         sweeps: tuple[Callable[[int], bool], ...] = (self._straight, self._diamond, self._branch)

@@ -79,7 +79,7 @@ def choose(axes: Iterable[AxisSplit], peak_bytes: int, capacity_bytes: int) -> S
 
 def axis_splits(graph: Graph, operators: Sequence[Operator]) -> list[AxisSplit]:
     """Every axis that all outputs of some operators have, and what follows a split along it."""
-    outputs = leaving(graph, operators)
+    outputs = results_of(graph, operators)
     found = []
     for axis in range(min(len(graph.tensors[name].shape) for name in outputs)):
         extent = min(graph.tensors[name].shape[axis] for name in outputs)
@@ -94,7 +94,7 @@ def axis_splits(graph: Graph, operators: Sequence[Operator]) -> list[AxisSplit]:
     return found
 
 
-def leaving(graph: Graph, operators: Sequence[Operator]) -> list[str]:
+def results_of(graph: Graph, operators: Sequence[Operator]) -> list[str]:
     """The tensors that some operators make for others, for the network's outputs, or for nobody, each once."""
     inside = {op.name for op in operators}
 
