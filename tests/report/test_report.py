@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InvalidIR
 from tilestitch.hardware.accelerator import Level, Sharing
@@ -47,6 +48,24 @@ def reported(done) -> Report:
     """The report of what was simulated."""
     assert done.report is not None
     return done.report
+
+
+@pytest.mark.quick
+def test_an_occupied_array_is_not_one_that_multiplies():
+    """One row of Eyeriss's array works on a product of one row, and the whole array is occupied by it."""
+    net = Net()
+    done = api.compile(net.model(net.op("MatMul", net.input(1, 64), net.random(64, 64))), "eyeriss", strategy="tvm")
+    (kernel,) = reported(done).kernels
+    assert kernel.macs == 64 * 64
+    assert kernel.matrix_peak_cycles == pytest.approx(64 * 64 / (12 * 14))
+    assert kernel.matrix_busy_cycles > 10 * kernel.matrix_peak_cycles
+
+
+def test_no_unit_does_more_than_it_is_occupied(compiled):
+    for done in compiled.values():
+        for kernel in reported(done).kernels:
+            assert 0 <= kernel.matrix_peak_cycles <= kernel.matrix_busy_cycles
+        assert any(kernel.matrix_peak_cycles for kernel in reported(done).kernels)
 
 
 @pytest.fixture(scope="module")

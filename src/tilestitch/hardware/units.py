@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.units import ceil_div
-from tilestitch.hardware.accelerator import WORD_CYCLES, Dataflow, MatrixUnit, VectorUnit
+from tilestitch.hardware.accelerator import WORD_CYCLES, Accelerator, Dataflow, MatrixUnit, VectorUnit
 
 MAPPED = 2  # in the place of overlap: an array of processing elements
 
@@ -17,6 +17,13 @@ def matrix_rate(unit: MatrixUnit, dtype: DType) -> Fraction | None:
     """
     rates = dict(unit.rates)
     return rates.get(dtype, rates.get(DType.INT8) if dtype is DType.UINT8 else None)
+
+
+def peak_macs_per_cycle(machine: Accelerator, dtype: DType) -> Fraction:
+    """Multiply-accumulates a cycle of all matrix units of a cluster that can multiply `dtype`."""
+    units = [core.matrix for core in machine.cores if core.matrix is not None]
+    rates = [(unit.m * unit.k * unit.n, matrix_rate(unit, dtype)) for unit in units]
+    return sum((size * rate for size, rate in rates if rate is not None), Fraction(0))
 
 
 def matrix_tile_cycles(unit: MatrixUnit, dtype: DType, *, m: int, k: int, n: int, groups: int = 1) -> int:

@@ -19,7 +19,8 @@ class KernelRow:
     vector_operations: int
     ddr_read_bytes: int
     ddr_written_bytes: int
-    matrix_busy_cycles: float  # mean over the matrix units of a cluster
+    matrix_busy_cycles: float  # in which a matrix unit is occupied; mean over those of a cluster
+    matrix_peak_cycles: float  # that its products would take if every multiplier of these units worked in each
     vector_busy_cycles: float
     cores: int
 

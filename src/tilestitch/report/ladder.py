@@ -51,7 +51,17 @@ def ladder_text(results: Sequence[Report | Misfit]) -> str:
 
     what = f"{printable(first.network)} on {printable(first.machine)}, batch {first.batch}: strategies compared"
     times_head = ("", "latency", "step", "in all", "/ bound", "split", "kernels", "energy", "verification")
-    causes_head = ("", "DDR", "/ compulsory", "GB", "LB", "stay: ddr / gb / lb", "matrix", "vector", "dma in")
+    causes_head = (
+        "",
+        "DDR",
+        "/ compulsory",
+        "GB",
+        "LB",
+        "stay: ddr / gb / lb",
+        "matrix busy",
+        "vector busy",
+        "dma in busy",
+    )
     lines = [
         *title(what, "="),
         "Latency and energy are simulated; a step is the speed-up over the row before; the bound is the largest one of",

@@ -146,6 +146,7 @@ def _kernel(kernel: KernelRow) -> Json:
             "cycles": kernel.cycles,
             "span_cycles": kernel.span_cycles,
             "matrix_busy_cycles": kernel.matrix_busy_cycles,
+            "matrix_peak_cycles": kernel.matrix_peak_cycles,
             "vector_busy_cycles": kernel.vector_busy_cycles,
             "ddr_read_bytes": kernel.ddr_read_bytes,
             "ddr_written_bytes": kernel.ddr_written_bytes,

@@ -16,6 +16,11 @@ from tilestitch.report.table import title as _title
 
 _NAME_CHARACTERS = 34
 _KIND_CHARACTERS = 24
+_WORK = ("MACs", "a cycle", "of peak", "matrix", "vector", "est.")
+_WORK_IS = (
+    "  of peak: multiply-accumulates on matrix units beside what all of these could do; matrix, vector: how long units",
+    "  are occupied, whether or not all of a unit works; est.: estimated / simulated time.",
+)
 _GENERIC_SHOWN = 12
 _COLUMNS = 3  # strategies side by side
 
@@ -212,10 +217,11 @@ def _kernels(report: Report, top: int) -> list[str]:
     if others:
         rows.append(_kernel_cells(report, others, f"{len(others):,} more", "", ""))
     rows.append(_kernel_cells(report, list(report.kernels), "all", "", ""))
-    head = ["kernel", "operators", "time", "share", "DDR", "MACs", "cores", "matrix", "vector", "est. / sim."]
+    head = ["kernel", "operators", "time", "share", "DDR", "cores", *_WORK]
     return [
-        *_title("Where the time goes: the slowest kernels (simulated; est.: estimated time)"),
-        *_table(head, rows, "llrrrrrrrr"),
+        *_title("Where the time goes: the slowest kernels (simulated)"),
+        *_table(head, rows, "llrrrrrrrrrr", gap=2),
+        *_WORK_IS,
     ]
 
 
@@ -229,15 +235,15 @@ def _kinds(report: Report) -> list[str]:
         _kernel_cells(report, kernels, _short(" + ".join(kinds), 2 * _KIND_CHARACTERS), None, f"{len(kernels):,}")
         for kinds, kernels in slowest
     ]
-    head = ["operators of the kernel", "time", "share", "DDR", "MACs", "kernels", "matrix", "vector", "est. / sim."]
+    head = ["operators of the kernel", "time", "share", "DDR", "kernels", *_WORK]
     return [
-        *_title("By kinds of operators that run together (simulated; est.: estimated time)"),
-        *_table(head, rows, "lrrrrrrrr"),
+        *_title("By kinds of operators that run together (simulated)"),
+        *_table(head, rows, "lrrrrrrrrrr", gap=2),
     ]
 
 
 def _kernel_cells(report: Report, kernels: Sequence[KernelRow], name: str, operators: str | None, count: str) -> Row:
-    """One line for one or more kernels together; utilization is of their own spans, of all kernels of the latency."""
+    """One line for one or more kernels together; shares are of their own spans, of all kernels of the latency."""
     cycles = sum(kernel.cycles for kernel in kernels)
     spans = cycles if len(kernels) == len(report.kernels) else sum(kernel.span_cycles for kernel in kernels)
     return (
@@ -246,8 +252,10 @@ def _kernel_cells(report: Report, kernels: Sequence[KernelRow], name: str, opera
         format_seconds(cycles / report.clock_hz),
         _share(cycles, report.latency_cycles),
         format_bytes(sum(kernel.ddr_read_bytes + kernel.ddr_written_bytes for kernel in kernels)),
-        _scaled(sum(kernel.macs for kernel in kernels)),
         count,
+        _scaled(sum(kernel.macs for kernel in kernels)),
+        f"{sum(kernel.macs for kernel in kernels) / spans:,.1f}" if spans else "",
+        _share(sum(kernel.matrix_peak_cycles for kernel in kernels), spans),
         _share(sum(kernel.matrix_busy_cycles for kernel in kernels), spans),
         _share(sum(kernel.vector_busy_cycles for kernel in kernels), spans),
         _ratio(sum(kernel.estimated_cycles for kernel in kernels), spans),

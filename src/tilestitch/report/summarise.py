@@ -5,6 +5,7 @@ kernels, engines), the mean over all batches where only totals are known (bytes 
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import Bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.units import peak_macs_per_cycle
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
 from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, Report, TrafficRow
@@ -21,7 +23,7 @@ from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import generic, is_contraction
 from tilestitch.ops.contraction import product_shape
-from tilestitch.ops.work import vector_operations
+from tilestitch.ops.work import operand_dtype, vector_operations
 
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
@@ -54,7 +56,7 @@ def summarise(
         )
     iterations = program.iterations // batches
     first = np.flatnonzero(program.iteration < iterations)
-    kernels = _kernel_rows(schedule, trace, first, iterations)
+    kernels = _kernel_rows(schedule, trace, machine, first, iterations)
     return Report(
         network=schedule.graph.name,
         machine=machine.name,
@@ -135,14 +137,16 @@ def _clamped(graph: Graph) -> tuple[str, ...]:
     return (f"Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: {shown}.",)
 
 
-def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations: int) -> tuple[KernelRow, ...]:
+def _kernel_rows(
+    schedule: Schedule, trace: Trace, machine: Accelerator, first: np.ndarray, iterations: int
+) -> tuple[KernelRow, ...]:
     """One row per kernel of the schedule, over the instructions of the first batch, whose numbers are in `first`."""
     program = trace.program
     kinds = [engine.kind for engine in program.engines]
     cycles, spans = _cycles(trace, first, iterations)
     read, written = _ddr_bytes(program, first)
     busy = _busy_cycles(trace, first)
-    macs, operations = _work(program, first)
+    macs, operations, at_peak = _work(program, machine, first)
     at_work = _cores_at_work(program, first)
 
     def row(number: int, kernel: Kernel) -> KernelRow:
@@ -158,6 +162,7 @@ def _kernel_rows(schedule: Schedule, trace: Trace, first: np.ndarray, iterations
             ddr_read_bytes=int(read[number]),
             ddr_written_bytes=int(written[number]),
             matrix_busy_cycles=float(busy[number, EngineKind.MATRIX]) / max(1, kinds.count(EngineKind.MATRIX)),
+            matrix_peak_cycles=float(at_peak[number]),
             vector_busy_cycles=float(busy[number, EngineKind.VECTOR]) / max(1, kinds.count(EngineKind.VECTOR)),
             cores=int(at_work[number]),
         )
@@ -217,9 +222,10 @@ def _cores_at_work(program: Program, first: np.ndarray) -> np.ndarray:
     return found[:, :-1].sum(axis=1)
 
 
-def _work(program: Program, first: np.ndarray) -> tuple[list[int], list[int]]:
+def _work(program: Program, machine: Accelerator, first: np.ndarray) -> tuple[list[int], list[int], list[Fraction]]:
     """Per kernel, multiply-accumulates on any unit, and primitive operations on vector units, as executed.
 
+    Last, the cycles that the products on matrix units would take at the peak of all of them for that element type.
     A contraction on a vector unit counts as both. Tiles of one operator with the same extents do the same work.
     """
     computes = first[program.kind[first] == Kind.COMPUTE]
@@ -234,6 +240,8 @@ def _work(program: Program, first: np.ndarray) -> tuple[list[int], list[int]]:
     alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
     rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
     known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+    peaks: dict[DType, Fraction] = {}
+    at_peak = [Fraction(0)] * len(program.kernels)
     macs = [0] * len(program.kernels)
     operations = [0] * len(program.kernels)
     for kernel, operator, box, vector, count in rows:
@@ -247,7 +255,12 @@ def _work(program: Program, first: np.ndarray) -> tuple[list[int], list[int]]:
         macs[kernel] += count * products
         if vector:
             operations[kernel] += count * primitives
-    return macs, operations
+        elif products:
+            dtype = operand_dtype(program.graph.by_name[program.operators[operator]], program.graph)
+            if dtype not in peaks:
+                peaks[dtype] = peak_macs_per_cycle(machine, dtype)
+            at_peak[kernel] += count * products / peaks[dtype]
+    return macs, operations, at_peak
 
 
 def _engine_rows(trace: Trace, first: np.ndarray) -> tuple[EngineRow, ...]:

@@ -15,9 +15,9 @@ def title(text: str, underline: str = "-") -> list[str]:
     return [text, underline * len(text)]
 
 
-def table(head: Row | None, rows: Sequence[Row], align: str) -> list[str]:
+def table(head: Row | None, rows: Sequence[Row], align: str, *, gap: int = 3) -> list[str]:
     """Columns aligned to the left or right, `l` or `r` for each, every line indented by two."""
-    grid = Table(box=None, show_header=head is not None, pad_edge=False, padding=(0, 3, 0, 0))
+    grid = Table(box=None, show_header=head is not None, pad_edge=False, padding=(0, gap, 0, 0))
     for name, side in zip(head if head is not None else [""] * len(align), align, strict=True):
         grid.add_column(Text(name), justify="right" if side == "r" else "left", no_wrap=True)
     for row in rows:
