@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from numba.core.caching import FunctionCache
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, telling
 
 pytestmark = pytest.mark.quick
 
@@ -71,3 +71,21 @@ def test_a_constant_that_changes_in_another_file_is_seen(modules: Path, changed:
     assert compiled_with(modules, "64") == 64
     kept = {file.name.split("-")[0] for file in modules.rglob("*.nbi")}
     assert kept == {"deep_caller.aligned", "deep_callee.up"}  # so nothing was right for want of a cache
+
+
+def test_what_is_compiled_is_told_once(modules: Path) -> None:
+    (modules / "deep_constant.py").write_text("ALIGNMENT = 64\n")
+    (modules / "deep_callee.py").write_text(
+        "from tilestitch.base.jit import compiled\nfrom deep_constant import ALIGNMENT\n\n"
+        "@compiled\ndef up(number):\n    return -(-number // ALIGNMENT) * ALIGNMENT\n"
+    )
+    told: list[str] = []
+    with telling(told.append):
+        forget()
+        up = importlib.import_module("deep_callee").up
+        assert (up(1), up(2)) == (64, 64)
+        forget()
+        assert importlib.import_module("deep_callee").up(3) == 64  # from disk
+    assert told == ["up"]
+    assert up(1.5) == 64.0
+    assert told == ["up"]

@@ -7,7 +7,8 @@ and the fields of the tuples.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -17,6 +18,8 @@ import numpy as np
 from numba import njit, types
 
 from tilestitch.base.interruption import undisturbed
+
+_told: list[Callable[[str], None]] = []  # whom to tell of functions that are compiled
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -32,6 +35,16 @@ def lending(function: _Function) -> _Function:
     Counting takes some nanoseconds for each array of each call: much, where every cycle makes some calls.
     """
     return _kept(function, _nrt=False)
+
+
+@contextmanager
+def telling(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `tell` with the name of each function that was not compiled before, until the end of the block."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.remove(tell)
 
 
 def _kept(function: _Function, **options: Any) -> _Function:
@@ -64,7 +77,11 @@ def _of_these_contents(kept: Any, load: Callable, function: Callable) -> Callabl
     def load_overload(*arguments: Any) -> Any:
         kept._cache_file._source_stamp = contents_of(function)
         with undisturbed():
-            return load(*arguments)
+            found = load(*arguments)
+        if found is None:
+            for tell in _told:
+                tell(function.__name__)
+        return found
 
     return load_overload
 
