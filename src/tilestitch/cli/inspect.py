@@ -67,7 +67,6 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     """
     expect_json(json_path)
     with held_back():
-        from tilestitch import api
         from tilestitch.report.report_json import listing_json
         from tilestitch.zoo import ENTRIES
 
@@ -81,6 +80,8 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
         return
     if json_path is not None:
         raise InputError("--json writes the list of networks, and -o and --write a network; leave out one of them")
+    with held_back():
+        from tilestitch import api
     if out is not None:
         if len(names) != 1 or folder is not None:
             raise InputError("-o writes one network: give one NAME, or --write DIR for several")
