@@ -16,7 +16,7 @@ from tilestitch.sim.chip.values import constant_to_storage
 
 pytestmark = pytest.mark.quick
 
-LARGE = 60_000.0
+LARGE = 2.0**15  # so that no product is rounded
 
 
 def verified(model: onnx.ModelProto) -> Report:

@@ -1,5 +1,6 @@
 """The network untiled, operator by operator, with what rounding may do to each value beside the value."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from tilestitch.ops import RULES
 from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Moved, bounds_of
 from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans, store, to_arithmetic, to_storage
 
+# Weights of a Resize, factors of a Fourier transform: functions of a place along an axis, which others round as well.
+_COMPUTED = re.compile(r"\.(weights\d+|matrix)$")
 _NEW_NUMBERS = frozenset({"bit_cast", "cast", "clip", "pad"})  # exact, and perhaps not stored so far
 
 
@@ -76,8 +79,12 @@ class _Walk:
         if dtype.is_float:
             keep = constant_to_storage if constant else to_storage
             lost = np.abs(keep(array, dtype, wide=False).astype(np.float64) - self.values[name].astype(np.float64))
-            lost = np.nan_to_num(lost, nan=0.0, posinf=np.inf)
-            self.bounds[1][name] = (FACTOR * lost).astype(np.float32) if lost.any() else None
+            lost = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=np.inf)
+            computed = UNIT * max(array.shape) * np.abs(array).max() if constant and _COMPUTED.search(name) else 0.0
+            if computed and not (array * 2.0**12 % 1 == 0).all():
+                self.bounds[0][name] = np.full(array.shape, computed, np.float32)
+                lost = np.hypot(lost, computed)
+            self.bounds[1][name] = lost.astype(np.float32) if lost.any() else None
 
     def forget(self, name: str) -> None:
         del self.values[name], self.bounds[0][name], self.bounds[1][name]

@@ -18,6 +18,7 @@ from tilestitch.ops.onnx_node import by_reference, readable_opset
 from tilestitch.ops.widening import in_float32
 from tilestitch.sim.chip.bounds import rounding
 from tilestitch.sim.chip.compare import decides
+from tilestitch.sim.chip.defined import expect_defined
 from tilestitch.sim.chip.exchange import exchangeable
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.long_integers import long_tensors
@@ -118,6 +119,7 @@ class Reference:
         self._model, self._exported_batch = model, exported_batch
         names = quantised_tensors(model, graph)
         dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
+        expect_defined(graph, inputs)
         with threadpool_limits(1):
             narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes)

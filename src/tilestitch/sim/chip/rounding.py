@@ -233,15 +233,18 @@ def _distance(found: np.ndarray, there: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.where(same, 0.0, np.abs(a - b)), nan=np.inf, posinf=np.inf)
 
 
+def _finite(x: np.ndarray) -> np.ndarray:
+    """Magnitudes; infinities and NaN are what they are, without rounding."""
+    return np.where(np.isfinite(x), np.abs(x), 0.0)
+
+
 def _own(op: Operator, operands: Sequence[np.ndarray], result: np.ndarray) -> np.ndarray:
     """What an element-wise operator rounds itself; functions by a few units, some of them beside numbers of 1."""
     if op.kind in EXACT or result.dtype.kind != "f":
         return np.zeros(result.shape)
-    size = np.abs(result.astype(np.float64))
+    size = _finite(result.astype(np.float64))
     if op.kind in _ONE_ROUNDING:  # of nothing, where float32 holds the result
-        there = RULES[op.kind].evaluate(op, operands)[0]
-        return np.where((there == result) | ~np.isfinite(size), 0.0, UNIT * size)
-    size = np.where(np.isfinite(size), size, 0.0)  # infinities and NaN are what they are
+        return np.where(RULES[op.kind].evaluate(op, operands)[0] == result, 0.0, UNIT * size)
     if op.kind in _ABSOLUTE:
         size = np.maximum(size, 1.0)
     elif op.kind in _PROPORTIONAL:
@@ -259,7 +262,7 @@ def _sampled(op: Operator, operands: Sequence[np.ndarray], moved: Sequence[Bound
     own = op.kind not in EXACT
     amounts: list[Bound] = []
     for x, bound in zip(operands, moved, strict=True):
-        rounded = 2 * UNIT * np.abs(x) if own and x.dtype.kind == "f" else None
+        rounded = 2 * UNIT * _finite(x) if own and x.dtype.kind == "f" else None
         if bound is None or rounded is None:
             amounts.append(rounded if bound is None else bound)
         else:
@@ -274,6 +277,6 @@ def _sampled(op: Operator, operands: Sequence[np.ndarray], moved: Sequence[Bound
         for number, result in enumerate(apply(op, given)):
             found[number] = np.maximum(found[number], _distance(result, there[number]))
     return [
-        one + 4 * UNIT * np.where(np.isfinite(result), np.abs(result), 0.0) if own and result.dtype.kind == "f" else one
+        one + 4 * UNIT * _finite(result) if own and result.dtype.kind == "f" else one
         for one, result in zip(found, there, strict=True)
     ]
