@@ -207,7 +207,9 @@ class Report:
         if not self.checks:
             return None
         found = {check.outcome for check in self.checks}
-        return next(one for one in (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE) if one in found)
+        return next(
+            one for one in (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE) if one in found
+        )
 
     @property
     def verified(self) -> bool:

@@ -34,7 +34,9 @@ from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.zoo.inputs import BITS, integer_inputs, iteration_inputs
 
-References = dict[tuple[int, int], tuple[Reference, ...]]  # of each draw of inputs, by batch per iteration and number of iterations
+References = dict[
+    tuple[int, int], tuple[Reference, ...]
+]  # of each draw of inputs, by batch per iteration and number of iterations
 
 
 def compile_network(

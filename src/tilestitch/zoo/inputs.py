@@ -160,7 +160,10 @@ def iteration_inputs(
         count = batch // exported_batch
         return [
             _side_by_side(
-                [sample_inputs(model, batch=1, shapes=shapes, seed=first + count * i + n, bits=bits) for n in range(count)],
+                [
+                    sample_inputs(model, batch=1, shapes=shapes, seed=first + count * i + n, bits=bits)
+                    for n in range(count)
+                ],
                 exported_batch,
             )
             for i in range(iterations)

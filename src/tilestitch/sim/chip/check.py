@@ -47,7 +47,9 @@ def check(
         rows.append(_steps_row(steps))
     for wide, outputs in zip((True, False), executed, strict=True):
         row = _row(trace.program.graph, reference, outputs, wide=wide)
-        rows.append(row if not row.failed else _with_second_opinion(row, trace.program.graph, reference, outputs, wide=wide))
+        rows.append(
+            row if not row.failed else _with_second_opinion(row, trace.program.graph, reference, outputs, wide=wide)
+        )
     return tuple(rows)
 
 

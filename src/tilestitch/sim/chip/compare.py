@@ -36,9 +36,7 @@ class Comparison:
         return not self.ratio <= 1
 
 
-def compare(
-    found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds: Sequence[np.ndarray]
-) -> Comparison:
+def compare(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds: Sequence[np.ndarray]) -> Comparison:
     """Compare one output in all iterations; other shapes than expected are wrong everywhere."""
     compared = sum(array.size for array in expected)
     decided, ratio, worst = 0, 0.0, None

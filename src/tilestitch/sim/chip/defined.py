@@ -18,7 +18,9 @@ def expect_defined(graph: Graph, inputs: Sequence[Mapping[str, np.ndarray]]) -> 
     """
     constant = graph.constants
     risky = any(_is_quotient(op, graph) and op.reads[1].tensor not in constant for op in graph.operators) or any(
-        read.indirect_axis is not None and op.reads[1].tensor not in constant for op in graph.operators for read in op.reads
+        read.indirect_axis is not None and op.reads[1].tensor not in constant
+        for op in graph.operators
+        for read in op.reads
     )
     if not risky:
         return

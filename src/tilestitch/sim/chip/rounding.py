@@ -71,7 +71,9 @@ class Moved:
     def moved(self, number: int, sign: int) -> np.ndarray:
         """An operand of floats that is off by its bound."""
         stored, bound = self.stored[number].astype(np.float64), self.bounds[number]
-        return self.seen(number, stored if bound is None else stored + sign * bound, self.plans[number].access.pad_value)
+        return self.seen(
+            number, stored if bound is None else stored + sign * bound, self.plans[number].access.pad_value
+        )
 
     @property
     def exact(self) -> bool:
