@@ -157,7 +157,7 @@ class Report:
     def __str__(self) -> str:
         """What matters most, in four lines; `report.report_text.report_text` gives the page."""
         bounds = f"{self.ratio_to_bound:,.2f} x the largest bound of {self.bound_cycles:,} cycles"
-        checks = self.verdict if self.checks else "not done"
+        checks = "not done" if self.outcome is None else str(self.outcome).replace("failed", "FAILED")
         return "\n".join(
             (
                 f"{self.network} on {self.machine}, strategy {self.strategy}, batch {self.batch:,}",
@@ -207,9 +207,8 @@ class Report:
         if not self.checks:
             return None
         found = {check.outcome for check in self.checks}
-        return next(
-            one for one in (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE) if one in found
-        )
+        order = (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE)
+        return next(one for one in order if one in found)
 
     @property
     def verified(self) -> bool:

@@ -30,9 +30,9 @@ def sample_inputs(
 
     Floats are standard normal, their magnitudes where a type has no sign. Integers that index a table, are lengths,
     divisors or counts of bits take any value that is valid there, see `zoo.uses`. Others have both signs and magnitudes
-    of all sizes, edges of their range among them: of at most 16 bits any value of their type, else up to `bits` bits. An
-    integer input whose name ends in "mask" is ones, with up to an eighth of each row (at least one element, if the row
-    has two) zero at its end.
+    of all sizes, edges of their range among them: of at most 16 bits any value of their type, else up to `bits` bits.
+    An integer input whose name ends in "mask" is ones, with up to an eighth of each row (at least one element, if the
+    row has two) zero at its end.
 
     Raises `InputError` for elements that are no numbers, and for a dim other than 0 that has no size.
     """

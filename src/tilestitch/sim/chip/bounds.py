@@ -80,6 +80,9 @@ class _Walk:
             keep = constant_to_storage if constant else to_storage
             lost = np.abs(keep(array, dtype, wide=False).astype(np.float64) - self.values[name].astype(np.float64))
             lost = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=np.inf)
+            if dtype is DType.FLOAT16:  # an infinity, or the largest number, of the same sign
+                size = np.abs(array.astype(np.float64))
+                lost = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, lost)
             computed = UNIT * max(array.shape) * np.abs(array).max() if constant and _COMPUTED.search(name) else 0.0
             if computed and not (array * 2.0**12 % 1 == 0).all():
                 self.bounds[0][name] = np.full(array.shape, computed, np.float32)

@@ -16,13 +16,8 @@ def expect_defined(graph: Graph, inputs: Sequence[Mapping[str, np.ndarray]]) -> 
 
     The least integer divided by -1, which is no integer of its type, counts as well.
     """
-    constant = graph.constants
-    risky = any(_is_quotient(op, graph) and op.reads[1].tensor not in constant for op in graph.operators) or any(
-        read.indirect_axis is not None and op.reads[1].tensor not in constant
-        for op in graph.operators
-        for read in op.reads
-    )
-    if not risky:
+    risky = [op for op in graph.operators if _is_quotient(op, graph) or _is_indirect(op)]
+    if all(op.reads[1].tensor in graph.constants for op in risky):
         return
 
     def see(op: Operator, stored: Sequence[np.ndarray]) -> None:
@@ -41,6 +36,10 @@ def expect_defined(graph: Graph, inputs: Sequence[Mapping[str, np.ndarray]]) -> 
 
     for one in inputs:
         interpret(graph, one, wide=True, see=see)
+
+
+def _is_indirect(op: Operator) -> bool:
+    return any(read.indirect_axis is not None for read in op.reads)
 
 
 def _is_quotient(op: Operator, graph: Graph) -> bool:

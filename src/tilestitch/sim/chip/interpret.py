@@ -18,7 +18,9 @@ def interpret(
 ) -> dict[str, np.ndarray]:
     """The graph's outputs with every tensor stored at the machine's width (`wide`: at twice that, float32).
 
-    `see` is shown each operator and what it reads before it is evaluated. `inputs` and outputs have the shapes of the graph's tensors; outputs come in their storage types.
+    `see` is shown each operator and what it reads before it is evaluated.
+
+    `inputs` and outputs have the shapes of the graph's tensors; outputs come in their storage types.
     """
     values: dict[str, np.ndarray] = {}
     for name in graph.constants:
