@@ -436,6 +436,7 @@ def test_a_right_program_passes_both_checks():
 def test_twenty_millionths_are_too_much_for_float32(scale):
     """An error that float16 cannot show is seen in float32, where 1e-5 is allowed."""
     rows = checked(scale)
+    assert rows["float32"].error > rows["float32"].allowed
     assert not rows["float32"].passed
     assert rows["float16"].passed
 

@@ -227,7 +227,7 @@ def test_integers_that_are_one_step_off_are_seen(networks):
 def compared(found: list[int], expected: list[int]) -> tuple[float, str]:
     """What is said of one tensor beside another of 2,000 elements that are right."""
     known = {"x": np.array(expected, np.int8), "right": np.zeros(2000, np.int8)}
-    steps = Steps([known])
+    steps = Steps([known], [{}])
     for name, value in (("x", np.array(found)), ("right", np.zeros(2000))):
         tensor, access = Tensor(name, value.shape, DType.INT8, (0,)), Access(name, (Axis(((0, 1),)),))
         steps.compare(tensor, 0, access, Region((0,), value.shape), value)

@@ -309,10 +309,10 @@ def test_sample_inputs_are_reproducible_and_follow_the_seed() -> None:
 
 
 def test_sample_indices_stay_inside_their_tables() -> None:
-    """Token ids use the whole vocabulary and never exceed it; token types are 0 and 1."""
+    """Token ids use the whole vocabulary, from either end, and never exceed it; so do the two token types."""
     inputs = zoo.sample_inputs(zoo.build("bert-base-512", small=True), batch=8)
-    assert set(np.unique(inputs["input_ids"])) == set(range(100))
-    assert set(np.unique(inputs["token_type_ids"])) == {0, 1}
+    assert set(np.unique(inputs["input_ids"])) == set(range(-100, 100))
+    assert set(np.unique(inputs["token_type_ids"])) == {-2, -1, 0, 1}
 
 
 def test_sample_masks_end_in_a_few_zeros() -> None:
@@ -370,8 +370,8 @@ def test_sample_indices_find_their_table_through_other_nodes() -> None:
     outputs = [helper.make_tensor_value_info("sum", TensorProto.FLOAT, None)]
     model = helper.make_model(helper.make_graph(nodes, "net", inputs, outputs, tables))
     arrays = zoo.sample_inputs(model, batch=10)
-    assert set(np.unique(arrays["ids"])) == set(range(5))
-    assert set(np.unique(arrays["flags"])) == {0, 1}
+    assert set(np.unique(arrays["ids"])) == set(range(-5, 5))
+    assert {-(2**31), -1, 0, 1, 2**31 - 1} <= set(np.unique(arrays["flags"]))
     assert arrays["ids"].dtype == np.int32
 
 

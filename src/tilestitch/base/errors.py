@@ -20,6 +20,10 @@ class InputError(TilestitchError):
     """The user's file, argument or environment is wrong."""
 
 
+class TooLarge(InputError):
+    """Numbers arise that the machine does not hold, so that nothing could be compared."""
+
+
 class DoesNotFit(TilestitchError):
     """The request is legal, but the machine is too small for it."""
 

@@ -12,7 +12,7 @@ from tilestitch.cli.files import expect_other, expect_writable
 from tilestitch.ir.choices import Stage
 
 if TYPE_CHECKING:
-    from tilestitch.ir.report import Report
+    from tilestitch.ir.report import CheckRow, Report
     from tilestitch.pipeline.compilation import Compilation
 
 STDOUT = Path("-")
@@ -81,11 +81,25 @@ def show_output(text: str, json_text: str, json_path: Path | None, *, quiet: boo
 
 
 def verdict(reports: "Sequence[Report]") -> int:
-    """The exit code: a failure where outputs are wrong, which is said on stderr too."""
-    wrong = [(report, check) for report in reports for check in report.checks if check.failed]
-    for report, check in wrong:
-        complain(
-            f"{report.network} by strategy {report.strategy}: verification FAILED: {check.precision} error "
-            f"{check.error:.2e} of output '{check.output}' is above {check.allowed:.2e}"
+    """The exit code: a failure where outputs are wrong, which is said on stderr too; so is what is disputed."""
+    failed = False
+    for report in reports:
+        where = f"{report.network} by strategy {report.strategy}: verification"
+        for check in report.checks:
+            if check.dispute:
+                click.echo(f"note: {where} disputed: {check.dispute}", err=True)
+            if check.failed:
+                failed = True
+                complain(f"{where} FAILED: {_why(check)}")
+        if report.outcome == "not conclusive":
+            click.echo(f"note: {where} not conclusive: rounding could hide an error in too many values", err=True)
+    return FAILURE if failed else SUCCESS
+
+
+def _why(check: "CheckRow") -> str:
+    if check.error <= check.allowed:
+        return (
+            f"a value of output '{check.output}' in {check.precision} is {check.ratio:.3g} times as far off as "
+            "rounding explains"
         )
-    return FAILURE if wrong else SUCCESS
+    return f"{check.precision} error {check.error:.2e} of output '{check.output}' is above {check.allowed:.2e}"

@@ -1,6 +1,7 @@
 """Numbers beside their lower bounds, and what produced them; every field has its unit in its name."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from tilestitch.base.units import counted, format_bytes, format_seconds
 
@@ -54,28 +55,59 @@ class PlaceRow:
     size_bytes: int
 
 
+class Outcome(StrEnum):
+    """What a verification says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    DISPUTED = "disputed"  # onnxruntime differs from the program and from onnx's reference evaluator, which agree
+    INCONCLUSIVE = "not conclusive"
+
+
+DECIDING_SHARE = 0.99  # of the values; a comparison that decides fewer proves nothing
+
+
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One comparison of the executed program with onnxruntime: worst error over all outputs, and what was allowed."""
+    """One comparison of the executed program with onnxruntime: of all outputs, the worst of them named.
+
+    A value is decided where a wrong one would show: rounding, which is bounded for each value, does less than that.
+    """
 
     precision: str  # float32 or float16; or steps, of quantised tensors in the float32 execution
     error: float  # largest difference, relative to the output's largest magnitude; of steps the share that differs
     allowed: float
     output: str  # the output of the worst error; of steps the tensor
     lost: float = 0.0  # of that output's values, the share that float16 makes infinite or NaN without any tiling
+    ratio: float = 0.0  # largest difference of one value / what rounding may do to it; of that output
+    compared: int = 1  # values of all outputs
+    decided: int = 1
+    dispute: str = ""  # a value that onnxruntime and onnx's reference evaluator see differently, with both
 
     @property
     def conclusive(self) -> bool:
         """Whether a wrong program would show: with zeros for an output the error is 1."""
-        return self.allowed < 1  # what is allowed is NaN where float16 turns values into NaN
+        # what is allowed is NaN where float16 turns values into NaN
+        return self.allowed < 1 and self.decided >= DECIDING_SHARE * self.compared
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.dispute:
+            return Outcome.DISPUTED
+        right = self.error <= self.allowed and self.ratio <= 1  # a NaN is not
+        if self.conclusive:
+            return Outcome.PASSED if right else Outcome.FAILED
+        # In float32 a value that is further off than rounding explains is wrong, however many others are undecided.
+        wrong = self.precision == "float32" and not self.ratio <= 1
+        return Outcome.FAILED if wrong else Outcome.INCONCLUSIVE
 
     @property
     def passed(self) -> bool:
-        return self.conclusive and self.error <= self.allowed  # an error of NaN does not pass
+        return self.outcome is Outcome.PASSED
 
     @property
     def failed(self) -> bool:
-        return self.conclusive and not self.passed
+        return self.outcome is Outcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +157,7 @@ class Report:
     def __str__(self) -> str:
         """What matters most, in four lines; `report.report_text.report_text` gives the page."""
         bounds = f"{self.ratio_to_bound:,.2f} x the largest bound of {self.bound_cycles:,} cycles"
-        checks = ("passed" if self.verified else "FAILED") if self.checks else "not done"
+        checks = "not done" if self.outcome is None else str(self.outcome).replace("failed", "FAILED")
         return "\n".join(
             (
                 f"{self.network} on {self.machine}, strategy {self.strategy}, batch {self.batch:,}",
@@ -167,9 +199,28 @@ class Report:
         return sum(value for _, value in self.energy_pj)
 
     @property
+    def outcome(self) -> Outcome | None:
+        """What the checks say together, None where there are none.
+
+        A failure decides, then a dispute, then one check that passed, as the one in float32 mostly can.
+        """
+        if not self.checks:
+            return None
+        found = {check.outcome for check in self.checks}
+        order = (Outcome.FAILED, Outcome.DISPUTED, Outcome.PASSED, Outcome.INCONCLUSIVE)
+        return next(one for one in order if one in found)
+
+    @property
     def verified(self) -> bool:
-        """That a check passed, as float32 always can, and none failed."""
-        return any(check.passed for check in self.checks) and not any(check.failed for check in self.checks)
+        """That the program is right as far as it was compared: no check failed or is disputed, and one passed."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def verdict(self) -> str:
+        """The outcome as tables show it: what must be seen in capitals."""
+        if self.outcome is None:
+            return "not verified"
+        return self.outcome.upper() if self.outcome in (Outcome.PASSED, Outcome.FAILED) else str(self.outcome)
 
 
 @dataclass(frozen=True, slots=True)

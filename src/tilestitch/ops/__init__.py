@@ -99,7 +99,7 @@ VIEWS: dict[str, Pattern] = {
 RULES: dict[str, Rule] = {
     "conv": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _contract),
     "matmul": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _contract),
-    "max_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.max)),
+    "max_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _reduce(np.fmax.reduce)),  # of the numbers: NaN is none
     "average_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 1, _average),
     "lp_pool": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, windows.lp_pool),  # magnitude, power, sum
     "place_of_largest": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 2, windows.place_of_largest),  # compare, select

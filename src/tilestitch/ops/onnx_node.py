@@ -66,7 +66,7 @@ def _program(model: bytes, process: int) -> tuple[str, Run]:
     except InputError as error:
         first = str(error)
     try:
-        return "onnx.reference", _by_reference(model)
+        return "onnx.reference", by_reference(model)
     except InputError as error:
         raise InputError(f"onnxruntime: {first}; onnx.reference: {error}") from None
 
@@ -103,7 +103,8 @@ def _by_onnxruntime(model: bytes) -> Run:
     return run
 
 
-def _by_reference(model: bytes) -> Run:
+def by_reference(model: bytes) -> Run:
+    """What runs a serialised model by onnx's reference evaluator; raises `InputError` where that cannot."""
     from onnx.reference import ReferenceEvaluator  # hundreds of modules
 
     # Its operators raise whatever numpy or Python raise on what they do not expect.

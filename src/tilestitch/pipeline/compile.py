@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import onnx
 
-from tilestitch.base.errors import InputError, printable
+from tilestitch.base.errors import InputError, TooLarge, printable
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import bounds
@@ -16,7 +16,8 @@ from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.partition import Groups
-from tilestitch.ir.report import CheckRow, Report
+from tilestitch.ir.report import DECIDING_SHARE, CheckRow, Report
+from tilestitch.ir.schedule import Schedule
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
 from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower, possible_batches
@@ -28,12 +29,14 @@ from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitio
 from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.summarise import Workload, summarise
-from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.check import check, worst
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
-from tilestitch.zoo.inputs import iteration_inputs
+from tilestitch.zoo.inputs import BITS, integer_inputs, iteration_inputs
 
-References = dict[tuple[int, int], Reference]  # by batch per iteration and number of iterations
+References = dict[
+    tuple[int, int], tuple[Reference, ...]
+]  # of each draw of inputs, by batch per iteration and number of iterations
 
 
 def compile_network(
@@ -220,10 +223,48 @@ def _checks(
     key = schedule.batch, schedule.iterations
     if key not in references:
         progress("run onnxruntime", 0, 1)
-        shapes = {name: schedule.graph.tensors[name].shape for name in schedule.graph.inputs}
-        exported = exported_batch_of(model)
-        feeds = iteration_inputs(
-            model, shapes, batch=schedule.batch, iterations=schedule.iterations, exported_batch=exported
-        )
-        references[key] = Reference(model, schedule.graph, feeds, exported_batch=exported)
-    return check(given(done.trace), references[key], progress=lambda at, of: progress("execute", at, of))
+        references[key] = _references(model, schedule)
+    found = references[key]
+    return worst([check(given(done.trace), one, progress=lambda at, of: progress("execute", at, of)) for one in found])
+
+
+def _references(model: onnx.ModelProto, schedule: Schedule) -> tuple[Reference, ...]:
+    """What to expect for inputs that are drawn: twice where there are integers among them.
+
+    Integers are drawn as large as the network can take them: a smaller draw follows where they leave the 32 bits that
+    the machine has for them, where an operator is not defined for them, or where they leave most values undecided.
+    """
+    shapes = {name: tensor.shape for name, tensor in schedule.graph.tensors.items()}
+    exported = exported_batch_of(model)
+    integers = integer_inputs(model)
+    undecided, fault = None, None
+    for bits in BITS if integers else BITS[:1]:
+        if isinstance(fault, TooLarge) and bits == 0:
+            break
+        try:
+            found = tuple(
+                Reference(model, schedule.graph, feeds, exported_batch=exported)
+                for feeds in (
+                    iteration_inputs(
+                        model,
+                        shapes,
+                        batch=schedule.batch,
+                        iterations=schedule.iterations,
+                        exported_batch=exported,
+                        draw=draw,
+                        bits=bits,
+                    )
+                    for draw in range(2 if integers else 1)
+                )
+            )
+        except InputError as error:
+            fault = error
+            continue
+        decided, compared = (sum(counts) for counts in zip(*(one.decided for one in found), strict=True))
+        if decided >= DECIDING_SHARE * compared:
+            return found
+        undecided = found if undecided is None else undecided
+    if undecided is not None:
+        return undecided
+    assert fault is not None
+    raise fault

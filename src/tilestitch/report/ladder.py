@@ -30,7 +30,7 @@ def ladder_text(results: Sequence[Report | Misfit]) -> str:
             f"{result.clusters} x {result.iterations} x {result.batch_per_iteration}",
             f"{len(result.kernels):,}",
             format_energy(result.total_energy_pj),
-            _verdict(result),
+            result.verdict,
         )
 
     def causes(report: Report) -> Row:
@@ -75,9 +75,3 @@ def ladder_text(results: Sequence[Report | Misfit]) -> str:
     ]
     notes = [f"  {printable(note)}" for report in reports for note in report.notes if note.startswith(report.strategy)]
     return "\n".join([*lines, *notes]) + "\n"
-
-
-def _verdict(report: Report) -> str:
-    if not report.checks:
-        return "not verified"
-    return "PASSED" if report.verified else "FAILED"

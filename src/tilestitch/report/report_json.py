@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tilestitch.ir.program import Program
-from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
+from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
 
 VERSION = 1
 
@@ -118,7 +118,7 @@ def _report(report: Report) -> dict[str, Json]:
             "vector_operations": report.vector_operations,
         },
         "verification": {
-            "result": ("passed" if report.verified else "failed") if report.checks else "not verified",
+            "result": str(report.outcome or "not verified"),
             "checks": [_check(check) for check in report.checks],
         },
         "kernels": [_kernel(kernel) for kernel in report.kernels],
@@ -131,7 +131,12 @@ def _check(check: CheckRow) -> Json:
         "output": check.output,
         "relative_error": check.error if isfinite(check.error) else None,  # JSON has no NaN
         "allowed_relative_error": check.allowed if isfinite(check.allowed) else None,
-        "passed": check.passed if check.conclusive else None,
+        "outcome": str(check.outcome),
+        "passed": check.passed if check.outcome in (Outcome.PASSED, Outcome.FAILED) else None,
+        "largest_difference_to_rounding_ratio": check.ratio if isfinite(check.ratio) else None,
+        "compared_values": check.compared,
+        "decided_values": check.decided,
+        "dispute": check.dispute or None,
         "lost_share": check.lost,
     }
 

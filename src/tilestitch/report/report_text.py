@@ -7,7 +7,7 @@ the search believed, (bound) is what no schedule can beat.
 from collections.abc import Callable, Sequence
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
-from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Report
+from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
 from tilestitch.ir.trace import Trace
 from tilestitch.report.ladder import ladder_text
 from tilestitch.report.table import Row
@@ -75,7 +75,7 @@ def compare_text(results: Sequence[Report | Misfit]) -> str:
         row("kernels", lambda r: f"{len(r.kernels):,}"),
         row("instructions of a cluster", lambda r: f"{r.instructions:,}"),
         row("clusters x iterations x samples", _split),
-        row("verification", _verdict),
+        row("verification", lambda r: r.verdict),
     ]
     if any(r.generic_operators for r in reports):
         rows.append(row("generic operators, not independently verified", lambda r: f"{len(r.generic_operators):,}"))
@@ -198,13 +198,16 @@ def _checks(report: Report) -> list[str]:
             check.precision,
             f"error {check.error:.2e}",
             f"allowed {check.allowed:.2e}",
-            "PASSED" if check.passed else "FAILED" if check.failed else "no proof",
+            "no proof" if check.outcome is Outcome.INCONCLUSIVE else check.outcome.upper(),
+            f"{check.decided:,} of {check.compared:,} values decided",
             f"worst output: {_short(check.output, _NAME_CHARACTERS)}",
         )
         for check in report.checks
     ]
-    lines += [*_table(None, rows, "lllll"), "  Errors are relative to the largest magnitude of the output."]
-    lines += [f"  {_inconclusive(check)}" for check in report.checks if not check.conclusive]
+    lines += [*_table(None, rows, "llllll"), "  Errors are relative to the largest magnitude of the output."]
+    lines += [f"  {_each_value(check)}" for check in report.checks if check.failed and not check.ratio <= 1]
+    lines += [f"  Disputed: {_printable(check.dispute)}." for check in report.checks if check.dispute]
+    lines += [f"  {_inconclusive(check)}" for check in report.checks if check.outcome is Outcome.INCONCLUSIVE]
     if any(check.precision == "steps" for check in report.checks):
         lines.append("  Steps: the share of quantised elements, each computed from onnxruntime's own, one step off.")
     return lines
@@ -318,18 +321,21 @@ def _split(report: Report) -> str:
     return f"{report.clusters} x {report.iterations} x {report.batch_per_iteration}"
 
 
+def _each_value(check: CheckRow) -> str:
+    """Why a check failed where the largest magnitude of the output would hide it."""
+    name = f"'{_short(check.output, _NAME_CHARACTERS)}'"
+    return f"{check.precision}: a value of {name} is {check.ratio:.3g} times as far off as rounding explains."
+
+
 def _inconclusive(check: CheckRow) -> str:
     """Why a check proves nothing."""
+    if check.allowed < 1:
+        share = f"{100 * check.decided / max(1, check.compared):.3g} %"
+        return f"{check.precision} decides {share} of the values only: rounding could hide an error in the others."
     name = f"'{_short(check.output, _NAME_CHARACTERS)}'"
     lost = f"{100 * check.lost:.3g} % of {name} become infinite or NaN"
     reason = lost if check.lost else f"rounding costs {name} a quarter or more"
     return f"{check.precision} cannot carry this network, tiled or not: {reason}."
-
-
-def _verdict(report: Report) -> str:
-    if not report.checks:
-        return "not verified"
-    return "PASSED" if report.verified else "FAILED"
 
 
 def _ratio(value: float, base: float) -> str:

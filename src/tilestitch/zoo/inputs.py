@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -10,20 +11,28 @@ from onnx import TensorProto, helper
 
 from tilestitch.base.dtypes import STORAGE, DType
 from tilestitch.base.errors import InputError
+from tilestitch.zoo.uses import Use, uses
 
-_SAME_VALUES = ("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Split")
-_SAME_SHAPE = ("Cast", "Identity", "DequantizeLinear")
+BITS = (31, 23, 15, 7, 0)  # of the largest numbers that inputs of 32 and 64 bits take, from the boldest draw on
+_DRAW = 1_000_003  # seeds of one draw
+_EDGES = 4  # one integer in so many lies at an edge of its range, or is 1, 0 or -1
 
 
 def sample_inputs(
-    model: onnx.ModelProto, *, batch: int, shapes: Mapping[str, tuple[int, ...]] = {}, seed: int = 0
+    model: onnx.ModelProto,
+    *,
+    batch: int,
+    shapes: Mapping[str, tuple[int, ...]] = {},
+    seed: int = 0,
+    bits: int = BITS[0],
 ) -> dict[str, np.ndarray]:
     """Draw one array per input of `model`; a symbolic dim 0 becomes `batch`, `shapes` gives other symbolic dims.
 
-    Floats are standard normal, their magnitudes where a type has no sign. Integers that index a table through a Gather
-    lie below the size of the smallest one. Others of at most 16 bits are any value of their type, those of 32 and 64
-    bits are 0 and 1. An integer input whose name ends in "mask" is ones, with up to an eighth of each row (at least one
-    element, if the row has two) zero at its end.
+    Floats are standard normal, their magnitudes where a type has no sign. Integers that index a table, are lengths,
+    divisors or counts of bits take any value that is valid there, see `zoo.uses`. Others have both signs and magnitudes
+    of all sizes, edges of their range among them: of at most 16 bits any value of their type, else up to `bits` bits.
+    An integer input whose name ends in "mask" is ones, with up to an eighth of each row (at least one element, if the
+    row has two) zero at its end.
 
     Raises `InputError` for elements that are no numbers, and for a dim other than 0 that has no size.
     """
@@ -31,12 +40,12 @@ def sample_inputs(
         raise InputError(f"batch: expected at least 1, found {batch}.")
     graph = model.graph
     constants = {tensor.name for tensor in graph.initializer}
-    table_sizes = _table_sizes(graph)
+    values = [value for value in graph.input if value.name not in constants]  # older files list their weights there
+    bound = {value.name: _bound_shape(graph.name, value, batch, shapes.get(value.name)) for value in values}
+    limits = uses(graph, {**shapes, **bound}, {value.name: _item_bytes(value) for value in values})
     inputs: dict[str, np.ndarray] = {}
-    for value in graph.input:
-        if value.name in constants:
-            continue  # older files list their weights among the inputs
-        shape = _bound_shape(graph.name, value, batch, shapes.get(value.name))
+    for value in values:
+        shape = bound[value.name]
         element_type = value.type.tensor_type.elem_type
         generator = np.random.Generator(np.random.PCG64([zlib.crc32(value.name.encode()), seed]))
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
@@ -49,21 +58,56 @@ def sample_inputs(
         if stored.is_float:
             drawn = generator.standard_normal(shape)
             inputs[value.name] = (np.abs(drawn) if stored is DType.FLOAT8E8M0 else drawn).astype(dtype)
-        elif stored is not DType.BOOL and value.name.endswith("mask") and shape:
+        elif stored is DType.BOOL:
+            inputs[value.name] = generator.integers(0, 2, shape).astype(dtype)
+        elif value.name.endswith("mask") and shape:
             inputs[value.name] = _mask(generator, shape).astype(dtype)
-        elif value.name in table_sizes:
-            inputs[value.name] = generator.integers(0, table_sizes[value.name], shape).astype(dtype)
         else:
-            inputs[value.name] = generator.integers(*_range(dtype), shape).astype(dtype)
+            use = _range(dtype, bits)
+            if value.name in limits:
+                use = use.both(limits[value.name]) if limits[value.name].zero else replace(use, zero=False)
+            inputs[value.name] = _integers(generator, use, shape).astype(dtype)
     return inputs
 
 
-def _range(dtype: np.dtype) -> tuple[int, int]:
-    """From where to below where integers are drawn that index no table that is known."""
-    if dtype == np.bool_ or dtype.itemsize > 2:
-        return 0, 2
+def integer_inputs(model: onnx.ModelProto) -> bool:
+    """Whether a network has an input of integers."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kinds = {value.type.tensor_type.elem_type for value in model.graph.input if value.name not in constants}
+    stored = [STORAGE.get(np.dtype(helper.tensor_dtype_to_np_dtype(kind))) for kind in kinds if kind]
+    return any(one is not None and not one.is_float and one is not DType.BOOL for one in stored)
+
+
+def _item_bytes(value: onnx.ValueInfoProto) -> int:
+    kind = value.type.tensor_type.elem_type
+    return np.dtype(helper.tensor_dtype_to_np_dtype(kind)).itemsize if kind else 1
+
+
+def _range(dtype: np.dtype, bits: int) -> Use:
+    """Which integers of a type are drawn: all of one of at most 16 bits, and of the 32 that the machine stores."""
     limits = ml_dtypes.iinfo(dtype)
-    return int(limits.min), int(limits.max) + 1
+    least, largest = int(limits.min), int(limits.max)
+    if dtype.itemsize <= 2:
+        return Use(least, largest)
+    if bits == 0:
+        return Use(0, 1)
+    if least == 0:
+        return Use(0, 2**32 - 1 if bits >= 31 else 2**bits)
+    return Use(-(2**bits), 2**bits - 1)
+
+
+def _integers(generator: np.random.Generator, use: Use, shape: tuple[int, ...]) -> np.ndarray:
+    """Where the range is short each value as often; else signs and magnitudes; edges besides."""
+    if use.largest - use.least < 2**16:
+        drawn = generator.integers(use.least, use.largest + 1, shape)
+    else:
+        drawn = np.floor(2.0 ** generator.uniform(0, np.log2(use.largest), shape)).astype(np.int64)
+        drawn = np.where(generator.integers(0, 2, shape) == 1, drawn, -drawn)
+    edges = [use.least, use.least + 1, -1, 0, 1, use.largest - 1, use.largest]
+    valid = np.array([one for one in edges if use.least <= one <= use.largest])
+    at_edge = generator.integers(0, _EDGES, shape) == 0
+    drawn = np.clip(np.where(at_edge, generator.choice(valid, shape), drawn), use.least, use.largest)
+    return drawn if use.zero else np.where(drawn == 0, 1, drawn)
 
 
 def _bound_shape(
@@ -103,22 +147,28 @@ def iteration_inputs(
     batch: int,
     iterations: int,
     exported_batch: int | None,
+    draw: int = 0,
+    bits: int = BITS[0],
 ) -> list[dict[str, np.ndarray]]:
     """Inputs of every iteration: slices of one batch where the network has a symbolic batch.
 
     A network that was exported for `exported_batch` samples gets inputs for so many drawn anew, side by side along
-    axis 0.
+    axis 0. Each `draw` gives others.
     """
+    first = _DRAW * draw
     if exported_batch is not None:
         count = batch // exported_batch
         return [
             _side_by_side(
-                [sample_inputs(model, batch=1, shapes=shapes, seed=count * i + n) for n in range(count)],
+                [
+                    sample_inputs(model, batch=1, shapes=shapes, seed=first + count * i + n, bits=bits)
+                    for n in range(count)
+                ],
                 exported_batch,
             )
             for i in range(iterations)
         ]
-    inputs = sample_inputs(model, batch=batch * iterations, shapes=shapes)
+    inputs = sample_inputs(model, batch=batch * iterations, shapes=shapes, seed=first, bits=bits)
     batched = {value.name for value in model.graph.input if is_batched(value)}
     return [
         {name: value[i * batch : (i + 1) * batch] if name in batched else value for name, value in inputs.items()}
@@ -132,26 +182,6 @@ def _side_by_side(parts: list[dict[str, np.ndarray]], exported_batch: int) -> di
         name: np.concatenate([part[name] for part in parts]) if value.shape[:1] == (exported_batch,) else value
         for name, value in parts[0].items()
     }
-
-
-def _table_sizes(graph: onnx.GraphProto) -> dict[str, int]:
-    """How many rows the smallest table has that each network input indexes, directly or in another shape or type."""
-    carried = {value.name: value.name for value in graph.input}  # tensor to the network input with the same values
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    sizes: dict[str, int] = {}
-    for node in graph.node:
-        attributes = {attribute.name: attribute for attribute in node.attribute}
-        if node.op_type == "Constant" and "value" in attributes:
-            shapes[node.output[0]] = tuple(attributes["value"].t.dims)
-        if node.op_type in _SAME_SHAPE and node.input[0] in shapes:
-            shapes[node.output[0]] = shapes[node.input[0]]
-        if node.op_type in _SAME_VALUES and node.input[0] in carried:
-            carried.update(dict.fromkeys(node.output, carried[node.input[0]]))
-        if node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in carried:
-            name = carried[node.input[1]]
-            rows = shapes[node.input[0]][attributes["axis"].i if "axis" in attributes else 0]
-            sizes[name] = min(rows, sizes.get(name, rows))
-    return sizes
 
 
 def _mask(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

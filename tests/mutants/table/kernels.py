@@ -138,10 +138,17 @@ KERNELS = (
         ("test_range::test_what_float16_cannot_carry_is_no_proof",),
     ),
     Mutant(
+        "a comparison that decides nothing passes",
+        "ir/report.py",
+        "DECIDING_SHARE = 0.99",
+        "DECIDING_SHARE = 0.0",
+        ("test_each_value::test_what_rounding_leaves_open_is_no_proof",),
+    ),
+    Mutant(
         "an error of NaN passes",
         "ir/report.py",
-        "return self.conclusive and self.error <= self.allowed",
-        "return self.conclusive and not self.error > self.allowed",
+        "right = self.error <= self.allowed and self.ratio <= 1",
+        "right = not self.error > self.allowed",
         ("test_hazards::test_a_missing_number_never_passes",),
     ),
     Mutant(

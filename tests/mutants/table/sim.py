@@ -84,6 +84,13 @@ SIM = (
         ("test_hazards::test_twenty_millionths_are_too_much_for_float32",),
     ),
     Mutant(
+        "rounding explains a thousand times as much",
+        "sim/chip/rounding.py",
+        "FACTOR = 4.0",
+        "FACTOR = 4000.0",
+        ("test_each_value::test_an_error_beside_large_values_is_seen",),
+    ),
+    Mutant(
         "any float16 error passes",
         "sim/chip/check.py",
         "FLOAT16_FACTOR = 4.0",

@@ -90,7 +90,9 @@ def _simulated_lines(plan: Plan, ran: Simulated | None) -> list[str]:
         most = apart.index(max(apart))
         lines[0] += f"; most of the difference is in block {most}"
     if ran.report.checks:
-        found = "equals onnxruntime" if ran.report.verified else "differs from onnxruntime"
+        outcome = str(ran.report.outcome)
+        known = {"passed": "equals onnxruntime", "failed": "differs from onnxruntime"}
+        found = known.get(outcome, f"beside onnxruntime is {outcome}")
         errors = (f"{one.precision} error {one.error:.2e} of {one.allowed:.2e}" for one in ran.report.checks)
         lines.append(f"             the program {found}: {', '.join(errors)}")
     return lines

@@ -1,16 +1,24 @@
 """The network on arrays, untiled, operator by operator: what a schedule may not change."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tilestitch.ir.graph import Graph
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.sim.chip.values import constant_to_storage, evaluate, read_plans, store, to_storage
 
 
 @np.errstate(all="ignore")  # as in `execute`
-def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> dict[str, np.ndarray]:
+def interpret(
+    graph: Graph,
+    inputs: Mapping[str, np.ndarray],
+    *,
+    wide: bool,
+    see: Callable[[Operator, Sequence[np.ndarray]], None] = lambda op, stored: None,
+) -> dict[str, np.ndarray]:
     """The graph's outputs with every tensor stored at the machine's width (`wide`: at twice that, float32).
+
+    `see` is shown each operator and what it reads before it is evaluated.
 
     `inputs` and outputs have the shapes of the graph's tensors; outputs come in their storage types.
     """
@@ -23,6 +31,7 @@ def interpret(graph: Graph, inputs: Mapping[str, np.ndarray], *, wide: bool) -> 
     uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
     for op in graph.operators:
         plans = read_plans(graph, op, op.whole)
+        see(op, [values[plan.access.tensor] for plan in plans])
         found = evaluate(
             op, op.whole, plans, lambda n, plans=plans: values[plans[n].access.tensor][plans[n].region.slices]
         )

@@ -1,6 +1,10 @@
-"""What an executed program is compared with: onnxruntime on the original network, and the network untiled."""
+"""What an executed program is compared with: onnxruntime on the original network, and the network untiled.
+
+Where it differs, onnx's reference evaluator is asked too.
+"""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import ml_dtypes
 import numpy as np
@@ -8,12 +12,17 @@ import onnx
 from threadpoolctl import threadpool_limits
 
 from tilestitch.base.dtypes import DType
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import InputError, TooLarge
 from tilestitch.ir.graph import Graph
-from tilestitch.ops.onnx_node import readable_opset
+from tilestitch.ops.onnx_node import by_reference, readable_opset
 from tilestitch.ops.widening import in_float32
+from tilestitch.sim.chip.bounds import rounding
+from tilestitch.sim.chip.compare import decides
+from tilestitch.sim.chip.defined import expect_defined
 from tilestitch.sim.chip.exchange import exchangeable
 from tilestitch.sim.chip.interpret import interpret
+from tilestitch.sim.chip.long_integers import long_tensors
+from tilestitch.sim.chip.rounding import FACTOR
 from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -92,7 +101,11 @@ def _runs(
 
 
 class Reference:
-    """What the outputs should be, computed once for all strategies on the same inputs."""
+    """What the outputs should be, computed once for all strategies on the same inputs.
+
+    Raises `TooLarge` where 64-bit integers leave the 32 bits in which they are stored, and `InputError` where nothing
+    can be compared.
+    """
 
     def __init__(
         self,
@@ -102,9 +115,13 @@ class Reference:
         *,
         exported_batch: int | None = None,
     ) -> None:
-        self.inputs = inputs
+        self.inputs, self.outputs = inputs, graph.outputs
+        self._model, self._exported_batch = model, exported_batch
         names = quantised_tensors(model, graph)
         dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
+        expect_defined(graph, inputs)
+        with threadpool_limits(1):
+            narrow = [interpret(graph, one, wide=False) for one in inputs]
         self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes)
         for name in graph.outputs:
             _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
@@ -112,12 +129,63 @@ class Reference:
         self.quantised = [
             {name: one[name] for name in names if one[name].shape == shapes[name]} for one in self.expected
         ]
+        long = long_tensors(model, graph)
         with threadpool_limits(1):
-            narrow = [interpret(graph, one, wide=False) for one in inputs]
+            found = [rounding(graph, one, known, long=long) for one, known in zip(inputs, self.quantised, strict=True)]
+        for one in found:
+            for name, least, largest in one.beyond:
+                raise TooLarge(
+                    f"network '{graph.name}': tensor '{name}' holds 64-bit integers from {least} to {largest}, and the "
+                    f"machine stores them in 32 bits ({dtypes[name].limits[0]} to {dtypes[name].limits[1]}); nothing "
+                    "can be verified. Export the network with smaller numbers there, or with 32-bit integers if they "
+                    "shall wrap around"
+                )
+        self.wide_bounds = [one.wide for one in found]
+        self.narrow_bounds = [
+            {name: _at_least(one.narrow[name], mine[name], theirs[name]) for name in graph.outputs}
+            for one, mine, theirs in zip(found, narrow, self.expected, strict=True)
+        ]
+        self.step_bounds = [one.steps for one in found]
         self.narrow_error = {name: relative_error(name, narrow, self.expected) for name in graph.outputs}
         self.lost = {name: lost_share(name, narrow, self.expected) for name in graph.outputs}
         exact = [name for name in graph.outputs if not dtypes[name].is_float or is_quantised(dtypes[name])]
         self.narrow = [{name: one[name] for name in exact} for one in narrow]
+
+    @property
+    def decided(self) -> tuple[int, int]:
+        """How many of the values of all outputs the comparison in float32 decides, and how many there are."""
+        counts = [
+            (int(np.count_nonzero(decides(expected[name], bounds[name]))), expected[name].size)
+            for expected, bounds in zip(self.expected, self.wide_bounds, strict=True)
+            for name in self.outputs
+            if expected[name].shape == bounds[name].shape
+        ]
+        return sum(some for some, _ in counts), sum(size for _, size in counts)
+
+    @cached_property
+    def second(self) -> list[dict[str, np.ndarray]] | None:
+        """The outputs by onnx's reference evaluator, None where it cannot run the network."""
+        names = [value.name for value in self._model.graph.output]
+        found = []
+        try:
+            run = by_reference(in_float32(self._model).SerializeToString())
+            for feed in self.inputs:
+                parts = [run(_fed(part, frozenset())) for part in _runs(self._model, feed, self._exported_batch)]
+                joined = [one[0] if len(one) == 1 else np.concatenate(one) for one in zip(*parts, strict=True)]
+                found.append(dict(zip(names, joined, strict=True)))
+        except (InputError, ValueError):  # a network too large for a message of protobuf among them
+            return None
+        return found
+
+
+def _at_least(bound: np.ndarray, untiled: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """A bound at float16, and no less than what the untiled network needs; anything where that has lost the value."""
+    if untiled.shape != expected.shape:
+        return bound
+    a, b = untiled.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+    return np.maximum(bound, FACTOR * np.nan_to_num(gap, nan=np.inf, posinf=np.inf))
 
 
 def _expect_storable(name: str, dtype: DType, values: Sequence[np.ndarray]) -> None:
@@ -128,7 +196,7 @@ def _expect_storable(name: str, dtype: DType, values: Sequence[np.ndarray]) -> N
     for array in values:
         finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
         if finite.size and (finite.min() < low or finite.max() > high):
-            raise InputError(
+            raise TooLarge(
                 f"output '{name}': onnxruntime's values lie between {finite.min()} and {finite.max()}, and the machine "
                 f"holds {low} to {high}, so nothing can be verified; see where they grow, or feed smaller inputs"
             )

@@ -3,7 +3,7 @@
 A sum that lies half-way between two steps rounds one way here and another way there, since neither adds in the other's
 order; and one integer that differs changes all that follow from it. So each quantised tensor of an executed program is
 compared where it is computed, and execution goes on with the expected integers: what is counted are the differences
-that arise at a tensor, not those that it inherits.
+that arise at a tensor, not those that it inherits. An element may differ only where rounding can carry it over.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,9 +61,14 @@ class Count:
     elements: int = 0
     different: int = 0
     largest: int = 0
+    undecided: int = 0  # rounding may move them by a step
+    unexplained: int = 0  # that differ all the same
 
-    def add(self, found: np.ndarray, expected: np.ndarray, dtype: DType) -> None:
+    def add(self, found: np.ndarray, expected: np.ndarray, dtype: DType, bound: np.ndarray | None = None) -> None:
         distance = np.abs(places(found, dtype) - places(expected, dtype))
+        if bound is not None:
+            self.undecided += int(np.count_nonzero(bound > 0))
+            self.unexplained += int(np.count_nonzero((distance > 0) & (bound == 0)))
         self.elements += distance.size
         self.different += int(np.count_nonzero(distance))
         self.largest = max(self.largest, int(distance.max(initial=0)))
@@ -79,6 +84,7 @@ class Steps:
     """What onnxruntime has for quantised tensors in each iteration, and how far a program's own values are from it."""
 
     expected: Sequence[Mapping[str, np.ndarray]]
+    bounds: Sequence[Mapping[str, np.ndarray]]  # what rounding may do to each element of those tensors, per iteration
     counts: dict[str, Count] = field(default_factory=dict)
 
     def compare(
@@ -89,8 +95,20 @@ class Steps:
         if known is None:
             return None
         wanted = by_dims(known, access, box, (0,) * known.ndim)
-        self.counts.setdefault(tensor.name, Count()).add(found, wanted, tensor.dtype)
+        bound = self.bounds[iteration].get(tensor.name)
+        if bound is not None:
+            bound = by_dims(bound, access, box, (0,) * known.ndim)
+        self.counts.setdefault(tensor.name, Count()).add(found, wanted, tensor.dtype, bound)
         return wanted
+
+    def sizes(self) -> tuple[int, int]:
+        """How many elements were compared, and of how many of them rounding leaves no doubt."""
+        elements = sum(count.elements for count in self.counts.values())
+        return elements, elements - sum(count.undecided for count in self.counts.values())
+
+    def ratio(self) -> float:
+        """Infinite where an element differs that lies too far from half-way for rounding to explain it."""
+        return float("inf") if any(count.unexplained for count in self.counts.values()) else 0.0
 
     def worst(self) -> tuple[float, str]:
         """The share of elements that differ, of all together or of one tensor that has too many, and that tensor."""
@@ -98,7 +116,7 @@ class Steps:
         faulty = [
             name
             for name, count in self.counts.items()
-            if count.largest > 1 or count.different > max(1.0, SHARE * count.elements)
+            if count.largest > 1 or count.unexplained or count.different > max(1.0, SHARE * count.elements)
         ]
         if faulty:
             tensor = max(faulty, key=lambda name: self.counts[name].share)

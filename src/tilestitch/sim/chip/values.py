@@ -71,11 +71,11 @@ def operand(number: int, box: Region, plans: Sequence[ReadPlan], read: Reader) -
     access, region, hull = plan.access, plan.region, plan.hull
     values = to_arithmetic(read(number), plan.dtype)
     if access.indirect_axis is not None:
-        return _gathered(values, access, box, operand(1, box, plans, read), region)
+        return gathered(values, access, box, operand(1, box, plans, read), region)
     return by_dims(padded(values, region, hull, access.pad_value), access, box, hull.start)
 
 
-def _gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarray, region: Region) -> np.ndarray:
+def gathered(table: np.ndarray, access: Access, box: Region, indices: np.ndarray, region: Region) -> np.ndarray:
     """Elements of `table` whose index along the indirect axis is a value of `indices`; NaN where it names no row."""
     rank = len(box.start)
     places: list[np.ndarray] = []

@@ -1,0 +1,170 @@
+"""The network untiled, operator by operator, with what rounding may do to each value beside the value."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tilestitch.base.dtypes import FLOAT16_MAX, DType
+from tilestitch.ir.graph import Access, Graph, Operator
+from tilestitch.ops import RULES
+from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Moved, bounds_of
+from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans, store, to_arithmetic, to_storage
+
+# Weights of a Resize, factors of a Fourier transform: functions of a place along an axis, which others round as well.
+_COMPUTED = re.compile(r"\.(weights\d+|matrix)$")
+_NEW_NUMBERS = frozenset({"bit_cast", "cast", "clip", "pad"})  # exact, and perhaps not stored so far
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Bounds by the name of a tensor: of outputs at both widths, and of quantised tensors in the wide execution.
+
+    `beyond` are 64-bit integers that leave the 32 bits in which they are stored: the tensor, least and largest value.
+    """
+
+    wide: Mapping[str, np.ndarray]
+    narrow: Mapping[str, np.ndarray]
+    steps: Mapping[str, np.ndarray]
+    beyond: tuple[tuple[str, int, int], ...] = ()
+
+
+@np.errstate(all="ignore")  # as in `execute`
+def rounding(
+    graph: Graph,
+    inputs: Mapping[str, np.ndarray],
+    known: Mapping[str, np.ndarray],
+    *,
+    long: frozenset[str] = frozenset(),
+) -> Rounding:
+    """Analyse a network on some inputs; `known` are the tensors with which an execution goes on, exactly as they are.
+
+    `long` are the tensors that the file stores in 64 bits.
+    """
+    walk = _Walk(graph, known, long)
+    for name in graph.constants:
+        if name in graph.consumers or name in graph.outputs:
+            walk.begin(name, graph.constants[name], constant=True)
+    for name in graph.inputs:
+        walk.begin(name, inputs[name])
+    uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
+    for op in graph.operators:
+        walk.step(op)
+        for name in op.inputs:
+            uses[name] -= 1
+            if uses[name] == 0 and name not in graph.outputs:
+                walk.forget(name)
+    wide, narrow = ({name: walk.bound(one, name) for name in graph.outputs} for one in walk.bounds)
+    return Rounding(wide, narrow, walk.steps, tuple(walk.beyond))
+
+
+class _Walk:
+    """Values as the float32 execution stores them, and their bounds at both widths (None: exact)."""
+
+    def __init__(self, graph: Graph, known: Mapping[str, np.ndarray], long: frozenset[str]) -> None:
+        self.graph, self.known, self.long = graph, known, long
+        self.values: dict[str, np.ndarray] = {}
+        self.bounds: tuple[dict[str, Bound], dict[str, Bound]] = {}, {}  # wide, narrow
+        self.steps: dict[str, np.ndarray] = {}
+        self.beyond: list[tuple[str, int, int]] = []
+
+    def begin(self, name: str, array: np.ndarray, *, constant: bool = False) -> None:
+        """What comes from outside: off by what storing it loses, which is known."""
+        dtype = self.graph.tensors[name].dtype
+        self._expect_32_bits(name, array)
+        self.values[name] = to_storage(array, dtype, wide=True)
+        self.bounds[0][name] = self.bounds[1][name] = None
+        if dtype.is_float:
+            keep = constant_to_storage if constant else to_storage
+            lost = np.abs(keep(array, dtype, wide=False).astype(np.float64) - self.values[name].astype(np.float64))
+            lost = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=np.inf)
+            if dtype is DType.FLOAT16:  # an infinity, or the largest number, of the same sign
+                size = np.abs(array.astype(np.float64))
+                lost = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, lost)
+            computed = UNIT * max(array.shape) * np.abs(array).max() if constant and _COMPUTED.search(name) else 0.0
+            if computed and not (array * 2.0**12 % 1 == 0).all():
+                self.bounds[0][name] = np.full(array.shape, computed, np.float32)
+                lost = np.hypot(lost, computed)
+            self.bounds[1][name] = lost.astype(np.float32) if lost.any() else None
+
+    def forget(self, name: str) -> None:
+        del self.values[name], self.bounds[0][name], self.bounds[1][name]
+
+    def bound(self, bounds: Mapping[str, Bound], name: str) -> np.ndarray:
+        found = bounds[name]
+        return np.zeros(self.graph.tensors[name].shape, np.float32) if found is None else found
+
+    def step(self, op: Operator) -> None:
+        """One operator: its results, and their bounds."""
+        plans = read_plans(self.graph, op, op.whole)
+        stored = [self.values[plan.access.tensor][plan.region.slices] for plan in plans]
+        results = RULES[op.kind].evaluate(
+            op, [operand(n, op.whole, plans, stored.__getitem__) for n in range(len(plans))]
+        )
+        arithmetic = [to_arithmetic(x, plan.dtype) for x, plan in zip(stored, plans, strict=True)]
+        found = []
+        for bounds in self.bounds:
+            mine = []
+            for plan in plans:
+                bound = bounds[plan.access.tensor]
+                mine.append(None if bound is None else bound[plan.region.slices])
+            found.append(bounds_of(Moved(op, plans, arithmetic, mine), results))
+        for number, write in enumerate(op.writes):
+            self._keep(op, write, results[number], [one[number] for one in found])
+
+    def _keep(self, op: Operator, write: Access, result: np.ndarray, found: list[Bound]) -> None:
+        name, tensor = write.tensor, self.graph.tensors[write.tensor]
+        origin = (0,) * len(tensor.shape)
+        self._expect_32_bits(name, result)
+        if name not in self.values:
+            self.values[name] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=True))
+            self.bounds[0][name] = self.bounds[1][name] = None
+        store(self.values[name], write, op.whole, origin, to_storage(result, tensor.dtype, wide=True))
+        for wide, bounds, bound in zip((True, False), self.bounds, found, strict=True):
+            bound = _with_storing(op, result, bound, tensor.dtype, wide=wide)
+            if bound is None:
+                continue
+            if bounds[name] is None:
+                bounds[name] = np.zeros(tensor.shape, np.float32)
+            kept = bounds[name]
+            assert kept is not None
+            bound = np.nan_to_num(bound, nan=np.inf, posinf=np.inf).astype(np.float32)
+            store(kept, write, op.whole, origin, np.broadcast_to(bound, result.shape))
+        if name in self.known:  # execution goes on with what is expected
+            self.steps[name] = self.bound(self.bounds[0], name).copy()
+            self.values[name] = to_storage(self.known[name], tensor.dtype, wide=True)
+            self.bounds[0][name] = None
+
+    def _expect_32_bits(self, name: str, array: np.ndarray) -> None:
+        if name in self.long and array.dtype.kind in "iu" and array.size:
+            low, high = self.graph.tensors[name].dtype.limits
+            least, largest = int(array.min()), int(array.max())
+            if least < low or largest > high:
+                self.beyond.append((name, least, largest))
+
+
+def _with_storing(op: Operator, result: np.ndarray, bound: Bound, dtype: DType, *, wide: bool) -> Bound:
+    """And the rounding of a store, which is known where the result is: of what is no copy of something stored."""
+    if not dtype.is_float:
+        return bound
+    coarse = FACTOR * _half_step(dtype.numpy(wide=wide))
+    if coarse > UNIT and (op.kind not in EXACT or op.kind in _NEW_NUMBERS):
+        size = np.abs(result.astype(np.float64))
+        lost = np.abs(to_storage(result, dtype, wide=wide).astype(np.float64) - result)
+        rounded = np.hypot(coarse * size, FACTOR * 2.0**-25 if dtype is DType.FLOAT16 else 0.0)
+        known = np.zeros(result.shape, bool) if bound is not None else np.ones(result.shape, bool)
+        if bound is not None:
+            known = np.broadcast_to(bound == 0, result.shape)
+            rounded = np.hypot(rounded, bound)
+        bound = np.where(known | ~np.isfinite(result), FACTOR * np.nan_to_num(lost, nan=0.0, posinf=0.0), rounded)
+        if dtype is DType.FLOAT16 and not wide:
+            bound = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, bound)  # an infinity of the same sign
+    return bound if bound is not None and np.any(bound) else None
+
+
+def _half_step(dtype: np.dtype) -> float:
+    """Half of the distance of 1 to the next larger number of a type."""
+    info = np.finfo(dtype) if dtype in (np.float16, np.float32, np.float64) else ml_dtypes.finfo(dtype)
+    return float(info.eps) / 2

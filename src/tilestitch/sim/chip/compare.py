@@ -1,0 +1,86 @@
+"""Two results beside one another, element by element: which values are wrong, and of how many that can be said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+PEERS = 0.1  # a bound under this share of the values whose bounds are like it decides as well
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One value of an output: where it lies, and what there is on either side."""
+
+    iteration: int
+    place: tuple[int, ...]
+    found: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One output, all iterations: how many values were compared, how many are decided, the worst difference.
+
+    `ratio` is the largest difference as a share of what rounding may do to that value; more than 1 is wrong. `worst`
+    is that value, None where all are equal.
+    """
+
+    compared: int
+    decided: int
+    ratio: float
+    worst: Element | None
+
+    @property
+    def wrong(self) -> bool:
+        return not self.ratio <= 1
+
+
+def compare(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds: Sequence[np.ndarray]) -> Comparison:
+    """Compare one output in all iterations; other shapes than expected are wrong everywhere."""
+    compared = sum(array.size for array in expected)
+    decided, ratio, worst = 0, 0.0, None
+    for iteration, (ours, theirs, bound) in enumerate(zip(found, expected, bounds, strict=True)):
+        if ours.shape != theirs.shape:
+            return Comparison(compared, compared, np.inf, None)
+        decided += int(np.count_nonzero(decides(theirs, bound)))
+        shares = excess(ours, theirs, bound)
+        place = int(shares.argmax()) if shares.size else 0
+        if shares.size and shares.flat[place] > ratio:
+            ratio = float(shares.flat[place])
+            index = tuple(int(number) for number in np.unravel_index(place, shares.shape))
+            worst = Element(iteration, index, float(ours[index]), float(theirs[index]))
+    return Comparison(compared, decided, ratio, worst)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def excess(found: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """The difference of each value as a share of what is allowed; of a NaN or infinity on one side it is infinite."""
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    gap = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf))
+    with np.errstate(divide="ignore"):
+        share = np.where(gap > 0, gap / bound, 0.0)
+    return np.where(np.isposinf(bound) | (gap == 0), 0.0, share)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def decides(expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Where a wrong value would show: the bound is less than the value itself, or a tenth of its peers.
+
+    Peers are the values of the same array whose bounds are the same power of two; they differ as much among each
+    other as a wrong value from the right one. An integer is decided where its bound is under a tenth of itself.
+    """
+    size = np.abs(expected.astype(np.float64))
+    wide = bound.astype(np.float64)
+    own = 1.0 if expected.dtype.kind == "f" else PEERS
+    found = (wide < own * size) | (wide == 0) | ((wide < np.inf) & ~np.isfinite(size))
+    open_ones = ~found & np.isfinite(wide)
+    if open_ones.any():
+        finite = np.isfinite(size) & np.isfinite(wide) & (wide > 0)
+        power = np.frexp(np.where(finite, wide, 1.0))[1]
+        for one in np.unique(power[open_ones]):
+            peers = finite & (power == one)
+            scale = np.sqrt(np.mean(np.square(size[peers]))) if peers.any() else 0.0
+            found |= open_ones & peers & (wide < PEERS * scale)
+    return found

@@ -1,0 +1,284 @@
+"""How far rounding alone may move each value of a network: a running error analysis of the network untiled.
+
+Beside every value goes a bound. An operator makes its own from those of its operands, each moved by its bound, and from
+the rounding that it adds itself; what is independent adds up as squares do. All is `FACTOR` times what one rounding of
+each step gives, so that two right implementations, each in an order of its own, differ by less.
+
+Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.3 (running error analysis); for
+sums Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41(5), 2019: the
+roundings of n terms add up to about sqrt(n) of them, not n.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tilestitch.ir.graph import DimKind, Operator
+from tilestitch.ops import RULES, VIEWS, contraction, is_contraction, is_elementwise
+from tilestitch.ops.views import by_dims, padded
+from tilestitch.sim.chip.values import ReadPlan, gathered
+
+FACTOR = 4.0
+UNIT = FACTOR * 2.0**-24  # of arithmetic in float32
+SAMPLES = 8  # of the signs of moved operands, where an operator has no formula of its own
+
+Bound = np.ndarray | None  # None: exact
+
+# What these give is one of their operands, an integer or a truth value: nothing is rounded.
+EXACT = frozenset(
+    {
+        *VIEWS,
+        *("abs", "and", "bit_and", "bit_cast", "bit_not", "bit_or", "bit_shift", "bit_xor", "cast", "ceil", "clip"),
+        *("copy", "equal", "floor", "gather", "greater", "greater_or_equal", "hardmax", "is_inf", "is_nan", "less"),
+        *("less_or_equal", "max", "max_pool", "min", "neg", "not", "or", "pad", "place_of_largest", "reduce_max"),
+        *("reduce_min", "relu", "round", "sign", "thresholded_relu", "top_k", "where", "xor"),
+    }
+)
+_ONE_ROUNDING = frozenset({"add", "div", "mul", "reciprocal", "sqrt", "sub"})
+_ABSOLUTE = frozenset({"celu", "elu", "erf", "selu", "sigmoid", "softplus", "tanh"})  # computed beside numbers of 1
+_PROPORTIONAL = frozenset({"gelu", "mish", "swish"})  # their operand times one of those
+_MONOTONE = frozenset({"max_pool", "reduce_max", "reduce_min"})
+_SUMS = frozenset({"average_pool", "reduce_mean", "reduce_sum"})
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The operands of all iterations of an operator as they are stored, and how far each element may be off."""
+
+    op: Operator
+    plans: Sequence[ReadPlan]
+    stored: Sequence[np.ndarray]  # the region that a plan names, as the units compute with it
+    bounds: Sequence[Bound]  # of the same shapes
+
+    def seen(self, number: int, array: np.ndarray, pad: float = 0.0) -> np.ndarray:
+        """An array of the shape of a stored operand with one axis per dim, a view where possible."""
+        plan = self.plans[number]
+        if plan.access.indirect_axis is not None:
+            index = self.seen(1, self.stored[1])
+            return gathered(array, plan.access, self.op.whole, index, plan.region)
+        return by_dims(padded(array, plan.region, plan.hull, pad), plan.access, self.op.whole, plan.hull.start)
+
+    def operand(self, number: int) -> np.ndarray:
+        return self.seen(number, self.stored[number], self.plans[number].access.pad_value)
+
+    def bound(self, number: int) -> Bound:
+        found = self.bounds[number]
+        return None if found is None else self.seen(number, found)
+
+    def moved(self, number: int, sign: int) -> np.ndarray:
+        """An operand of floats that is off by its bound."""
+        stored, bound = self.stored[number].astype(np.float64), self.bounds[number]
+        return self.seen(
+            number, stored if bound is None else stored + sign * bound, self.plans[number].access.pad_value
+        )
+
+    @property
+    def exact(self) -> bool:
+        return all(bound is None for bound in self.bounds)
+
+
+def bounds_of(moved: Moved, results: Sequence[np.ndarray]) -> list[Bound]:
+    """The bounds of an operator's results, which are given, without that of storing them; one axis per dim."""
+    op, stored = moved.op, moved.stored
+    if moved.exact and (op.kind in EXACT or not _rounds(op, stored, results)):
+        return [None] * len(results)
+    if op.kind in VIEWS or op.kind in ("pad", "copy"):
+        return [moved.bound(number) for number in range(len(stored))]
+    if op.kind == "gather":
+        return [_gathered(moved)]
+    if is_contraction(op):
+        return [_contraction(moved, results[0])]
+    if op.kind in _SUMS and results[0].dtype.kind == "f":
+        return [_sum(moved, results[0])]
+    if op.kind in _MONOTONE and stored[0].dtype.kind == "f":
+        sides = [RULES[op.kind].evaluate(op, [moved.moved(0, sign)])[0] for sign in (1, -1)]
+        return [np.maximum(*(_distance(side, results[0]) for side in sides))]
+    if op.kind in ("arg_max", "arg_min"):
+        return [_place(op, moved.operand(0), moved.bound(0))]
+    operands = [_wide(moved.operand(number)) for number in range(len(stored))]
+    bounds = [moved.bound(number) for number in range(len(stored))]
+    if is_elementwise(op):
+        squares = _own(op, operands, results[0]) ** 2
+        for access in dict.fromkeys(op.reads):  # what is read twice moves together: x - x is zero
+            alike = [number for number, read in enumerate(op.reads) if read == access]
+            if bounds[alike[0]] is not None:
+                squares = squares + _moved_by(op, operands, alike, bounds[alike[0]]) ** 2
+        return [np.sqrt(squares)]
+    return _sampled(op, operands, bounds)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def _rounds(op: Operator, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> bool:
+    """Whether an operator that computes does so in floating point."""
+    return any(x.dtype.kind == "f" for x in (*operands, *results)) or op.attribute("rescaled", 0) != 0
+
+
+def _gathered(moved: Moved) -> Bound:
+    """That of the elements, and anything where it is not certain which ones they are."""
+    bound, index = moved.bound(0), moved.bound(1)
+    if index is None:
+        return bound
+    return np.where(index > 0, np.inf, 0.0 if bound is None else bound)
+
+
+def _contraction(moved: Moved, result: np.ndarray) -> Bound:
+    """sum of a b: b moves what a may be off by, and a what b may; each of n partial sums is rounded.
+
+    A partial sum is part of the whole, and what random terms add to that: n/3 and n/6 of their squares on average.
+    """
+    op, terms = moved.op, _terms(moved.op)
+    zeros = op.attribute("zeros", (0, 0))
+    assert isinstance(zeros, tuple)
+    integers = moved.stored[0].dtype.kind != "f"
+    rounded = not integers or op.attribute("rescaled", 0) != 0
+    a2, b2 = (np.square(_single(x) - np.float32(zero)) for x, zero in zip(moved.stored, zeros, strict=False))
+    local = UNIT**2 * max(terms / 6, 2.0) if rounded else 0.0
+    total = np.zeros(result.shape)
+    first = local * a2 if moved.bounds[0] is None else _square(moved.bounds[0]) + local * a2
+    if first.any():
+        total = total + _products(moved, first, b2)
+    if moved.bounds[1] is not None:
+        total = total + _products(moved, a2, _square(moved.bounds[1]))
+    others = [moved.operand(number) for number in range(2, len(moved.stored))]
+    bounds = [moved.bound(number) for number in range(2, len(moved.stored))]
+    if not integers:
+        whole = result.astype(np.float64) - (others[0] if others else 0.0)
+        total = total + UNIT**2 * (terms / 3 * whole**2 + result.astype(np.float64) ** 2)
+        return np.sqrt(total if not bounds or bounds[0] is None else total + _square(bounds[0]))
+    whole = contraction.multiply(op, moved.operand(0), moved.operand(1)).astype(np.float64)
+    by = np.sqrt(total + (UNIT**2 * (terms / 3 + 2) * whole**2 if rounded else 0.0))
+    found = np.zeros(result.shape)
+    for sign in (1, -1):
+        given = [_perturbed(x, bound, sign) for x, bound in zip(others, bounds, strict=True)]
+        found = np.maximum(found, _distance(contraction.finished(op, whole + sign * by, given), result))
+    return found + (UNIT * np.abs(result) if result.dtype.kind == "f" else 0.0)
+
+
+def _single(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32)
+
+
+def _square(x: Bound) -> np.ndarray:
+    assert x is not None
+    return np.square(x.astype(np.float64))
+
+
+def _products(moved: Moved, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Sums of products of two operands without a sign, in float32: scaled, so that squares of small numbers stay."""
+    scales = [float(np.max(x, initial=0.0, where=np.isfinite(x))) or 1.0 for x in (first, second)]
+    small = [
+        moved.seen(number, _single(x / scale))
+        for number, (x, scale) in enumerate(zip((first, second), scales, strict=True))
+    ]
+    return contraction.multiply(moved.op, *small).astype(np.float64) * scales[0] * scales[1]
+
+
+def _terms(op: Operator) -> int:
+    """How many terms each sum has."""
+    return prod(dim.extent for dim in op.dims if dim.kind is DimKind.REDUCTION)
+
+
+def _sum(moved: Moved, result: np.ndarray) -> Bound:
+    """As of a contraction with ones, or with the share of each term."""
+    op, terms = moved.op, _terms(moved.op)
+    axes = tuple(number for number, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
+    share = 1.0 if op.kind == "reduce_sum" else moved.operand(1) if len(moved.stored) > 1 else 1.0 / terms
+    squares = UNIT**2 * max(terms / 6, 2.0) * _square(moved.stored[0])
+    if moved.bounds[0] is not None:
+        squares = squares + _square(moved.bounds[0])
+    total = moved.seen(0, squares).sum(axis=axes, keepdims=True)
+    return np.sqrt(total * np.square(share) + UNIT**2 * (terms / 3 + 1) * _square(result))
+
+
+def _place(op: Operator, x: np.ndarray, bound: Bound) -> Bound:
+    """Zero where one element alone may be the greatest (least), as many as there are where several may."""
+    if bound is None:
+        return None
+    (axis,) = (number for number, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
+    x = x if op.kind == "arg_max" else -x
+    candidates = (x + bound >= np.max(x - bound, axis=axis, keepdims=True)).sum(axis=axis, keepdims=True)
+    return np.where(candidates > 1, float(x.shape[axis]), 0.0)
+
+
+def _moved_by(op: Operator, operands: Sequence[np.ndarray], alike: Sequence[int], bound: Bound) -> np.ndarray:
+    """The most that the result changes when one operand, read once or more, moves by its bound, up or down."""
+    apply = RULES[op.kind].evaluate
+    (there,) = apply(op, operands)
+    found = np.zeros(there.shape)
+    for sign in (1, -1):
+        given = [_perturbed(x, bound, sign) if number in alike else x for number, x in enumerate(operands)]
+        found = np.maximum(found, _distance(apply(op, given)[0], there))
+    return found
+
+
+def _perturbed(x: np.ndarray, bound: Bound, sign: "int | np.ndarray") -> np.ndarray:
+    """An operand that is off by its bound."""
+    if bound is None:
+        return x
+    if x.dtype.kind == "b":
+        return x ^ (bound > 0)
+    if x.dtype.kind != "f":
+        return x + (sign * np.rint(np.minimum(bound, 2.0**31))).astype(np.int64)
+    return x + sign * bound.astype(np.float64)
+
+
+def _distance(found: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """How far two results are apart: infinitely where one alone is no number."""
+    a, b = found.astype(np.float64), there.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.nan_to_num(np.where(same, 0.0, np.abs(a - b)), nan=np.inf, posinf=np.inf)
+
+
+def _finite(x: np.ndarray) -> np.ndarray:
+    """Magnitudes; infinities and NaN are what they are, without rounding."""
+    return np.where(np.isfinite(x), np.abs(x), 0.0)
+
+
+def _own(op: Operator, operands: Sequence[np.ndarray], result: np.ndarray) -> np.ndarray:
+    """What an element-wise operator rounds itself; functions by a few units, some of them beside numbers of 1."""
+    if op.kind in EXACT or result.dtype.kind != "f":
+        return np.zeros(result.shape)
+    size = _finite(result.astype(np.float64))
+    if op.kind in _ONE_ROUNDING:  # of nothing, where float32 holds the result
+        return np.where(RULES[op.kind].evaluate(op, operands)[0] == result, 0.0, UNIT * size)
+    if op.kind in _ABSOLUTE:
+        size = np.maximum(size, 1.0)
+    elif op.kind in _PROPORTIONAL:
+        size = np.maximum(size, np.abs(operands[0]))
+    return 4 * UNIT * size
+
+
+def _sampled(op: Operator, operands: Sequence[np.ndarray], moved: Sequence[Bound]) -> list[Bound]:
+    """The most that results change when all operands move at once, by signs that are drawn anew each time.
+
+    An operand moves by its bound and by a rounding of its own, which stands for those inside the operator.
+    """
+    apply: Callable[[Operator, Sequence[np.ndarray]], list[np.ndarray]] = RULES[op.kind].evaluate
+    there = apply(op, operands)
+    own = op.kind not in EXACT
+    amounts: list[Bound] = []
+    for x, bound in zip(operands, moved, strict=True):
+        rounded = 2 * UNIT * _finite(x) if own and x.dtype.kind == "f" else None
+        if bound is None or rounded is None:
+            amounts.append(rounded if bound is None else bound)
+        else:
+            amounts.append(np.hypot(bound, rounded))
+    found = [np.zeros(result.shape) for result in there]
+    generator = np.random.Generator(np.random.PCG64(zlib.crc32(op.name.encode())))
+    for _ in range(SAMPLES):
+        given = [
+            x if bound is None else _perturbed(x, bound, generator.choice((-1, 1), x.shape))
+            for x, bound in zip(operands, amounts, strict=True)
+        ]
+        for number, result in enumerate(apply(op, given)):
+            found[number] = np.maximum(found[number], _distance(result, there[number]))
+    return [
+        one + 4 * UNIT * _finite(result) if own and result.dtype.kind == "f" else one
+        for one, result in zip(found, there, strict=True)
+    ]

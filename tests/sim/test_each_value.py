@@ -1,0 +1,264 @@
+"""PASSED means every value: each within its own bound, for integers of all sizes, and by more than one judge."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+
+from tests.helpers.graphs import Net, random_inputs
+from tilestitch import api
+from tilestitch.base.dtypes import DType
+from tilestitch.base.errors import InputError
+from tilestitch.cli.output import verdict
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.graph import Access, Axis, Tensor
+from tilestitch.ir.region import Region
+from tilestitch.ir.report import Outcome, Report
+from tilestitch.pipeline.compile import References, compile_network
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.report.report_text import report_text
+from tilestitch.sim.chip.bounds import rounding
+from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.compare import compare, decides
+from tilestitch.sim.chip.interpret import interpret
+from tilestitch.sim.chip.reference import Reference
+from tilestitch.sim.chip.steps import Steps
+from tilestitch.zoo.inputs import sample_inputs
+
+
+def verified(model: onnx.ModelProto) -> Report:
+    report = api.compile(model, "toy", verify=True).report
+    assert report is not None
+    return report
+
+
+# ---- a bound for each value
+
+
+def beside_a_million() -> onnx.ModelProto:
+    """A product next to constants of a million, which are the largest magnitude of the output."""
+    net = Net()
+    y = net.op("MatMul", net.input(4, 8, name="x"), net.random(8, 6))
+    return net.model(net.op("Concat", y, net.constant(np.full((4, 6), 1e6, np.float32)), axis=1, name="y"))
+
+
+@pytest.mark.parametrize("scale, passes", [(1.0, True), (1.001, False), (0.5, False)])
+def test_an_error_beside_large_values_is_seen(scale, passes):
+    """Half of the values are wrong by a half of themselves, and by a millionth of the largest one."""
+    model = beside_a_million()
+    done = compile_network(model, "net", load_machine("toy"), strategy_named("tvm"), Options(batch=4))
+    assert done.trace is not None
+    program = done.trace.program
+    constants = dict(program.graph.constants)
+    constants["w0"] = (constants["w0"] * scale).astype(np.float32)
+    wrong = replace(program, graph=replace(program.graph, constants=constants))
+    wide, _ = check(replace(done.trace, program=wrong), Reference(model, program.graph, [random_inputs(program.graph)]))
+    assert wide.error <= wide.allowed
+    assert (wide.passed, wide.failed) == (passes, not passes)
+    assert (wide.compared, wide.decided) == (48, 48)
+
+
+def test_what_rounding_leaves_open_is_no_proof(capsys):
+    """A hundred million is added and taken off again: any value at all would pass; that is said, and is no failure."""
+    net = Net()
+    report = verified(net.model(net.op("Sub", net.op("Add", net.input(4, 16), 1e8), 1e8, name="y")))
+    wide = report.checks[0]
+    assert (wide.outcome, report.outcome) == (Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE)
+    assert (wide.compared, report.verified) == (64, False)
+    assert wide.decided < 0.99 * 64
+    assert "float32 decides" in report_text(report)
+    assert verdict([report]) == 0
+    assert "not conclusive" in capsys.readouterr().err
+
+
+def test_bounds_follow_what_is_rounded():
+    """Moving is exact; a sum of many terms may be off by more than one of few, and x - x by nothing."""
+    net = Net()
+    x = net.input(4, 1024, name="x")
+    moved = net.op("Transpose", net.op("Relu", x), perm=[1, 0])
+    many, few = net.op("ReduceSum", x, [1]), net.op("ReduceSum", net.op("Slice", x, [0], [4], [1]), [1])
+    nothing, power = net.op("Sub", x, x), net.op("Exp", x)
+    graph = net.graph(moved, many, few, nothing, power)
+    inputs = random_inputs(graph)
+    bounds = rounding(graph, inputs, {}).wide
+    assert not bounds[moved].any()
+    assert not bounds[nothing].any()
+    assert (bounds[many] > 4 * bounds[few]).all()
+    exponential = interpret(graph, inputs, wide=True)[power]
+    assert (bounds[power] < 2e-6 * exponential).all()
+    assert (bounds[power] > 2e-7 * exponential).all()
+
+
+def test_a_value_is_decided_where_a_wrong_one_would_show():
+    """Under itself, or well under those that are as uncertain; an integer where no other one is near."""
+    expected, bounds = np.array([1.0, 1e-3, 0.0, 1e6, 0.0]), np.array([1e-2, 1e-2, 0.0, 0.1, 0.1])
+    assert decides(expected, bounds).tolist() == [True, True, True, True, True]
+    assert decides(np.array([1e-3, 2e-3]), np.array([1e-2, 1e-2])).tolist() == [False, False]
+    assert decides(np.array([5, 7]), np.array([0.0, 1.0])).tolist() == [True, False]
+    assert decides(np.array([1000]), np.array([1.0])).tolist() == [True]
+    found = compare([np.array([1.0, np.nan])], [np.array([1.0, 2.0])], [np.array([0.0, 0.1])])
+    assert (found.wrong, found.worst is not None and found.worst.place) == (True, (1,))
+
+
+def test_a_quantised_value_may_differ_only_near_half_way():
+    """One element of 2,000 is a step off, which was right wherever it lay."""
+    expected, found = np.zeros(2000, np.int8), np.zeros(2000)
+    found[7] = 1
+    bounds = np.zeros(2000)
+    tensor, access = Tensor("x", (2000,), DType.INT8, (0,)), Access("x", (Axis(((0, 1),)),))
+    ratios = []
+    for place in (7, 8):
+        bounds[:] = 0
+        bounds[place] = 1
+        steps = Steps([{"x": expected}], [{"x": bounds}])
+        steps.compare(tensor, 0, access, Region((0,), (2000,)), found)
+        assert steps.sizes() == (2000, 1999)
+        ratios.append(steps.ratio())
+    assert ratios == [0.0, np.inf]
+
+
+# ---- integers
+
+
+def integers(op: str, second: np.ndarray, dtype: int = TensorProto.INT64, **attributes) -> onnx.ModelProto:
+    net = Net()
+    return net.model(net.op(op, net.input(4, 16, name="x", dtype=dtype), net.constant(second), name="y", **attributes))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(integers("Mul", np.int64(2**30)), id="multiplied"),
+        pytest.param(
+            integers("BitShift", np.uint64(40), TensorProto.UINT64, direction="LEFT"),
+            id="shifted",
+        ),
+    ],
+)
+def test_integers_that_32_bits_do_not_hold_are_refused(model):
+    """They were right for 0 and 1, which were all that was drawn, or 0 at either side."""
+    with pytest.raises(InputError, match=r"'y'.*machine (holds|stores)"):
+        verified(model)
+
+
+def test_an_intermediate_that_32_bits_do_not_hold_is_refused():
+    """What leaves the network is small again, but not what the machine would make of it."""
+    net = Net()
+    big = net.op("Mul", net.input(4, 16, name="x", dtype=TensorProto.INT64), np.int64(2**30), name="big")
+    with pytest.raises(InputError, match=r"tensor 'big' holds 64-bit integers from -\d+ to \d+, and the machine"):
+        verified(net.model(net.op("Div", big, np.int64(2**29))))
+
+
+def test_integers_are_drawn_as_large_as_the_network_takes_them():
+    """A square leaves 32 bits from 2**16 on; it is verified for less, and 32-bit integers wrap around."""
+    for dtype in (TensorProto.INT64, TensorProto.INT32):
+        net = Net()
+        x = net.input(4, 16, name="x", dtype=dtype)
+        references: References = {}
+        done = compile_network(
+            net.model(net.op("Mul", x, x)),
+            "net",
+            load_machine("toy"),
+            strategy_named("tvm"),
+            Options(batch=4, verify=True),
+            references=references,
+        )
+        assert done.report is not None
+        assert done.report.verified, done.report.checks
+        (found,) = references.values()
+        drawn = np.concatenate([one["x"] for reference in found for one in reference.inputs])
+        assert len(found) == 2
+        assert not np.array_equal(found[0].inputs[0]["x"], found[1].inputs[0]["x"])
+        assert drawn.min() < -1000
+        assert drawn.max() > 1000
+        assert (np.abs(drawn).max() < 2**16) == (dtype == TensorProto.INT64)
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_quotients_of_negative_integers_are_verified(op):
+    """By divisors of both signs, none of them zero, which would end onnxruntime's process."""
+    net = Net()
+    x, y = (net.input(4, 16, name=name, dtype=TensorProto.INT32) for name in "xy")
+    model = net.model(net.op(op, x, y))
+    assert verified(model).verified
+    drawn = sample_inputs(model, batch=4)
+    assert (drawn["x"] < 0).any()
+    assert (drawn["y"] < 0).any()
+    assert (drawn["y"] != 0).all()
+
+
+def test_a_quotient_by_zero_is_refused():
+    net = Net()
+    x = net.input(4, 16, name="x", dtype=TensorProto.INT32)
+    with pytest.raises(InputError, match="operator 'y' divides integers by zero"):
+        verified(net.model(net.op("Div", x, net.op("Sub", x, x), name="y")))
+
+
+def test_indices_that_are_computed_stay_inside_their_table():
+    """An offset is added to them, so that none of the larger draws is valid."""
+    net = Net()
+    ids = net.op("Add", net.input(4, 16, dtype=TensorProto.INT64), np.int64(3))
+    assert verified(net.model(net.op("Gather", net.random(10, 3), ids))).verified
+
+
+# ---- a second judge
+
+
+def of_nan(op: str, **attributes) -> onnx.ModelProto:
+    """An operator on what Log makes of numbers of both signs."""
+    net = Net()
+    return net.model(net.op(op, net.op("Log", net.input(2, 3, 8, 8)), name="y", **attributes))
+
+
+def resized() -> onnx.ModelProto:
+    net = Net()
+    scales = net.constant(np.array([1, 1, 0.8, 0.8], np.float32))
+    how = {"mode": "cubic", "coordinate_transformation_mode": "align_corners"}
+    return net.model(net.op("Resize", net.input(1, 1, 4, 4), "", scales, name="y", **how))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(pytest.param(of_nan(op), id=op) for op in ("GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax")),
+        pytest.param(of_nan("MaxPool", kernel_shape=[3, 3]), id="MaxPool"),
+        pytest.param(resized(), id="Resize"),
+    ],
+)
+def test_where_the_references_differ_the_result_is_disputed(model, capsys):
+    """Named with both values, and no failure: the program does what onnx's reference evaluator does."""
+    report = verified(model)
+    assert (report.outcome, report.verified) == (Outcome.DISPUTED, False)
+    dispute = report.checks[0].dispute
+    assert dispute.startswith("y[")
+    assert "by the program and by onnx's reference evaluator, and " in dispute
+    assert f"Disputed: {dispute}." in report_text(report)
+    assert verdict([report]) == 0
+    assert dispute in capsys.readouterr().err
+
+
+def test_a_wrong_program_is_not_disputed():
+    """Both references say the same of it."""
+    model = beside_a_million()
+    done = compile_network(model, "net", load_machine("toy"), strategy_named("tvm"), Options(batch=4))
+    assert done.trace is not None
+    program = done.trace.program
+    constants = {name: -value if name == "w0" else value for name, value in program.graph.constants.items()}
+    wrong = replace(program, graph=replace(program.graph, constants=constants))
+    reference = Reference(model, program.graph, [random_inputs(program.graph)])
+    wide, _ = check(replace(done.trace, program=wrong), reference)
+    assert (wide.outcome, wide.dispute) == (Outcome.FAILED, "")
+    assert reference.second is not None
+
+
+def test_a_pool_passes_over_what_is_no_number():
+    """As onnx's reference evaluator does; a window of nothing else has none."""
+    net = Net()
+    graph = net.graph(net.op("MaxPool", net.input(1, 1, 6, name="x"), kernel_shape=[2], strides=[2]))
+    x = np.array([1, np.nan, np.nan, 2, np.nan, np.nan], np.float32).reshape(1, 1, 6)
+    (found,) = interpret(graph, {"x": x}, wide=True).values()
+    np.testing.assert_array_equal(found.ravel(), [1, 2, np.nan])
