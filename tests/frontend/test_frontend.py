@@ -1033,7 +1033,7 @@ REFUSED_MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     ),
     "input without shape": lambda: changed(lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
     "input that is a sequence": sequence_input,
-    "foreign domain": lambda: changed(lambda m: setattr(m.graph.node[0], "domain", "com.microsoft")),
+    "foreign domain": lambda: changed(lambda m: setattr(m.graph.node[0], "domain", "com.example")),
     "unknown operator": lambda: changed(lambda m: setattr(m.graph.node[0], "op_type", "Plus")),
     "operator that nobody can type": lambda: node_model("NonZero", [IMAGE]),
     "random operator": lambda: node_model("RandomNormal", [], shape=[2]),

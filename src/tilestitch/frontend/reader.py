@@ -16,6 +16,8 @@ from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
 from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.loops import scanned, turns
+from tilestitch.frontend.microsoft.definitions import DEFINITIONS
+from tilestitch.frontend.microsoft.schemas import is_microsofts
 from tilestitch.frontend.network import Node, NotCovered, Reading
 from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.frontend.operators.generic import generic
@@ -174,6 +176,8 @@ def _read_node(
         node.expect_nothing_left()
     elif proto.op_type in RANDOM:
         raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
+    elif is_microsofts(proto):
+        _append(fresh, proto, network)
     elif proto.op_type not in _STAYING and all(network.is_known(x) for x in proto.input if x):
         values = [network.value(operand) if operand else None for operand in proto.input]
         for output, value in zip(outputs, evaluate(node, proto, values, network.budget), strict=True):
@@ -198,8 +202,12 @@ def _read_nodes(node: Node, inside: Definition, network: Reading) -> None:
 def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) -> None:
     """The operators of a node: by the rule for it, else by the standard's definition, else one generic operator."""
     mark, node = network.mark(), fresh()
+    ours, microsofts = proto.domain in STANDARD and proto.op_type in HANDLERS, is_microsofts(proto)
     try:
-        if proto.domain not in STANDARD or proto.op_type not in HANDLERS:
+        if microsofts and proto.op_type in DEFINITIONS:
+            _read_nodes(node, DEFINITIONS[proto.op_type](node, network), network)
+            return
+        if not ours:
             raise node.not_covered(f"operator {proto.op_type} has no rule of its own.")
         _check_types(node, network)
         HANDLERS[proto.op_type](node, network)
@@ -210,7 +218,7 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) 
     network.rollback(mark)
     if proto.op_type in MAY_BE_RANDOM:
         raise uncovered
-    written_out = definition(node, proto, network)
+    written_out = None if microsofts else definition(node, proto, network)
     if written_out is not None:
         try:
             _read_nodes(node, written_out, network)

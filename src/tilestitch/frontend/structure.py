@@ -9,6 +9,8 @@ import onnx
 from onnx import checker, defs
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.frontend.microsoft.schemas import DOMAIN as MICROSOFT
+from tilestitch.frontend.microsoft.schemas import expect_known, is_microsofts
 
 OLDEST_OPSET = 7  # numpy's broadcasting came with it
 STANDARD = ("", "ai.onnx")  # two names of one domain
@@ -130,10 +132,16 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
 def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
     """Refuse a node that is not one of an operator of the standard, as ONNX defines it at this opset."""
     domain = "" if node.domain in STANDARD else node.domain
-    if domain and domain not in EXTENSIONS:
-        raise InputError(f"{where}: its domain '{node.domain}' is unknown; only standard ONNX operators are known.")
+    if domain and domain not in EXTENSIONS and not is_microsofts(node):
+        raise InputError(
+            f"{where}: its domain '{node.domain}' is unknown; known are the operators of the ONNX standard and "
+            f"onnxruntime's own ({MICROSOFT}). Export the network with a function that defines it."
+        )
     if domain not in opsets:
         raise InputError(f"{where}: the model imports no version of its domain '{node.domain}'; export it again.")
+    if is_microsofts(node):
+        expect_known(where, node)
+        return
     if not defs.has(node.op_type, opsets[domain], domain):
         known = f"domain '{domain}'" if domain else "standard domain"
         raise InputError(f"{where}: the {known} has no operator {node.op_type} at opset {opsets[domain]}.")

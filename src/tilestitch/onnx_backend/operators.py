@@ -1,4 +1,4 @@
-"""Which way every operator of the ONNX standard takes: the lists of docs/onnx.md."""
+"""Which way every operator of the ONNX standard, and of onnxruntime's own, takes: the lists of docs/onnx.md."""
 
 from enum import StrEnum
 from textwrap import fill
@@ -9,6 +9,7 @@ from onnx import defs
 from tilestitch.base.dtypes import STORAGE
 from tilestitch.frontend.element_types import schema_type
 from tilestitch.frontend.folding import RANDOM
+from tilestitch.frontend.microsoft.definitions import DEFINITIONS
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
 from tilestitch.frontend.operators.sequences import SEQUENCES
 
@@ -70,4 +71,7 @@ def listing() -> str:
         names = [f"`{name}`" for name, taken in found.items() if taken is way]
         text = fill(", ".join(names), 118, break_long_words=False, break_on_hyphens=False)
         parts.append(f"**{way}** ({len(names)}):\n{text}.\n")
+    names = ", ".join(f"`{name}`" for name in sorted(DEFINITIONS))
+    text = fill(names, 118, break_long_words=False, break_on_hyphens=False)
+    parts.append(f"**Of onnxruntime's own, written out in those of the standard** ({len(DEFINITIONS)}):\n{text}.\n")
     return "\n".join(parts)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import onnx
@@ -32,7 +33,7 @@ def node_model(
     results = [onnx.ValueInfoProto(name=name) for name in outputs]
     graph = helper.make_graph([node], "node", list(inputs), results, list(settings))
     known = [helper.make_opsetid(opset.domain, readable_opset([node], opset)) for opset in opsets]
-    return helper.make_model(graph, opset_imports=known, ir_version=helper.find_min_ir_version_for(known))
+    return helper.make_model(graph, opset_imports=known, ir_version=helper.find_min_ir_version_for(known, True))
 
 
 def readable_opset(nodes: Sequence[onnx.NodeProto], opset: onnx.OperatorSetIdProto) -> int:
@@ -71,8 +72,42 @@ def _program(model: bytes, process: int) -> tuple[str, Run]:
         raise InputError(f"onnxruntime: {first}; onnx.reference: {error}") from None
 
 
+def results_of(model: bytes) -> list[tuple[tuple[int, ...], np.dtype]] | str:
+    """Shapes and types of a model's outputs as onnxruntime infers them, or why they are not known."""
+    found = []
+    for value in _session(model)[0].get_outputs():
+        if value.type not in _NUMPY_TYPES or value.type == "tensor(string)":
+            return f"a result is a {value.type}."
+        if not all(isinstance(size, int) for size in value.shape):
+            return "the shape of a result is not known."
+        found.append((tuple(value.shape), _dtype(value.type)))
+    return found
+
+
+def _dtype(name: str) -> np.dtype:
+    """float32 for `tensor(float)`."""
+    short = name.removeprefix("tensor(").removesuffix(")")
+    return np.dtype({"float": "float32", "double": "float64"}.get(short, short))
+
+
 def _by_onnxruntime(model: bytes) -> Run:
     """A session without optimisations, on one thread."""
+    session, failures = _session(model)
+    for value in (*session.get_inputs(), *session.get_outputs()):
+        if value.type not in _NUMPY_TYPES:
+            raise InputError(f"{value.type} does not pass between it and numpy")
+
+    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        try:
+            return _arrays(session.run(None, dict(inputs)))
+        except failures as error:
+            raise InputError(f"onnxruntime: {first_line(error)}") from error
+
+    return run
+
+
+def _session(model: bytes) -> tuple[Any, tuple[type[Exception], ...]]:
+    """A session of onnxruntime's, and what it raises; raises `InputError` where it does not take the model."""
     import onnxruntime  # takes a while to import, and only networks with something to evaluate need it
     from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -86,21 +121,9 @@ def _by_onnxruntime(model: bytes) -> Run:
     options.enable_cpu_mem_arena = False  # it would keep the memory of the largest tensor, for every cached node
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]), failures
     except failures as error:
         raise InputError(first_line(error)) from error
-
-    for value in (*session.get_inputs(), *session.get_outputs()):
-        if value.type not in _NUMPY_TYPES:
-            raise InputError(f"{value.type} does not pass between it and numpy")
-
-    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        try:
-            return _arrays(session.run(None, dict(inputs)))
-        except failures as error:
-            raise InputError(f"onnxruntime: {first_line(error)}") from error
-
-    return run
 
 
 def by_reference(model: bytes) -> Run:

@@ -10,11 +10,12 @@ from onnx import helper, numpy_helper, shape_inference
 from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.element_types import numpy_type, type_name
+from tilestitch.frontend.microsoft.schemas import is_microsofts
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.accesses import Nest, Shape, along
 from tilestitch.ir.graph import Access, Attribute, Operator
 from tilestitch.ops.generic import KIND
-from tilestitch.ops.onnx_node import evaluator, first_line, node_model
+from tilestitch.ops.onnx_node import evaluator, first_line, node_model, results_of
 
 _INT32 = np.iinfo(np.int32)
 _COMPARES = frozenset({"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"})  # with thresholds
@@ -94,7 +95,8 @@ def _settle(
         return _inferred(node, _model(node, renamed, network, operands, known, wanted))
 
     found = infer(settings)
-    if not isinstance(found, str):
+    microsofts = is_microsofts(renamed)
+    if not isinstance(found, str) and not microsofts:
         return found
     small = {
         local: name
@@ -107,13 +109,18 @@ def _settle(
         raise node.not_covered(found, depends_on=computed)
     for local, name in list(small.items()):
         del small[local]
-        if isinstance(infer({**settings, **small}), str):
+        if infer({**settings, **small}) != found:  # onnxruntime gives other shapes for some without their constants
             settings[local] = name
     return found
 
 
 def _inferred(node: Node, model: onnx.ModelProto) -> list[tuple[Shape, np.dtype]] | str:
-    """Shapes and types of a model's outputs by the standard's inference, or why they are not known."""
+    """Shapes and types of a model's outputs by the inference of who defines it, or why they are not known."""
+    if is_microsofts(model.graph.node[0]):
+        try:
+            return results_of(model.SerializeToString())
+        except InputError as error:
+            raise node.not_covered(f"onnxruntime refuses it ({error}).") from error
     try:
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:

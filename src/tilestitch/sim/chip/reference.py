@@ -27,6 +27,7 @@ from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _HALVES = (np.float16, ml_dtypes.bfloat16)
+_LESS_EXACT = "accuracy_level"  # of MatMulNBits: how few bits a runtime may compute in; without it, float32
 IR_VERSION = 11  # newer file formats differ in nothing that a network computes; onnxruntime reads them later than onnx
 
 
@@ -57,6 +58,10 @@ def onnxruntime_outputs(
     known.ir_version = min(model.ir_version, IR_VERSION)
     for node in known.graph.node:
         node.ClearField("name")  # onnxruntime wants each of its own, and no result depends on it
+        exact = [attribute for attribute in node.attribute if attribute.name != _LESS_EXACT]
+        if len(exact) < len(node.attribute):
+            del node.attribute[:]
+            node.attribute.extend(exact)
     for opset in known.opset_import:
         opset.version = readable_opset(known.graph.node, opset)
     try:

@@ -20,7 +20,7 @@ from tilestitch.ops.views import by_dims
 
 SHARE = 1e-3  # of the elements of a tensor may be one step off, and one element of any tensor
 
-_QUANTISING = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
+_QUANTISING = frozenset({"DynamicQuantizeLinear", "QGemm", "QuantizeLinear"})  # and QLinearAdd, QLinearConv, ...
 _INTEGERS = frozenset(
     {DType.INT8, DType.UINT8, DType.INT16, DType.UINT16, DType.INT4, DType.UINT4, DType.INT2, DType.UINT2}
 )
@@ -34,7 +34,8 @@ def quantised_tensors(model: onnx.ModelProto, graph: Graph) -> tuple[str, ...]:
         if tensor is None or tensor.name in graph.constants:
             continue
         rounded = node.op_type in ("Cast", "CastLike") and tensor.dtype in FORMATS
-        if rounded or (node.op_type in _QUANTISING and is_quantised(tensor.dtype)):
+        quantises = node.op_type in _QUANTISING or node.op_type.startswith("QLinear")
+        if rounded or (quantises and is_quantised(tensor.dtype)):
             found.append(tensor.name)
     return tuple(found)
 

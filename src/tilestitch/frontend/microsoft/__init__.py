@@ -1,0 +1,1 @@
+"""Operators of onnxruntime's own domain, `com.microsoft`, which its optimiser and its exporters write."""
