@@ -68,6 +68,7 @@ def test_help_comes_at_once():
         "characterize",
         "explore",
         "validate",
+        "check",
     ],
 )
 def test_every_command_has_help(command):

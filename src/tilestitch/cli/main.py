@@ -8,6 +8,7 @@ from tilestitch import __version__
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
+from tilestitch.cli.check import check
 from tilestitch.cli.contest import contest
 from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_folder, write_files
@@ -179,5 +180,7 @@ def compare_command(
     return verdict(reports)
 
 
-for command in (show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate):
+for command in (
+    *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate),
+):
     main.add_command(command)

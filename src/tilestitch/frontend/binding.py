@@ -55,6 +55,24 @@ def bind_shapes(where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int
     return {name: _sized(where, name, axes, sizes) for name, axes in symbols.items()}
 
 
+def faults_of_inputs(where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int | None) -> list[str]:
+    """Everything that is wrong with inputs: types, and each dim without a size, which is said of its first input."""
+    found: list[str] = []
+    said: set[str] = set()
+    for value in inputs:
+        try:
+            axes = _symbols(where, value)
+            element_type(where, value)
+        except InputError as error:
+            found.append(str(error))
+            continue
+        for number, symbol in enumerate(axes):
+            if isinstance(symbol, str) and symbol not in said and not (number == 0 and batch is not None):
+                said.add(symbol)
+                found.append(_without_size(where, value.name, number, symbol))
+    return found
+
+
 def exported_batch(inputs: Sequence[onnx.ValueInfoProto]) -> int | None:
     """The batch that a network was exported with: axis 0 of its first input that has one, else 1.
 
@@ -112,6 +130,10 @@ def _sized(where: str, name: str, axes: tuple[int | str, ...], sizes: Mapping[st
         elif symbol in sizes:
             shape.append(sizes[symbol])
         else:
-            way_out = f"--dim {symbol}=SIZE" + (" or --batch SIZE" if number == 0 else "")
-            raise InputError(f"{where}: input '{name}': dim {number}, '{symbol}', has no size; give it: {way_out}.")
+            raise InputError(_without_size(where, name, number, symbol))
     return tuple(shape)
+
+
+def _without_size(where: str, name: str, number: int, symbol: str) -> str:
+    way_out = f"--dim {symbol}=SIZE" + (" or --batch SIZE" if number == 0 else "")
+    return f"{where}: input '{name}': dim {number}, '{symbol}', has no size; give it: {way_out}."

@@ -1,6 +1,6 @@
 """A graph while it is being read: one ONNX node at a time, and what is known of every tensor so far."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -26,6 +26,14 @@ class NotCovered(InputError):
     def __init__(self, where: str, text: str, depends_on: tuple[str, ...] = ()) -> None:
         super().__init__(f"{where}: {text}")
         self.text, self.depends_on = text, depends_on
+
+
+class Faults(InputError):
+    """Everything that is not understood of one network."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__("\n".join(texts))
+        self.texts = tuple(texts)
 
 
 class EmptyOutput(InputError):

@@ -18,7 +18,7 @@ from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.loops import scanned, turns
 from tilestitch.frontend.microsoft.definitions import DEFINITIONS
 from tilestitch.frontend.microsoft.schemas import is_microsofts
-from tilestitch.frontend.network import Node, NotCovered, Reading
+from tilestitch.frontend.network import Faults, Node, NotCovered, Reading
 from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.frontend.operators.generic import generic
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
@@ -31,6 +31,7 @@ from tilestitch.frontend.structure import (
     needed_outputs,
     node_names,
     opsets_of,
+    read_by,
 )
 from tilestitch.frontend.weights import check_weight
 from tilestitch.ir.graph import Graph, Operator
@@ -46,6 +47,7 @@ def read_onnx(
     batch: int | None = None,
     dims: Mapping[str, int] = {},
     weights: dict[str, np.ndarray] | None = None,
+    every_fault: bool = False,
 ) -> Graph:
     """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
 
@@ -53,7 +55,8 @@ def read_onnx(
     graph and every complaint call the network (by default its own name, or its file). What depends on nothing but
     constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names, and their axes
     lie in memory in natural order. `weights` keeps what was converted, for the next reading of the same model at
-    another batch. Raises `InputError` for whatever is not understood.
+    another batch. Raises `InputError` for whatever is not understood, where `every_fault` a `Faults` with all nodes
+    that are not.
     """
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
@@ -79,9 +82,9 @@ def read_onnx(
     exported = exported_batch(inputs)
     if exported is None:
         shapes = bind_shapes(where, inputs, batch=batch)
-        return _read_graph(where, graph, title, opsets, inputs, shapes, weights)
+        return _read_graph(where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault)
     shapes = bind_shapes(where, inputs, batch=None)
-    alone = _read_graph(where, graph, title, opsets, inputs, shapes, weights)
+    alone = _read_graph(where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault)
     if batch is None or batch == exported:
         return alone
     with rebatching(exported, batch):
@@ -102,11 +105,13 @@ def _read_graph(
     known: dict[str, np.ndarray],
     *,
     exported_shapes: Mapping[str, Shape] = {},
+    every_fault: bool = False,
 ) -> Graph:
     """Read every node, with inputs of the given shapes.
 
     `known` are weights that an earlier reading converted, to which this one adds; `exported_shapes` are the shapes of
-    tensors before re-batching.
+    tensors before re-batching. Where `every_fault`, reading goes on behind a node that is not understood, with all that
+    does not depend on it, and ends in one `Faults`.
     """
     names = node_names(graph)
     weights = {tensor.name for tensor in graph.initializer}
@@ -124,9 +129,25 @@ def _read_graph(
         else:
             network.add_input(value.name, shape, elements)
     outputs = tuple(value.name for value in graph.output)
+    faults: list[str] = []
+    lost: set[str] = set()  # tensors of which nothing is known behind a fault
     for proto, node, wanted in zip(graph.node, names, needed_outputs(graph.node, outputs), strict=True):
-        if any(wanted):
+        if not any(wanted):
+            continue
+        if not lost.isdisjoint(read_by(proto)):
+            lost.update(wanted)
+            continue
+        mark = network.mark()
+        try:
             _read_node(f"{where}: node '{node}' ({proto.op_type})", proto, node, wanted, network, opsets)
+        except InputError as error:
+            if not every_fault:
+                raise
+            network.rollback(mark)
+            faults.append(str(error))
+            lost.update(wanted)
+    if faults:
+        raise Faults(faults)
     for value in graph.output:
         if value.name in network.sequences:
             raise InputError(

@@ -114,19 +114,19 @@ def needed_outputs(nodes: Sequence[onnx.NodeProto], results: Collection[str]) ->
     for node in reversed(nodes):
         outputs = tuple(name if name in needed else "" for name in node.output)
         if any(outputs):
-            needed.update(_read_by(node))
+            needed.update(read_by(node))
         found.append(outputs)
     return found[::-1]
 
 
-def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+def read_by(node: onnx.NodeProto) -> Iterator[str]:
     """What a node reads; of a graph inside it, also names that are its own."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             yield from (value.name for value in graph.output)
             for inner in graph.node:
-                yield from _read_by(inner)
+                yield from read_by(inner)
 
 
 def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
