@@ -21,6 +21,7 @@ REFUSED = {
     "conv-1d-same-old": "onnxruntime does not follow the standard there",
 }
 FILES = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))
+NETWORKS = tuple(name for name in FILES if name.startswith("net-"))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,28 @@ def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> Non
     assert not report.generic_operators  # each by a rule of its own
     assert report.latency_cycles >= report.bound_cycles
     assert report.ddr_bytes >= report.compulsory_bytes
+
+
+@pytest.mark.parametrize("machine", ["toy", "stcp920", "eyeriss"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_whole_networks_run_on_machines_of_each_kind(name: str, machine: str) -> None:
+    """Matrix units with local memories, and an array; every operator by a rule of its own."""
+    report = api.compile(FOLDER / f"{name}.onnx", machine_named(machine), verify=True).report
+    assert report is not None
+    assert report.verified, report.checks
+    assert not report.generic_operators
+
+
+def test_whole_networks_have_what_they_are_for() -> None:
+    """As the exporter wrote them; a network that lost these would prove nothing."""
+    kinds = {name: {node.op_type for node in onnx.load_model(FOLDER / f"{name}.onnx").graph.node} for name in NETWORKS}
+    assert {"Conv", "LayerNormalization", "Gelu", "Transpose"} <= kinds["net-convnext-new"]
+    assert "GRU" in kinds["net-gru-new"]
+    assert {"Softplus", "Exp", "Conv"} <= kinds["net-mamba-new"]
+    assert {"Expand", "Concat", "Softmax"} <= kinds["net-llama-step-new"]
+    assert {"Attention", "RMSNormalization"} <= kinds["net-llama-step-opset23-new"]
+    assert {"TopK", "Einsum"} <= kinds["net-mixture-new"]
+    assert {"MaxPool", "Resize", "Split"} <= kinds["net-detector-new"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
