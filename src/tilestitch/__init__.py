@@ -5,9 +5,9 @@
     graph = tilestitch.load_graph("resnet50.onnx")
     machine = tilestitch.load_machine("stcp920")
 
-These and `compile`, `compare`, `map_network`, `evaluate_mapping`, `simulate_layers` and `simulate_mapping` come from
-`tilestitch.api`, which is imported when one of them is first used, so that `import tilestitch` alone loads nothing
-else.
+These and `compile`, `compare`, `map_network`, `evaluate_mapping`, `simulate_layers`, `simulate_mapping` and
+`with_function` come from `tilestitch.api`, which is imported when one of them is first used, so that `import
+tilestitch` alone loads nothing else.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         map_network,
         simulate_layers,
         simulate_mapping,
+        with_function,
     )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "map_network",
     "simulate_layers",
     "simulate_mapping",
+    "with_function",
 ]
 
 __version__ = "0.1.0"

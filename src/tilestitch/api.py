@@ -26,6 +26,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.simulate import layers as mapper
 from tilestitch.commands.simulate.layers import SimulatedLayer, SimulateOptions
+from tilestitch.frontend import inlining
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.inlining import without_functions
 from tilestitch.frontend.loading import load_model, with_own_outputs
@@ -64,6 +65,7 @@ __all__ = [
     "open_model",
     "simulate_layers",
     "simulate_mapping",
+    "with_function",
 ]
 
 Model: TypeAlias = str | Path | onnx.ModelProto
@@ -100,6 +102,19 @@ def _from_file(path: Path) -> tuple[onnx.ModelProto, str]:
 def _prepared(model: onnx.ModelProto, name: str) -> tuple[onnx.ModelProto, str]:
     """The same network in the form that reader and reference share."""
     return with_own_outputs(without_functions(name, model)), name
+
+
+def with_function(model: str | Path | onnx.ModelProto, text: str) -> onnx.ModelProto:
+    """A network with the definition of an operator of one's own by others, a function in ONNX's text form.
+
+        <domain: "mine", opset_import: ["" : 20]> Twice (x) => (y) { y = Add (x, x) }
+
+    Every node of that domain and name then stands for these nodes. Raises `InputError` for what is no function.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return inlining.with_function(printable(model.graph.name or "network"), model, text)
+    path = Path(model)
+    return inlining.with_function(printable(path.name), load_model(path), text)
 
 
 def zoo_model(name: str) -> onnx.ModelProto:

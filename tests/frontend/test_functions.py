@@ -152,3 +152,42 @@ def test_a_branch_whose_condition_is_known_is_taken(rows, kinds):
 def test_a_branch_that_depends_on_inputs_is_refused():
     with pytest.raises(InputError, match="control flow is not supported"):
         read_onnx(conditional("c", inputs=("c",)))
+
+
+SLOPE = (
+    '<domain: "own", opset_import: ["" : 20]> Slope <slope> (a) => (b) '
+    "{ t = LeakyRelu <alpha: float = @slope> (a) b = Neg (t) }"
+)
+
+
+def called() -> onnx.ModelProto:
+    """A call of a function that the file does not have."""
+    net = Net()
+    net.nodes = [helper.make_node("Slope", [net.input(2, 3)], ["y"], domain="own", slope=0.5)]
+    return net.model("y")
+
+
+def test_a_function_can_be_added_to_a_network():
+    """Whether or not the network imports its domain; the network itself stays as it was."""
+    model = called()
+    before = model.SerializeToString()
+    done = api.compile(api.with_function(model, SLOPE), "toy", verify=True)
+    assert [op.kind for op in done.loaded.operators] == ["leaky_relu", "neg"]
+    assert done.report.verified, done.report.checks
+    assert model.SerializeToString() == before
+    with pytest.raises(InputError, match="domain 'own' is unknown"):
+        api.compile(model, "toy")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the function cannot be read"),
+        ("Slope (a) => (b) { b = Neg (a) }", "no domain of its own|cannot be read"),
+        (SLOPE.replace("Neg (t)", "Neg (t"), "the function cannot be read"),
+        (SLOPE, "function 'Slope' of domain 'own' is there already"),
+    ],
+)
+def test_what_is_no_new_function_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        api.with_function(api.with_function(called(), SLOPE), text)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
-from onnx import checker, inliner
+from google.protobuf.message import DecodeError
+from onnx import checker, helper, inliner, parser
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import InputError, printable
 
 MAX_NODES = 10**5  # of a network when all is written out
 MAX_DEPTH = 50  # of functions that call functions
@@ -36,6 +37,34 @@ def without_functions(where: str, model: onnx.ModelProto) -> onnx.ModelProto:
             f"{where}: function '{left.name}' of domain '{left.domain}' is not of the network's opsets ({versions}); "
             "export it with one opset for all."
         )
+    return found
+
+
+def with_function(where: str, model: onnx.ModelProto, text: str) -> onnx.ModelProto:
+    """The same network with one more function of its own, in the text form of ONNX.
+
+    Raises `InputError` for what is no function, and for one that the network has already.
+    """
+    try:
+        function = parser.parse_function(text)
+        checked = onnx.FunctionProto.FromString(function.SerializeToString())
+    except (parser.ParseError, DecodeError, UnicodeDecodeError) as error:
+        lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
+        reason = printable(" ".join(lines), 300)
+        raise InputError(
+            f"{where}: the function cannot be read ({reason}); expected ONNX's text form: "
+            '<domain: "mine", opset_import: ["" : 20]> Name (x) => (y) { y = Relu (x) }'
+        ) from None
+    if not checked.domain or not checked.name:
+        raise InputError(f'{where}: the function has no domain of its own; write it as <domain: "mine", ...>.')
+    key = f"'{printable(checked.name)}' of domain '{printable(checked.domain)}'"
+    if any((other.domain, other.name) == (checked.domain, checked.name) for other in model.functions):
+        raise InputError(f"{where}: function {key} is there already; a network defines each once.")
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    found.functions.append(checked)
+    if all(opset.domain != checked.domain for opset in found.opset_import):
+        found.opset_import.append(helper.make_opsetid(checked.domain, 1))
     return found
 
 

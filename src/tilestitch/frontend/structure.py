@@ -135,7 +135,8 @@ def check_node(where: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> N
     if domain and domain not in EXTENSIONS and not is_microsofts(node):
         raise InputError(
             f"{where}: its domain '{node.domain}' is unknown; known are the operators of the ONNX standard and "
-            f"onnxruntime's own ({MICROSOFT}). Export the network with a function that defines it."
+            f"onnxruntime's own ({MICROSOFT}). Export the network with a function that defines it, or add one "
+            "(tilestitch.with_function)."
         )
     if domain not in opsets:
         raise InputError(f"{where}: the model imports no version of its domain '{node.domain}'; export it again.")
