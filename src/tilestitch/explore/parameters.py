@@ -8,12 +8,10 @@ from typing import TypeAlias
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.explore.values import once
-from tilestitch.hardware.fields import closest
 from tilestitch.hardware.load import field_mistakes
-from tilestitch.hardware.schema import MachineModel
+from tilestitch.hardware.yaml_path import Path, known_path, path_text, replaced, value_at
 from tilestitch.hardware.yaml_tree import Scalar, Tree
 
-Path: TypeAlias = tuple[str | int, ...]  # keys and list positions from the top of a machine's file
 Setting: TypeAlias = tuple[tuple[Path, str], ...]  # what stands where
 
 _EXTENTS = re.compile(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
@@ -58,69 +56,26 @@ def parameter(tree: Tree, name: str, values: Sequence[str], where: str) -> Param
 def with_setting(tree: Tree, setting: Setting) -> Tree:
     """The same tree with other text at some places; what is not changed is shared."""
     for path, text in setting:
-        tree = _replaced(tree, path, text)
+        tree = replaced(tree, path, Scalar(text, quoted=False))
     return tree
 
 
 def text_at(tree: Tree, path: Path) -> str | None:
-    """What stands at a place, None where nothing does."""
-    for part in path:
-        if isinstance(tree, dict):
-            tree = tree.get(str(part), {})
-        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
-            tree = tree[part]
-        else:
-            return None
-    return tree.text if isinstance(tree, Scalar) else None
-
-
-def path_text(path: Path) -> str:
-    """`cores.0.count`, as `--vary` takes it."""
-    return ".".join(map(str, path))
-
-
-def _replaced(tree: Tree, path: Path, text: str) -> Tree:
-    if not path:
-        return Scalar(text, quoted=False)
-    first, rest = path[0], path[1:]
-    if isinstance(tree, list):
-        assert isinstance(first, int), "checked when the parameter was made"
-        return [_replaced(one, rest, text) if number == first else one for number, one in enumerate(tree)]
-    assert isinstance(tree, dict), "checked when the parameter was made"
-    return {**tree, str(first): _replaced(tree.get(str(first), {}), rest, text)}
+    """The text that stands at a place, None where there is none."""
+    found = value_at(tree, path)
+    return found.text if isinstance(found, Scalar) else None
 
 
 def _known_path(tree: Tree, name: str, where: str) -> Path:
-    """The keys of a path; the last one may be missing, where the file leaves a default."""
-    path: list[str | int] = []
-    parts = name.split(".")
-    for number, part in enumerate(parts):
-        at = f" of {path_text(tuple(path))}" if path else ""
-        if isinstance(tree, list):
-            position = int(part) if part.isascii() and part.isdecimal() and len(part) < 9 else len(tree)
-            if position >= len(tree):
-                raise InputError(f"{where}: expected a position{at} from 0 to {len(tree) - 1}, found '{_short(part)}'")
-            path.append(position)
-            tree = tree[position]
-        elif isinstance(tree, dict):
-            may_miss = number == len(parts) - 1 and part and (path or part in MachineModel.model_fields)
-            if part not in tree and not may_miss:
-                near = closest(part, [*tree, *([] if path else SHORT_NAMES)])
-                also = "" if path else f"; and short for what is often varied: {', '.join(SHORT_NAMES)}"
-                known = f"known{at}: {', '.join(tree)}{also}"
-                raise InputError(f"{where}: the machine has no '{_short(part)}'{at}{near}; {known}")
-            path.append(part)
-            tree = tree.get(part, Scalar("", quoted=False))
-        else:
-            raise InputError(
-                f"{where}: {path_text(tuple(path))} is one value, which has no '{_short(part)}'; leave that out"
-            )
-    if not isinstance(tree, Scalar):
-        inside = list(tree) if isinstance(tree, dict) else [str(number) for number in range(len(tree))]
+    """The keys of a path that leads to a single value."""
+    path = known_path(tree, name, where, tuple(SHORT_NAMES))
+    found = value_at(tree, path)
+    if isinstance(found, dict | list):
+        inside = list(found) if isinstance(found, dict) else [str(number) for number in range(len(found))]
         raise InputError(
             f"{where}: is no single value; vary one inside: {', '.join(f'{name}.{key}' for key in inside)}"
         )
-    return tuple(path)
+    return path
 
 
 def _short(text: str) -> str:

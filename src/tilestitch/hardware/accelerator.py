@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.microarchitecture import Microarchitecture
 
 
@@ -169,8 +170,8 @@ class Setup:
     launch_cycles: int  # per kernel
 
 
-@dataclass(frozen=True)
-class Accelerator:
+@dataclass(frozen=True, repr=False)
+class Accelerator(Brief):
     """d clusters of c cores; identical clusters. `memories` holds one entry per level that exists."""
 
     name: str
