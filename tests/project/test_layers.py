@@ -28,8 +28,11 @@ LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 
 # Parts of one layer do not know each other, but for these.
 BESIDE = {
-    ("__init__", "api"),
-    ("api", "commands"),
+    ("__init__", "api"),  # the names that users import
+    ("__init__", "commands"),
+    ("__init__", "reproduce"),
+    ("commands", "api"),
+    ("commands", "explore"),
     ("kernels", "mapping"),  # the time of a tile on an array
     ("cost", "kernels"),
 }

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from tilestitch.base.errors import MissingPackage
 from tilestitch.base.html import Record, page_html
@@ -12,6 +12,8 @@ from tilestitch.base.html import Record, page_html
 MOST_CHARACTERS = 480  # of the fields in a `repr`
 FEW = 6  # items of a tuple that are shown one by one
 MOST_OF_TEXT = 60
+
+_Kind = TypeVar("_Kind")
 
 
 class Brief:
@@ -61,6 +63,11 @@ def dataframe(records: Sequence[Record]) -> Any:
             "to_dataframe needs the package pandas, which is not installed; install it with: pip install pandas"
         ) from None
     return pandas.DataFrame([dict(one) for one in records])  # pyright: ignore
+
+
+def as_kind(kind: type[_Kind], value: Any, **more: object) -> _Kind:
+    """A dataclass with the fields of one that it extends, and its own."""
+    return kind(**{one.name: getattr(value, one.name) for one in fields(value)}, **more)
 
 
 def brief(value: Any) -> str:

@@ -5,7 +5,7 @@ stops at the first mistake.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.html import Record
-from tilestitch.base.shown import Shown
+from tilestitch.base.shown import Shown, as_kind
 from tilestitch.base.text_files import file_text
 from tilestitch.hardware.accelerator import (
     WORD_CYCLES,
@@ -69,14 +69,19 @@ class Machine(Accelerator, Shown):
         where = f"machine {printable(self.name, 80)}"
         if not isinstance(path, str):
             raise InputError(f"{where}: expected a path such as 'memories.ddr.size_bytes', found {path!r:.60}")
-        tree = read_tree(self.yaml, where, [])
-        if _machine(tree, [], where) != self:
+        tree = read_tree(self.yaml_text(), where, [])
+        at = known_path(tree, path, f"{where}: with_ {printable(path, 80)!r}")
+        return _machine(replaced(tree, at, tree_of(value, f"{where}: {path}")), [], where)
+
+    def yaml_text(self) -> str:
+        """Its YAML form; refused where it was changed by other means than `with_`, and has none."""
+        where = f"machine {printable(self.name, 80)}"
+        if _machine(read_tree(self.yaml, where, []), [], where) != self:
             raise InputError(
                 f"{where}: was changed in Python by other means, so that its YAML form is out of date; make every "
                 "change by with_, or load the machine from a file or a dict"
             )
-        at = known_path(tree, path, f"{where}: with_ {printable(path, 80)!r}")
-        return _machine(replaced(tree, at, tree_of(value, f"{where}: {path}")), [], where)
+        return self.yaml
 
     def heading(self) -> str:
         """Its name and what it is."""
@@ -147,8 +152,7 @@ def _machine(tree: Tree, mistakes: list[Mistake], where: str) -> Machine:
         if len(mistakes) > MAX_LINES:
             lines.append(f"{where}: and {len(mistakes) - MAX_LINES} more mistakes")
         raise InputError("\n".join(lines))
-    found = _accelerator(machine)
-    return Machine(**{one.name: getattr(found, one.name) for one in fields(found)}, yaml=tree_text(tree))
+    return as_kind(Machine, _accelerator(machine), yaml=tree_text(tree))
 
 
 def field_mistakes(tree: Tree) -> list[Mistake]:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.base.progress import Progress
+from tilestitch.base.progress import Progress, quiet
 from tilestitch.reproduce.dirac import dirac_rows
 from tilestitch.reproduce.dlfusion import dlfusion_rows
 from tilestitch.reproduce.dmazerunner import dmazerunner_rows
 from tilestitch.reproduce.graphturbo import graphturbo_rows
-from tilestitch.reproduce.rows import Row, rows_json, rows_text
+from tilestitch.reproduce.rows import Reproduction, Row, rows_json, rows_text
 
-__all__ = ["NAMES", "reproduce", "rows_json", "rows_text"]
+__all__ = ["NAMES", "Reproduction", "reproduce", "rows_json", "rows_text"]
 
 NAMES = ("graphturbo", "dlfusion", "dmazerunner", "dirac")
 
@@ -18,12 +18,12 @@ NAMES = ("graphturbo", "dlfusion", "dmazerunner", "dirac")
 def reproduce(
     name: str,
     *,
-    networks: Sequence[str],
-    machines: Sequence[str],
-    must_match: bool,
-    jobs: int,
-    progress: Progress,
-) -> tuple[Row, ...]:
+    networks: Sequence[str] = (),
+    machines: Sequence[str] = (),
+    must_match: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Reproduction:
     """Every row of one publication, or those of some of its networks and machines, where any are given.
 
     `must_match` leaves out what need not match. `jobs` networks are simulated at once; the rows do not depend on that,
@@ -31,6 +31,12 @@ def reproduce(
     """
     if name not in NAMES:
         raise InputError(f"reproduce '{printable(name)}': expected one of: {', '.join(NAMES)}")
+    return Reproduction(name, _rows(name, networks, machines, must_match, jobs, progress or quiet))
+
+
+def _rows(
+    name: str, networks: Sequence[str], machines: Sequence[str], must_match: bool, jobs: int, progress: Progress
+) -> tuple[Row, ...]:
     if name == "dlfusion":
         return dlfusion_rows(networks=networks, machines=machines, must_match=must_match, progress=progress)
     if name == "dmazerunner":

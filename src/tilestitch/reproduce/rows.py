@@ -1,9 +1,11 @@
 """One published value beside ours, and all of them as a table and as JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
 from tilestitch.report.table import table, title
 
 LARGE = 1e12  # from here on numbers are shown with an exponent
@@ -28,6 +30,43 @@ class Row:
     must_match: bool
     ok: bool | None
     why: str  # what is wrong with the published value, or why ours differs; often nothing
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reproduction(Shown):
+    """The rows of one publication."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: int) -> Row:
+        return self.rows[number]
+
+    @property
+    def wrong(self) -> tuple[Row, ...]:
+        """Those that must match and do not."""
+        return tuple(row for row in self.rows if row.must_match and not row.ok)
+
+    def __str__(self) -> str:
+        return rows_text(self.heading(), self.rows)
+
+    def to_json(self) -> str:
+        """What `tilestitch reproduce --json` writes."""
+        return rows_json(self.rows)
+
+    def heading(self) -> str:
+        """Which publication."""
+        return f"{self.name}: published and ours"
+
+    def records(self) -> tuple[Record, ...]:
+        """Every row."""
+        return tuple(asdict(row) for row in self.rows)
 
 
 def exact(what: str, source: str, published: Value, ours: Value, why: str = "") -> Row:

@@ -72,7 +72,7 @@ class Study:
         return tuple(self.model.core_counts[column] for column in np.argmin(self.times, axis=1))
 
 
-def characterize(machine: Accelerator) -> Study:
+def study_of(machine: Accelerator) -> Study:
     """The study of a machine. Raises `InputError` where it has no block model."""
     model = block_model(machine)
     times = layer_times(model)

@@ -50,7 +50,7 @@ def block_cost(graph: Graph, machine: Accelerator, *, fold_bn: bool = True) -> B
     return simplified_cost(simplify(graph, fold_bn=fold_bn), machine)
 
 
-def fuse(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: str) -> Fused:
+def fuse_blocks(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: str) -> Fused:
     """The plan of a strategy, or the one whose blocks are given, beside the best plan and the bounds."""
     before = cost.network.before()
     proof = exact(before, cost.price)

@@ -1,7 +1,7 @@
 """Layers with their mappings, simulated, beside what the model estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
@@ -21,6 +21,7 @@ class SimulateOptions:
     values: Values = Values.INTEGERS
     extrapolate: bool = False  # passes that repeat are not simulated again, and no values are computed
     window: tuple[int, int] = (0, 0)  # of cycles whose events are kept: the first, and the one after the last
+    mapping: MapOptions = field(default_factory=MapOptions)  # which mapping of each layer it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,6 @@ class SimulatedTotals:
 def simulate_layers(
     layers: Sequence[RepeatedNest],
     machine: ArrayMachine,
-    map_options: MapOptions,
     options: SimulateOptions,
     progress: Progress,
 ) -> tuple[SimulatedLayer, ...]:
@@ -65,7 +65,7 @@ def simulate_layers(
     found = []
     for number, layer in enumerate(layers):
         progress(f"map {layer.nest.name}", number, len(layers))
-        best = map_layer(layer, machine, map_options, progress).found[0].mapping
+        best = map_layer(layer, machine, options.mapping, progress).found[0].mapping
         found.append(simulate_layer(layer, machine, best, options, progress))
     return tuple(found)
 
