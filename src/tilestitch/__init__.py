@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tilestitch.pipeline.options import Options
     from tilestitch.pipeline.stage_files import stage_text
     from tilestitch.report.page import ReportPage
-    from tilestitch.reproduce import Reproduction, reproduce
+    from tilestitch.reproduction import Reproduction, reproduce
     from tilestitch.sim.array.simulated import SimulatedMapping
 
 _NAMES = {  # of each module; `map=map_network` is another name here
@@ -76,7 +76,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.pipeline.options": "Options",
     "tilestitch.pipeline.stage_files": "stage_text",
     "tilestitch.report.page": "ReportPage",
-    "tilestitch.reproduce": "Reproduction reproduce",
+    "tilestitch.reproduction": "Reproduction reproduce",
     "tilestitch.sim.array.simulated": "SimulatedMapping",
 }
 _HOMES = {

@@ -22,7 +22,7 @@ from tilestitch.cli.options import (
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
-from tilestitch.explore.objectives import DEFAULT, OBJECTIVES
+from tilestitch.exploration.objectives import DEFAULT, OBJECTIVES
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.pipeline.options import Options
 
@@ -133,7 +133,7 @@ def explore(
         with held_back():
             from tilestitch.commands.explore.run import ExploreOptions, way_of
             from tilestitch.commands.explore.run import explore as explored_by
-            from tilestitch.explore.explore_text import front_machines, front_pictures, points_csv
+            from tilestitch.exploration.explore_text import front_machines, front_pictures, points_csv
             from tilestitch.hardware.load import load_machine
             from tilestitch.mapping.network import MapOptions
 

@@ -35,7 +35,7 @@ def reproduce(
     """
     expect_json(json_path)
     with shown_progress(silent=quiet) as progress:
-        from tilestitch.reproduce import reproduce as rows_of
+        from tilestitch.reproduction import reproduce as rows_of
 
         rows = rows_of(name, networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)
         json_text = rows.to_json()

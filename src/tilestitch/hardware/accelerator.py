@@ -123,8 +123,8 @@ class PEArray:
     micro: Microarchitecture = field(default_factory=Microarchitecture)
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+@dataclass(frozen=True, slots=True, repr=False)
+class Core(Brief):
     """The units of one core, and the memories of its own; cores of a cluster may differ.
 
     An array of processing elements multiplies as `matrix`, which stands for it, and where the core has no vector unit

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.html import Record
-from tilestitch.base.shown import Shown
+from tilestitch.base.shown import Brief, Shown
 from tilestitch.base.units import counted
 from tilestitch.ir.region import Region
 
@@ -113,8 +113,8 @@ class Access:
         return frozenset(dim for axis in self.axes for dim, _ in axis.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+@dataclass(frozen=True, slots=True, repr=False)
+class Operator(Brief):
     """A loop nest: dims, what each iteration reads and writes, and which arithmetic it does (`kind`, see `ops`).
 
     A view operator (`kind` in `ops.VIEWS`) computes nothing: `reads[i]` moves to `writes[i]`, pair by pair.

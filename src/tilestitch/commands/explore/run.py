@@ -12,19 +12,19 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.commands.map.run import checked_map_options
 from tilestitch.commands.map.sources import network_nests, open_nests
-from tilestitch.explore.clusters import expect_cluster
-from tilestitch.explore.evaluator import Packed
-from tilestitch.explore.explore_text import explored_json, explored_text, front_pictures
-from tilestitch.explore.mapped import Mapped, packed_layers
-from tilestitch.explore.methods import Grid, Method, Nsga2, Random
-from tilestitch.explore.objectives import DEFAULT, objective_named
-from tilestitch.explore.run import Explored
-from tilestitch.explore.run import explore as explored_by
-from tilestitch.explore.simulated import Simulated, packed_model
-from tilestitch.explore.space import space as space_of
-from tilestitch.explore.store import Store
-from tilestitch.explore.values import values_of
-from tilestitch.explore.workers import Workers
+from tilestitch.exploration.clusters import expect_cluster
+from tilestitch.exploration.evaluator import Packed
+from tilestitch.exploration.explore_text import explored_json, explored_text, front_pictures
+from tilestitch.exploration.mapped import Mapped, packed_layers
+from tilestitch.exploration.methods import Grid, Method, Nsga2, Random
+from tilestitch.exploration.objectives import DEFAULT, objective_named
+from tilestitch.exploration.run import Explored
+from tilestitch.exploration.run import explore as explored_by
+from tilestitch.exploration.simulated import Simulated, packed_model
+from tilestitch.exploration.space import space as space_of
+from tilestitch.exploration.store import Store
+from tilestitch.exploration.values import values_of
+from tilestitch.exploration.workers import Workers
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import Machine as LoadedMachine

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.base.errors import InputError, InvalidIR
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import NamedBlock
 from tilestitch.ir.graph import Graph
@@ -18,8 +19,8 @@ from tilestitch.partition.moves import nearly_best
 from tilestitch.passes import simplify
 
 
-@dataclass(frozen=True)
-class Fused:
+@dataclass(frozen=True, repr=False)
+class Fused(Brief):
     """A plan, what it is held against, and the model that prices both."""
 
     machine: str

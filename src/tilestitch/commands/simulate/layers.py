@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 
 from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping
@@ -24,8 +25,8 @@ class SimulateOptions:
     mapping: MapOptions = field(default_factory=MapOptions)  # which mapping of each layer it is
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedLayer:
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulatedLayer(Brief):
     """A layer, one mapping of it, what the model estimates for that and what the simulator found."""
 
     layer: RepeatedNest
