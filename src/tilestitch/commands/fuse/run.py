@@ -9,6 +9,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
+from tilestitch.base.units import counted
 from tilestitch.commands.fuse.fuse import Fused, block_cost, every_plan, fuse_blocks, verify_proof
 from tilestitch.commands.fuse.fuse_text import fused_json, fused_text
 from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
@@ -41,10 +42,8 @@ class Fusion(Shown):
     def heading(self) -> str:
         """Network, machine, and the time."""
         fused = self.fused
-        return (
-            f"{fused.cost.network.name} on {fused.machine}: {len(fused.plan.blocks)} blocks by {fused.plan_name}, "
-            f"{fused.plan.cost:,} ps (estimated)"
-        )
+        blocks = f"{counted(len(fused.plan.blocks), 'block')} by {fused.plan_name}"
+        return f"{fused.cost.network.name} on {fused.machine}: {blocks}, {fused.plan.cost:,} ps (estimated)"
 
     def records(self) -> tuple[Record, ...]:
         """Every block of the plan."""
