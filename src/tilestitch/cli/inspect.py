@@ -55,9 +55,11 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     if out is None and folder is None:
         if names:
             raise InputError(f"models {' '.join(names)}: say where to write: -o FILE, or --write DIR")
-        from tilestitch.commands.listings import models as listed
+        with held_back():
+            from tilestitch.commands.listings import models as listed
 
-        _show_listing(listed(), json_path, quiet=quiet)
+            listing = listed()  # imports compiled modules
+        _show_listing(listing, json_path, quiet=quiet)
         return
     if json_path is not None:
         raise InputError("--json writes the list of networks, and -o and --write a network; leave out one of them")

@@ -192,6 +192,7 @@ class Report(Shown):
                 "ddr_read_bytes": kernel.ddr_read_bytes,
                 "ddr_written_bytes": kernel.ddr_written_bytes,
                 "matrix_busy_cycles": kernel.matrix_busy_cycles,
+                "matrix_peak_cycles": kernel.matrix_peak_cycles,
                 "vector_busy_cycles": kernel.vector_busy_cycles,
             }
             for kernel in self.kernels
