@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from tilestitch import api
-from tilestitch.commands.fuse.fuse import fuse
+from tilestitch.commands.fuse.fuse import fuse_blocks
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.layers import layers_of
 from tilestitch.partition.blocks.model import BlockCost, FusionLayer, FusionNetwork, Read, block_model
@@ -104,7 +104,7 @@ def main() -> None:
     count, limit = WIRED
     cost = BlockCost(wired(count), model)
     begin = time.process_time()
-    found = fuse(cost, machine.name, "exact", "exact")
+    found = fuse_blocks(cost, machine.name, "exact", "exact")
     seconds = time.process_time() - begin
     gap = found.best.cost / found.least - 1
     kept = "kept" if seconds <= limit else "BROKEN"

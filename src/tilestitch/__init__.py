@@ -2,12 +2,11 @@
 
     import tilestitch
 
-    graph = tilestitch.load_graph("resnet50.onnx")
-    machine = tilestitch.load_machine("stcp920")
+    done = tilestitch.compile("resnet50", "stcp920", batch=64)
+    print(done)
 
-These and `compile`, `compare`, `map_network`, `evaluate_mapping`, `simulate_layers`, `simulate_mapping` and
-`with_function` come from `tilestitch.api`, which is imported when one of them is first used, so that `import
-tilestitch` alone loads nothing else.
+There is a function for each command (docs/api.md). All names are here, and each is imported from where it is when it is
+first used, so that `import tilestitch` alone loads nothing else.
 """
 
 from typing import TYPE_CHECKING
@@ -18,23 +17,132 @@ if TYPE_CHECKING:
         compile,
         evaluate_mapping,
         load_graph,
-        load_machine,
-        map_network,
-        simulate_layers,
+        open_model,
         simulate_mapping,
         with_function,
     )
+    from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR, MissingPackage, TilestitchError
+    from tilestitch.commands.characterize.run import Characterization, characterize
+    from tilestitch.commands.contest.run import ContestPage, contest
+    from tilestitch.commands.explore.run import Exploration, ExploreOptions, explore
+    from tilestitch.commands.fuse.run import Fusion, fuse
+    from tilestitch.commands.listings import Listing, machines, models, strategies
+    from tilestitch.commands.map.run import NetworkMapping
+    from tilestitch.commands.map.run import map_network as map
+    from tilestitch.commands.simulate.layers import SimulateOptions
+    from tilestitch.commands.simulate.run import Simulation, simulate
+    from tilestitch.commands.validate.run import ValidateOptions, ValidationPage, validate
+    from tilestitch.hardware.accelerator import Accelerator
+    from tilestitch.hardware.array_machine import ArrayMachine
+    from tilestitch.hardware.load import Machine, load_machine
+    from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
+    from tilestitch.ir.graph import Graph
+    from tilestitch.ir.program import Program
+    from tilestitch.ir.report import Misfit
+    from tilestitch.ir.schedule import Schedule
+    from tilestitch.ir.trace import Trace
+    from tilestitch.mapping.network import MapOptions
+    from tilestitch.pipeline.comparison import Comparison
+    from tilestitch.pipeline.compilation import Compilation
+    from tilestitch.pipeline.options import Options
+    from tilestitch.pipeline.stage_files import stage_text
+    from tilestitch.report.page import ReportPage
+    from tilestitch.reproduction import Reproduction, reproduce
+    from tilestitch.sim.array.simulated import SimulatedMapping
+
+_NAMES = {  # of each module; `map=map_network` is another name here
+    "tilestitch.api": "compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
+    "tilestitch.base.errors": "DoesNotFit InputError InvalidIR MissingPackage TilestitchError",
+    "tilestitch.commands.characterize.run": "Characterization characterize",
+    "tilestitch.commands.contest.run": "ContestPage contest",
+    "tilestitch.commands.explore.run": "Exploration ExploreOptions explore",
+    "tilestitch.commands.fuse.run": "Fusion fuse",
+    "tilestitch.commands.listings": "Listing machines models strategies",
+    "tilestitch.commands.map.run": "NetworkMapping map=map_network",
+    "tilestitch.commands.simulate.layers": "SimulateOptions",
+    "tilestitch.commands.simulate.run": "Simulation simulate",
+    "tilestitch.commands.validate.run": "ValidateOptions ValidationPage validate",
+    "tilestitch.hardware.accelerator": "Accelerator",
+    "tilestitch.hardware.array_machine": "ArrayMachine",
+    "tilestitch.hardware.load": "Machine load_machine",
+    "tilestitch.ir.by_hand": "FusionPlan HandGroup HandItem HandSchedule NamedBlock",
+    "tilestitch.ir.graph": "Graph",
+    "tilestitch.ir.program": "Program",
+    "tilestitch.ir.report": "Misfit",
+    "tilestitch.ir.schedule": "Schedule",
+    "tilestitch.ir.trace": "Trace",
+    "tilestitch.mapping.network": "MapOptions",
+    "tilestitch.pipeline.comparison": "Comparison",
+    "tilestitch.pipeline.compilation": "Compilation",
+    "tilestitch.pipeline.options": "Options",
+    "tilestitch.pipeline.stage_files": "stage_text",
+    "tilestitch.report.page": "ReportPage",
+    "tilestitch.reproduction": "Reproduction reproduce",
+    "tilestitch.sim.array.simulated": "SimulatedMapping",
+}
+_HOMES = {
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _NAMES.items()
+    for name in names.split()
+}
 
 __all__ = [
+    "Accelerator",
+    "ArrayMachine",
+    "Characterization",
+    "Comparison",
+    "Compilation",
+    "ContestPage",
+    "DoesNotFit",
+    "Exploration",
+    "ExploreOptions",
+    "Fusion",
+    "FusionPlan",
+    "Graph",
+    "HandGroup",
+    "HandItem",
+    "HandSchedule",
+    "InputError",
+    "InvalidIR",
+    "Listing",
+    "Machine",
+    "MapOptions",
+    "Misfit",
+    "MissingPackage",
+    "NamedBlock",
+    "NetworkMapping",
+    "Options",
+    "Program",
+    "ReportPage",
+    "Reproduction",
+    "Schedule",
+    "SimulateOptions",
+    "SimulatedMapping",
+    "Simulation",
+    "TilestitchError",
+    "Trace",
+    "ValidateOptions",
+    "ValidationPage",
     "__version__",
+    "characterize",
     "compare",
     "compile",
+    "contest",
     "evaluate_mapping",
+    "explore",
+    "fuse",
     "load_graph",
     "load_machine",
-    "map_network",
-    "simulate_layers",
+    "machines",
+    "map",
+    "models",
+    "open_model",
+    "reproduce",
+    "simulate",
     "simulate_mapping",
+    "stage_text",
+    "strategies",
+    "validate",
     "with_function",
 ]
 
@@ -42,12 +150,13 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """A public name that was not used before, from `tilestitch.api`."""
-    if name not in __all__:
+    """A public name that was not used before, from where it is."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tilestitch import api
+    from importlib import import_module
 
-    value = getattr(api, name)
+    module, there = _HOMES[name]
+    value = getattr(import_module(module), there)
     globals()[name] = value  # found without this function from now on
     return value
 

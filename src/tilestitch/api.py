@@ -1,4 +1,4 @@
-"""The Python API: load a network and a machine, compile, compare. Values print themselves.
+"""Networks and machines, compile and compare, mappings that somebody wrote; `commands` has the other commands.
 
     import tilestitch
 
@@ -24,8 +24,6 @@ from tilestitch import zoo
 from tilestitch.base.errors import DoesNotFit, InputError, printable
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
-from tilestitch.commands.simulate import layers as mapper
-from tilestitch.commands.simulate.layers import SimulatedLayer, SimulateOptions
 from tilestitch.frontend import inlining
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.inlining import without_functions
@@ -39,8 +37,7 @@ from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
-from tilestitch.mapping.network import MapOptions, MappedLayer, layers_of, map_layers
-from tilestitch.passes import simplify
+from tilestitch.pipeline.comparison import Comparison
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import References, compile_network, resume_network
 from tilestitch.pipeline.options import Options
@@ -61,15 +58,13 @@ __all__ = [
     "evaluate_mapping",
     "load_graph",
     "load_machine",
-    "map_network",
     "open_model",
-    "simulate_layers",
     "simulate_mapping",
     "with_function",
 ]
 
 Model: TypeAlias = str | Path | onnx.ModelProto
-Machine: TypeAlias = str | Path | Accelerator
+Machine: TypeAlias = str | Path | Accelerator | Mapping[str, object]
 
 MACHINE = "stcp920"  # where none is named
 
@@ -83,7 +78,7 @@ def open_model(name_or_path: Model) -> tuple[onnx.ModelProto, str]:
     if isinstance(name_or_path, onnx.ModelProto):
         return _prepared(name_or_path, printable(name_or_path.graph.name or "network"))
     if not isinstance(name_or_path, str | Path):
-        found = _shown(name_or_path)
+        found = shown(name_or_path)
         raise InputError(f"model: expected the name of a network, the path of a file or a ModelProto, found {found}")
     if isinstance(name_or_path, Path):
         return _from_file(name_or_path)
@@ -128,7 +123,7 @@ def load_graph(model: Model, *, batch: int | None = None, dims: Mapping[str, int
     Without `batch` it is the network's own, else 1.
     """
     if batch is not None:
-        _expect_count("batch", batch)
+        expect_count("batch", batch)
     _expect_dims(dims)
     proto, name = open_model(model)
     proto = with_sizes(name, proto, dims)
@@ -160,11 +155,11 @@ def compile(
     """
     asked = _asked(options, batch, verify=verify)
     if start is None:
-        chosen, target = _strategy(strategy), _machine(MACHINE if machine is None else machine)
+        chosen, target = _strategy(strategy), machine_of(MACHINE if machine is None else machine)
         proto, name = open_model(model)  # last: the others are refused at once
         return compile_network(proto, name, target, chosen, asked, progress=progress or quiet)
     begin = started(file_text(start, "JSON", MOST_BYTES), printable(Path(start).name))
-    target = _machine(begin.machine if machine is None else machine)
+    target = machine_of(begin.machine if machine is None else machine)
     return resume_network(open_model(model)[0], begin, target, asked, progress=progress or quiet)
 
 
@@ -177,14 +172,14 @@ def compare(
     verify: bool = False,
     options: Options = Options(),
     progress: Progress | None = None,
-) -> tuple[Compilation | Misfit, ...]:
+) -> Comparison:
     """Compile one network by several strategies, by all unless some are named; the options are those of `compile`.
 
     For a strategy that the machine is too small for there is a `Misfit` with the reason; raises `DoesNotFit` where it
     is too small for all.
     """
     asked = replace(_asked(options, batch, verify=verify), stop_after=Stage.SIMULATE)
-    chosen, target = [_strategy(strategy) for strategy in strategies], _machine(machine)
+    chosen, target = [_strategy(strategy) for strategy in strategies], machine_of(machine)
     if not chosen:
         raise InputError(f"strategies: expected at least one; they are: {', '.join(each.name for each in STRATEGIES)}")
     proto, name = open_model(model)
@@ -204,28 +199,7 @@ def compare(
             found.append(Misfit(each.name, str(error)))
     if all(isinstance(result, Misfit) for result in found):
         raise DoesNotFit("\n".join(map(str, found)))
-    return tuple(found)
-
-
-def map_network(
-    model: Model,
-    machine: Machine = "dmazerunner-256",
-    options: MapOptions | None = None,
-    *,
-    batch: int | None = None,
-    dims: Mapping[str, int] = {},
-    fold_bn: bool = True,
-    progress: Progress | None = None,
-) -> tuple[MappedLayer, ...]:
-    """The best mappings of every different layer of a network on an array of processing elements.
-
-    `MapOptions` say what is best, by which model and search; `mapping.network.totals_of` adds the layers up, each as
-    often as it runs. All numbers are estimated. Raises InputError for a machine without such an array, DoesNotFit
-    for a layer that has no mapping.
-    """
-    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
-    layers, _ = layers_of(graph)
-    return map_layers(layers, array_of_core(_machine(machine)), options or MapOptions(), progress)
+    return Comparison(tuple(found))
 
 
 def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerunner-256") -> dict[str, Any]:
@@ -233,7 +207,7 @@ def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerun
 
     A mapping that does not fit is priced as well, and `valid` is false; raises InputError for what is no mapping.
     """
-    return price_json(mapping, array_of_core(_machine(machine)))
+    return price_json(mapping, array_of_core(machine_of(machine)))
 
 
 def simulate_mapping(
@@ -252,42 +226,18 @@ def simulate_mapping(
     nest = nest_of(mapping)
     return simulated.simulate_mapping(
         nest,
-        array_of_core(_machine(machine)),
+        array_of_core(machine_of(machine)),
         mapping_of(nest, mapping, CostMode.DEFAULT),
-        values=_values(values, extrapolate=extrapolate),
+        values=values_of(values, extrapolate=extrapolate),
         extrapolate=extrapolate,
     )
 
 
-def simulate_layers(
-    model: Model,
-    machine: Machine = "dmazerunner-256",
-    options: MapOptions | None = None,
-    simulation: SimulateOptions | None = None,
-    *,
-    batch: int | None = None,
-    dims: Mapping[str, int] = {},
-    fold_bn: bool = True,
-    progress: Progress | None = None,
-) -> tuple[SimulatedLayer, ...]:
-    """The best mapping of every different layer of a network, by the model, simulated cycle by cycle.
-
-    Each has what the model estimates beside what was simulated; `commands.simulate.layers.totals_of` adds them up.
-    `MapOptions` choose the mappings, `SimulateOptions` are those of `simulate_mapping`.
-    """
-    what = simulation or SimulateOptions()
-    what = replace(what, values=_values(what.values, extrapolate=what.extrapolate))
-    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
-    layers, _ = layers_of(graph)
-    return mapper.simulate_layers(
-        layers, array_of_core(_machine(machine)), options or MapOptions(), what, progress or quiet
-    )
-
-
-def _values(values: str, *, extrapolate: bool) -> Values:
+def values_of(values: str, *, extrapolate: bool) -> Values:
+    """What moves through an array; nothing where passes are left out."""
     known = [str(one) for one in Values]
     if values not in known:
-        raise InputError(f"values: expected {', '.join(known)}, found {_shown(values)}")
+        raise InputError(f"values: expected {', '.join(known)}, found {shown(values)}")
     return Values.NONE if extrapolate else Values(values)
 
 
@@ -297,26 +247,27 @@ def _strategy(strategy: str | HandSchedule | FusionPlan) -> Strategy:
     return strategy_of_plan(strategy) if isinstance(strategy, FusionPlan) else strategy_named(strategy)
 
 
-def _machine(machine: Machine) -> Accelerator:
+def machine_of(machine: Machine) -> Accelerator:
+    """A machine by its name, its file, its dict, or as it is."""
     if isinstance(machine, Accelerator):
         return machine
-    if not isinstance(machine, str | Path):
+    if not isinstance(machine, str | Path | Mapping):
         raise InputError(
-            "machine: expected the name of one that comes along, the path of a YAML file or an Accelerator, "
-            f"found {_shown(machine)}"
+            "machine: expected the name of one that comes along, the path of a YAML file, a dict or an Accelerator, "
+            f"found {shown(machine)}"
         )
     return load_machine(machine)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """What was given where something else belongs."""
     return f"{type(value).__name__} {printable(repr(value), 50)}"
 
 
-def _expect_count(name: str, value: object, most: int | None = None) -> None:
+def expect_count(name: str, value: object, most: int | None = None) -> None:
     """Refuse what is no whole number from 1 on; a truth value is one for Python, and not meant."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"{name}: expected a whole number, found {_shown(value)}")
+        raise InputError(f"{name}: expected a whole number, found {shown(value)}")
     if value < 1 or (most is not None and value > most):
         limits = "at least 1" if most is None else f"1 to {most:,}"
         raise InputError(f"{name}: expected {limits}, found {value:,}")
@@ -324,15 +275,15 @@ def _expect_count(name: str, value: object, most: int | None = None) -> None:
 
 def _expect_dims(dims: Mapping[str, int]) -> None:
     if not isinstance(dims, Mapping) or not all(isinstance(name, str) for name in dims):
-        raise InputError(f"dims: expected sizes by the names of dims, such as {{'length': 128}}, found {_shown(dims)}")
+        raise InputError(f"dims: expected sizes by the names of dims, such as {{'length': 128}}, found {shown(dims)}")
     for name, size in dims.items():
-        _expect_count(f"dim '{printable(name)}'", size)
+        expect_count(f"dim '{printable(name)}'", size)
 
 
 def _asked(options: Options, batch: int | None, *, verify: bool) -> Options:
     """The options of a run, `batch` and `verify` among them where they are given apart."""
     if not isinstance(options, Options):
-        raise InputError(f"options: expected Options, such as Options(grouping='exact'), found {_shown(options)}")
+        raise InputError(f"options: expected Options, such as Options(grouping='exact'), found {shown(options)}")
     return checked_options(
         replace(options, batch=options.batch if batch is None else batch, verify=verify or options.verify)
     )
@@ -341,22 +292,23 @@ def _asked(options: Options, batch: int | None, *, verify: bool) -> Options:
 def checked_options(options: Options) -> Options:
     """The same options, choices that were given by name included; refused where no run could make sense of them."""
     if options.batch is not None:
-        _expect_count("batch", options.batch, MAX_BATCH)
-    _expect_count("batches", options.batches, MAX_BATCH)
+        expect_count("batch", options.batch, MAX_BATCH)
+    expect_count("batches", options.batches, MAX_BATCH)
     if not isinstance(options.batch_per_cluster, str):
-        _expect_count("batch_per_cluster", options.batch_per_cluster)
+        expect_count("batch_per_cluster", options.batch_per_cluster)
     _expect_dims(options.dims)
     return replace(
         options,
         dims=dict(options.dims),
-        stop_after=_choice("stop_after", options.stop_after, Stage),
-        binding=_choice("binding", options.binding, BindingRule),
-        grouping=_choice("grouping", options.grouping, GroupingRule),
-        spill=_choice("spill", options.spill, Spill),
+        stop_after=choice_of("stop_after", options.stop_after, Stage),
+        binding=choice_of("binding", options.binding, BindingRule),
+        grouping=choice_of("grouping", options.grouping, GroupingRule),
+        spill=choice_of("spill", options.spill, Spill),
     )
 
 
-def _choice(name: str, given: str, kind: type[_Choice]) -> _Choice:
+def choice_of(name: str, given: str, kind: type[_Choice]) -> _Choice:
+    """One of a few by its name."""
     if given not in list(kind):
         raise InputError(f"{name} {printable(repr(given), 40)}: expected one of {', '.join(kind)}")
     return kind(given)

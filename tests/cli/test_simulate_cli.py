@@ -181,9 +181,11 @@ def test_python_simulates_the_same() -> None:
     assert done.run.result is not None
     assert done.run.result.shape == (24, 16)
     assert tilestitch.simulate_mapping({"nest": nest, **upper}, extrapolate=True).cycles == done.cycles
-    layers = tilestitch.simulate_layers(
-        "resnet18:small", "eyeriss", MapOptions(Objective.ENERGY), SimulateOptions(Values.NONE, extrapolate=True)
+    layers = tilestitch.simulate(
+        "resnet18:small",
+        "eyeriss",
+        SimulateOptions(Values.NONE, extrapolate=True, mapping=MapOptions(Objective.ENERGY)),
     )
-    estimates = tilestitch.map_network("resnet18:small", "eyeriss", MapOptions(Objective.ENERGY))
+    estimates = tilestitch.map("resnet18:small", "eyeriss", MapOptions(Objective.ENERGY))
     assert [one.estimated for one in layers] == [one.prices[0] for one in estimates]
     assert [one.layer for one in layers] == [one.layer for one in estimates]

@@ -10,14 +10,14 @@ from tests.helpers.command import run
 from tests.helpers.fused_plans import MODEL, costs, wide
 from tilestitch.base.errors import InputError
 from tilestitch.commands.fuse.certificate_file import certificate_json, checked_certificate
-from tilestitch.commands.fuse.fuse import Fused, fuse
+from tilestitch.commands.fuse.fuse import Fused, fuse_blocks
 from tilestitch.partition.blocks import checker
 from tilestitch.partition.blocks.model import BlockCost
 
 
 @cache
 def proven(name: str) -> Fused:
-    return fuse(costs(name), "mlu100", "dlfusion", "dlfusion")
+    return fuse_blocks(costs(name), "mlu100", "dlfusion", "dlfusion")
 
 
 @pytest.mark.parametrize("name", ["mobilenet-v2", "resnet18", "googlenet"])
@@ -62,7 +62,7 @@ def test_a_plan_that_is_not_the_best_cannot_be_certified():
 
 
 def _priced(plan: str):
-    found = fuse(costs("resnet18"), "mlu100", plan, plan).plan
+    found = fuse_blocks(costs("resnet18"), "mlu100", plan, plan).plan
     return found.blocks, found.choices, found.costs
 
 
@@ -161,7 +161,7 @@ def test_a_certificate_that_is_not_well_formed_is_refused(change, message):
 def test_a_graph_with_too_many_ideals_is_refused_and_not_tried():
     """Neither written nor checked."""
     cost = wide(16)
-    fused = fuse(cost, "mlu100", "dlfusion", "dlfusion")
+    fused = fuse_blocks(cost, "mlu100", "dlfusion", "dlfusion")
     with pytest.raises(InputError, match="--certificate: wide has too many ideals for a proof"):
         certificate_json(fused)
     text = changed(network="wide", layers=[layer.name for layer in cost.network.layers])

@@ -14,7 +14,7 @@ from tests.helpers.command import names_in, run
 from tests.helpers.fused_plans import MODEL
 from tilestitch.base.errors import InputError
 from tilestitch.commands.characterize.characterize_text import ORIGIN, curve_csv, layers_csv, study_json, study_text
-from tilestitch.commands.characterize.study import Study, characterize, repeated
+from tilestitch.commands.characterize.study import Study, repeated, study_of
 from tilestitch.hardware.load import load_machine
 from tilestitch.partition.blocks.dlfusion import repeated_arithmetic
 from tilestitch.partition.blocks.synthetic import GRID, Convolution, Score, fit, layer_times, stack, stack_times
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.quick
 
 @cache
 def study(machine: str) -> Study:
-    return characterize(load_machine(machine))
+    return study_of(load_machine(machine))
 
 
 def curve(name: str, machine: str = "mlu100") -> Curve:
@@ -158,7 +158,7 @@ def test_other_machines_can_be_studied(machine):
 def test_a_machine_without_a_block_model_is_refused():
     """In one sentence, with the way out."""
     with pytest.raises(InputError, match=r"machine goya: has a core without matrix unit.*such as mlu100"):
-        characterize(load_machine("goya"))
+        study_of(load_machine("goya"))
 
 
 def test_tables_hold_what_was_priced():

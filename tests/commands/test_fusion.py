@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.command import run
 from tests.helpers.fused_plans import MODEL, costs, network, wide
 from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
-from tilestitch.commands.fuse.fuse import NAMES, every_plan, fuse, verify_proof
+from tilestitch.commands.fuse.fuse import NAMES, every_plan, fuse_blocks, verify_proof
 from tilestitch.commands.fuse.fuse_text import fused_json, fused_text
 from tilestitch.commands.fuse.plan_file import NamedBlock, parse_plan, plan_json
 from tilestitch.partition.blocks.dlfusion import PLANS, Close, Joint, Members, joint
@@ -32,7 +32,7 @@ FIVE = ("resnet18", "resnet50", "vgg19", "alexnet", "mobilenet-v2")
 def test_plans_are_in_the_order_that_they_must_be(name):
     """Core numbers help, the best per layer more; the reduced search is above DLFusion, and nothing beats the best."""
     cost = costs(name)
-    fused = fuse(cost, "mlu100", "exact", "exact")
+    fused = fuse_blocks(cost, "mlu100", "exact", "exact")
     assert fused.proof is not None
     times = {plan_name: plan.cost for plan_name, plan in every_plan(fused)}
     assert tuple(times) == NAMES
@@ -152,14 +152,14 @@ def test_a_block_ends_where_its_cores_have_enough_or_it_is_full(layer, threshold
 
 def test_one_block_is_priced_and_said_not_to_fit():
     """VGG-19 as a whole needs more than its cores hold."""
-    fused = fuse(costs("vgg19"), "mlu100", "one-block", "one-block")
+    fused = fuse_blocks(costs("vgg19"), "mlu100", "one-block", "one-block")
     assert not fused.fits
     assert "does not fit" in fused_text(fused)
 
 
 def test_a_wide_network_has_a_plan_and_an_honest_gap():
     """Nothing is called the best where the ideals are too many to try."""
-    fused = fuse(wide(16), "mlu100", "exact", "exact")
+    fused = fuse_blocks(wide(16), "mlu100", "exact", "exact")
     assert fused.proof is None
     assert fused.bounds.relaxed is None
     assert 0 < fused.bounds.best <= fused.plan.cost
@@ -173,7 +173,7 @@ def test_a_wide_network_has_a_plan_and_an_honest_gap():
 
 def test_a_proof_that_does_not_hold_is_our_own_fault():
     """And one that is not there cannot be checked."""
-    fused = fuse(costs("resnet18"), "mlu100", "exact", "exact")
+    fused = fuse_blocks(costs("resnet18"), "mlu100", "exact", "exact")
     assert fused.proof is not None
     verify_proof(fused)
     ideal = max(fused.proof.potentials)
@@ -195,9 +195,9 @@ def test_stopping_at_what_does_not_fit_changes_no_plan():
 def test_a_plan_reads_back_to_the_same_bytes():
     """From the best plan of a branched network."""
     cost = costs("resnet50")
-    fused = fuse(cost, "mlu100", "dlfusion", "dlfusion")
+    fused = fuse_blocks(cost, "mlu100", "dlfusion", "dlfusion")
     text = plan_json(cost.network, fused.plan)
-    again = fuse(cost, "mlu100", parse_plan(text, "plan.json"), "plan.json")
+    again = fuse_blocks(cost, "mlu100", parse_plan(text, "plan.json"), "plan.json")
     assert again.plan == fused.plan
     assert plan_json(cost.network, again.plan) == text
 
@@ -206,7 +206,7 @@ def test_a_plan_of_another_core_number_is_priced():
     """A file may name any number of cores, not only those that the strategies try."""
     cost = costs("alexnet")
     blocks = [NamedBlock((layer.name,), 7) for layer in cost.network.layers]
-    fused = fuse(cost, "mlu100", blocks, "mine.json")
+    fused = fuse_blocks(cost, "mlu100", blocks, "mine.json")
     assert fused.plan.choices == (7,) * 11
     assert fused.least <= fused.plan.cost < fused.baseline.cost
 
@@ -226,14 +226,14 @@ def test_a_plan_that_cannot_be_is_refused(change, message):
     cost = costs("alexnet")
     blocks = [NamedBlock((layer.name,), 4) for layer in cost.network.layers]
     with pytest.raises(InputError, match=message):
-        fuse(cost, "mlu100", change(blocks), "mine.json")
+        fuse_blocks(cost, "mlu100", change(blocks), "mine.json")
 
 
 def test_a_block_of_a_file_that_does_not_fit_is_refused():
     """All of VGG-19 on one core."""
     cost = costs("vgg19")
     with pytest.raises(DoesNotFit, match="24 layers on 1 cores do not fit"):
-        fuse(cost, "mlu100", [NamedBlock(tuple(layer.name for layer in cost.network.layers), 1)], "mine.json")
+        fuse_blocks(cost, "mlu100", [NamedBlock(tuple(layer.name for layer in cost.network.layers), 1)], "mine.json")
 
 
 @pytest.mark.parametrize(

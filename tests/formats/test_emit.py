@@ -19,7 +19,7 @@ from tests.helpers.fused_plans import MODEL
 from tests.helpers.graphs import Net
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.commands.fuse.emitted import cnml_of
-from tilestitch.commands.fuse.fuse import fuse
+from tilestitch.commands.fuse.fuse import fuse_blocks
 from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
 from tilestitch.formats.cnml.calls import calls_of
 from tilestitch.formats.cnml.program import EmittedBlock, cnml_program
@@ -265,11 +265,11 @@ def _bias(names: list[str], weights: dict[str, Constant]) -> list[str]:
 def test_blocks_hold_the_calls_of_the_plan_on_its_cores():
     """A fusion operator for each block of several calls, with the cores of the plan; ends are what others read."""
     name = "resnet18"
-    fused = fuse(cost(name), "mlu100", "exact", "exact")
+    fused = fuse_blocks(cost(name), "mlu100", "exact", "exact")
     text = cnml_of(graph(name), fused).text
     compiled = re.findall(r"cnmlCompile(?:Fusion|Base)Op\(\w+, CNML_MLU100, (\d+)\)", text)
     assert tuple(map(int, compiled)) == fused.plan.choices
-    alone = cnml_of(graph(name), fuse(cost(name), "mlu100", "baseline", "baseline")).text
+    alone = cnml_of(graph(name), fuse_blocks(cost(name), "mlu100", "baseline", "baseline")).text
     assert set(re.findall(r"CNML_MLU100, (\d+)\)", alone)) == {"1"}
     assert len(re.findall(r"cnmlFuseOp\(", text)) + len(re.findall("cnmlCompileBaseOp", text)) == len(
         re.findall(r"static cnmlBaseOp_t", text)
@@ -279,9 +279,9 @@ def test_blocks_hold_the_calls_of_the_plan_on_its_cores():
 def test_a_plan_that_is_read_back_gives_the_same_program():
     """Byte for byte, from the JSON that -o writes otherwise."""
     name = "mobilenet-v2"
-    fused = fuse(cost(name), "mlu100", "dlfusion", "dlfusion")
+    fused = fuse_blocks(cost(name), "mlu100", "dlfusion", "dlfusion")
     again = parse_plan(plan_json(cost(name).network, fused.plan), "plan.json")
-    read = fuse(cost(name), "mlu100", again, "plan.json")
+    read = fuse_blocks(cost(name), "mlu100", again, "plan.json")
     assert cnml_of(graph(name), read).text == cnml_of(graph(name), fused).text
 
 
@@ -353,7 +353,7 @@ def test_an_operator_that_cnml_has_otherwise_is_refused(make, message):
 
 def test_a_plan_that_cannot_run_there_is_refused():
     """It does not fit, or asks for more cores than an MLU100 has."""
-    fused = fuse(cost("resnet18"), "mlu100", "one-block", "one-block")
+    fused = fuse_blocks(cost("resnet18"), "mlu100", "one-block", "one-block")
     cramped = replace(cost("resnet18"), model=replace(MODEL, local_bytes=3_000, weight_area_bytes=1_000))
     with pytest.raises(DoesNotFit, match="choose another --plan"):
         cnml_of(graph("resnet18"), replace(fused, cost=cramped))

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.explore.evaluator import Metric, NamedNetwork, Origin, Packed
-from tilestitch.explore.explore_text import explored_json, points_csv
-from tilestitch.explore.identity import digest_of
-from tilestitch.explore.methods import Grid, Method
-from tilestitch.explore.objectives import objective_named
-from tilestitch.explore.run import Explored, explore
-from tilestitch.explore.space import Space, space
-from tilestitch.explore.store import Store
-from tilestitch.explore.values import values_of
-from tilestitch.explore.workers import Workers
+from tilestitch.exploration.evaluator import Metric, NamedNetwork, Origin, Packed
+from tilestitch.exploration.explore_text import explored_json, points_csv
+from tilestitch.exploration.identity import digest_of
+from tilestitch.exploration.methods import Grid, Method
+from tilestitch.exploration.objectives import objective_named
+from tilestitch.exploration.run import Explored, explore
+from tilestitch.exploration.space import Space, space
+from tilestitch.exploration.store import Store
+from tilestitch.exploration.values import values_of
+from tilestitch.exploration.workers import Workers
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import machine_text
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.fusion import wired
 from tests.helpers.fused_plans import MODEL, arbitrary, random_graph
-from tilestitch.commands.fuse.fuse import fuse
+from tilestitch.commands.fuse.fuse import fuse_blocks
 from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.partition.ideals import Before, Plan, Price, along, exact
 from tilestitch.partition.moves import depth_first, nearly_best, with_moves
@@ -52,7 +52,7 @@ def test_depth_first_is_an_order_in_which_nodes_can_run() -> None:
 def test_a_network_wired_at_random_gets_a_plan_and_an_honest_gap() -> None:
     cost = BlockCost(wired(200), MODEL)
     before = cost.network.before()
-    found = fuse(cost, "mlu100", "exact", "exact")
+    found = fuse_blocks(cost, "mlu100", "exact", "exact")
     assert found.proof is None
     assert_legal(found.best, before, cost.price)
     assert found.least < found.best.cost < along(before, cost.price, shrinks=True).cost

@@ -15,7 +15,7 @@ ROOT = "tilestitch"
 
 LAYERS = {
     8: ("cli",),
-    7: ("__init__", "api", "commands", "explore", "onnx_backend", "reproduce"),
+    7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
     5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
     4: ("cost", "kernels", "mapping"),
@@ -28,8 +28,11 @@ LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 
 # Parts of one layer do not know each other, but for these.
 BESIDE = {
-    ("__init__", "api"),
-    ("api", "commands"),
+    ("__init__", "api"),  # the names that users import
+    ("__init__", "commands"),
+    ("__init__", "reproduction"),
+    ("commands", "api"),
+    ("commands", "exploration"),
     ("kernels", "mapping"),  # the time of a tile on an array
     ("cost", "kernels"),
 }

@@ -1,9 +1,10 @@
 """What README.md and docs/ show is what comes out: commands, files, tables, links, names of tests.
 
-A fenced block behind `<!-- checked -->` holds commands, each after a `$`, and what they print; a line `[...]` stands
-for any number of lines. `<!-- checked slowly -->` is the same for `make test-slow`. A block behind
-`<!-- file: NAME -->` is a file that later commands of the page read. After a change of what is printed,
-`pytest --update-golden` puts the nearest lines of the new output in place of the old ones.
+A fenced block behind `<!-- checked -->` holds commands, each after a `$`, and what they print, or statements of Python,
+each after `>>>` (and `...`), and what they print; all statements of a page are one session. A line `[...]` stands for
+any number of lines. `<!-- checked slowly -->` is the same for `make test-slow`. A block behind `<!-- file: NAME -->` is
+a file that later commands of the page read. After a change of what is printed, `pytest --update-golden` puts the
+nearest lines of the new output in place of the old ones.
 """
 
 import contextlib
@@ -53,15 +54,23 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Commands of a block, each with the lines that it prints."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, *lines = part.splitlines()
-        yield command, lines
+    """Commands and statements of a block as they stand there, each with the lines that it prints."""
+    for part in re.split(r"^(?=\$ |>>> )", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        count = next((at for at, line in enumerate(lines) if at > 0 and not line.startswith("... ")), len(lines))
+        count = count if part.startswith(">>> ") else 1
+        yield "\n".join(lines[:count]), lines[count:]
 
 
-def printed(command: str) -> list[str]:
+def printed(command: str, session: dict[str, object]) -> list[str]:
     """The lines that a command prints, on stdout and stderr, without spaces at their ends."""
-    program, *arguments = shlex.split(command)
+    if command.startswith(">>> "):
+        output = io.StringIO()
+        source = "\n".join(line[4:] for line in command.splitlines()) + "\n"
+        with contextlib.redirect_stdout(output):
+            exec(compile(source, "<page>", "single"), session)
+        return [line.rstrip() for line in output.getvalue().splitlines()]
+    program, *arguments = shlex.split(command.removeprefix("$ "))
     match program:
         case "tilestitch":
             text = CliRunner().invoke(cli.main, arguments, prog_name="tilestitch").output
@@ -119,7 +128,7 @@ def test_a_page_shows_what_comes_out(page, kind, tmp_path, monkeypatch, request)
     """Every command of the page, in order, prints the lines that stand behind it."""
     monkeypatch.chdir(tmp_path)
     text = page_text(page)
-    new, end, faults = [], 0, []
+    new, end, faults, session = [], 0, [], {}
     for block in blocks(text):
         now = block.text
         if block.kind == "file":
@@ -127,9 +136,9 @@ def test_a_page_shows_what_comes_out(page, kind, tmp_path, monkeypatch, request)
         elif block.kind == kind:
             now = ""
             for command, shown in commands(block.text):
-                lines = nearest(shown, printed(command))
+                lines = nearest(shown, printed(command, session))
                 faults += unified_diff(shown, lines, f"{page}: {command}", "what it prints", lineterm="")
-                now += "\n".join([f"$ {command}", *lines, ""])
+                now += "\n".join([command, *lines, ""])
         new += [text[end : block.start], now]
         end = block.stop
     if request.config.getoption("--update-golden"):
@@ -146,6 +155,16 @@ def test_lines_that_are_left_out_are_found_again():
     assert nearest(["title", LEFT_OUT, "c 9", LEFT_OUT, "end"], lines) == ["title", LEFT_OUT, "c 3", LEFT_OUT, "end"]
     assert nearest(["title", "b 2"], lines) == lines
     assert nearest(["heading", LEFT_OUT], lines) == ["title", LEFT_OUT]
+
+
+def test_statements_of_a_page_are_one_session():
+    """A statement may go on over several lines; only what is printed is compared."""
+    text = ">>> x = [\n...     4,\n... ]\n>>> x[0]\n5\n$ cat x\ny\n>>> y = x\n"
+    found = list(commands(text))
+    assert found == [(">>> x = [\n...     4,\n... ]", []), (">>> x[0]", ["5"]), ("$ cat x", ["y"]), (">>> y = x", [])]
+    session: dict[str, object] = {}
+    assert [printed(found[at][0], session) for at in (0, 1, 3)] == [[], ["4"], []]
+    assert session["y"] == [4]
 
 
 def test_make_run_is_the_command_that_the_readme_shows():

@@ -30,3 +30,7 @@ class DoesNotFit(TilestitchError):
 
 class InvalidIR(TilestitchError):
     """An invariant of our own values does not hold: a bug of Tilestitch, never of its user."""
+
+
+class MissingPackage(TilestitchError, ImportError):
+    """A package that not every installation has; the message says how to install it."""

@@ -28,20 +28,13 @@ def characterize(machine: str, out: Path | None, json_path: Path | None, quiet: 
         expect_folder(out)
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch import api
-            from tilestitch.commands.characterize.characterize_text import (
-                ORIGIN,
-                curve_csv,
-                layers_csv,
-                study_json,
-                study_text,
-            )
-            from tilestitch.commands.characterize.study import characterize as study_of
+            from tilestitch.commands.characterize.characterize_text import ORIGIN, curve_csv, layers_csv
+            from tilestitch.commands.characterize.run import characterize as study_of
             from tilestitch.report.svg import curve_svg
 
         progress("study", 0, 1)
-        study = study_of(api.load_machine(machine))
-        text, json_text = study_text(study), study_json(study)
+        study = study_of(machine)
+        text, json_text = str(study), study.to_json()
         files = json_file(json_path, json_text)
         if out is not None:
             files += [

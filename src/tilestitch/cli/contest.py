@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
-from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import output_options
@@ -41,28 +40,12 @@ def contest(
         expect_other(out, instance)
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch.commands.contest.blocks import Prices
-            from tilestitch.commands.contest.bound import lower_bound
-            from tilestitch.commands.contest.contest_text import contest_json, contest_text
-            from tilestitch.commands.contest.evaluate import evaluate
-            from tilestitch.commands.contest.instance import parse_instance
-            from tilestitch.commands.contest.rules import rules_of
-            from tilestitch.commands.contest.solution import parse_solution, solution_json
-            from tilestitch.commands.contest.solve import solve
+            from tilestitch.commands.contest.run import contest as judged
 
-        rules = rules_of(rules_name)
-        problem = parse_instance(file_text(instance, "JSON", MAX_JSON_BYTES), instance.name)
-        if check is not None:
-            solution, claims = parse_solution(file_text(check, "JSON", MAX_JSON_BYTES), check.name)
-            latencies = evaluate(problem, solution, rules, name=check.name, claims=claims).latencies
-            bound = lower_bound(Prices(problem, rules, rules.ticks(problem)))
-        else:
-            solved = solve(problem, rules, progress)
-            solution, latencies, bound = solved.solution, solved.latencies, solved.bound
-        shown = problem, rules, solution, latencies, bound
-        json_text = contest_json(*shown)
+        done = judged(instance, rules=rules_name, check=check, progress=progress)
+        json_text = done.to_json()
         files = json_file(json_path, json_text)
         if out is not None:
-            files.append((out, encoded(solution_json(solution, latencies))))
+            files.append((out, encoded(done.solution_json())))
         write_files(files)
-    show_output(contest_text(*shown), json_text, json_path, quiet=quiet)
+    show_output(str(done), json_text, json_path, quiet=quiet)

@@ -1,5 +1,6 @@
 """The command that looks at many machines: parameters are varied, networks are priced on each."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,8 +22,9 @@ from tilestitch.cli.options import (
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
-from tilestitch.explore.objectives import DEFAULT, OBJECTIVES, objective_named
+from tilestitch.exploration.objectives import DEFAULT, OBJECTIVES
 from tilestitch.ir.choices import CostMode, Objective
+from tilestitch.pipeline.options import Options
 
 EVALUATORS = ("simulate", "map")
 METHODS = ("grid", "random", "optuna")
@@ -129,74 +131,44 @@ def explore(
             expect_other(store, source)
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch import api
-            from tilestitch.commands.map.sources import open_nests
-            from tilestitch.explore.clusters import expect_cluster
-            from tilestitch.explore.explore_text import (
-                explored_json,
-                explored_text,
-                front_machines,
-                front_pictures,
-                points_csv,
-            )
-            from tilestitch.explore.mapped import Mapped, packed_layers
-            from tilestitch.explore.methods import Grid, Nsga2, Random
-            from tilestitch.explore.run import explore as explored_by
-            from tilestitch.explore.simulated import Simulated, packed_model
-            from tilestitch.explore.space import space as space_of
-            from tilestitch.explore.store import Store
-            from tilestitch.explore.values import values_of
-            from tilestitch.explore.workers import Workers
-            from tilestitch.hardware.array_machine import array_of_core
-            from tilestitch.hardware.load import load_machine, machine_text
+            from tilestitch.commands.explore.run import ExploreOptions, way_of
+            from tilestitch.commands.explore.run import explore as explored_by
+            from tilestitch.exploration.explore_text import front_machines, front_pictures, points_csv
+            from tilestitch.hardware.load import load_machine
             from tilestitch.mapping.network import MapOptions
 
-        if cluster:
-            expect_cluster(cluster)
         progress("load", 0, 1)
         pairs = [_pair(one) for one in varied]
-        space = space_of(
-            *machine_text(choices.machine),
-            [(name, values_of(text, f"--vary {name}")) for name, text in pairs],
-            scale_energy=scale_energy,
-        )
-        machine = load_machine(choices.machine)
-        by = by or EVALUATORS[any(core.array is not None for core in machine.cores)]
+        by = way_of(load_machine(choices.machine), by or "")
         _expect_sense(by)
         if by == "map":
-            array_of_core(machine)
-            options = MapOptions(Objective(least), CostMode(mode), search == "dmazerunner", ragged, dataflow)
-            evaluator = Mapped(options)
-            nests = [
-                open_nests(model, lambda name: api.load_graph(name, batch=choices.batch, dims=choices.dims))
-                for model in models
-            ]
-            networks = [packed_layers(one.layers, one.name) for one in nests]
-        else:
-            evaluator = Simulated(strategy_given(strategy), api.checked_options(choices.options()))
-            evaluator.expect_strategy()
-            networks = [packed_model(*api.open_model(model)) for model in models]
-            for model in models:
-                api.load_graph(model, batch=choices.batch, dims=choices.dims)  # its mistakes are those of no machine
-        chosen = {
-            "grid": Grid(),
-            "random": Random(trials, seed),
-            "optuna": Nsga2(trials, seed, population),
-        }[method]
-        with Store(store) as points:
-            explored = explored_by(
-                space,
-                networks,
-                evaluator,
-                chosen,
-                [objective_named(name) for name in dict.fromkeys(objectives or DEFAULT)],
-                store=points,
-                workers=Workers(workers or 0, cluster),
-                progress=progress,
+            options = ExploreOptions(
+                mapping=MapOptions(Objective(least), CostMode(mode), search == "dmazerunner", ragged, dataflow),
+                compilation=Options(batch=choices.batch, dims=choices.dims),
             )
+        else:
+            options = ExploreOptions(strategy=strategy_given(strategy), compilation=choices.options())
+        explored = explored_by(
+            models,
+            choices.machine,
+            pairs,
+            replace(
+                options,
+                by=by,
+                method=method,
+                trials=trials,
+                seed=seed,
+                population=population,
+                objectives=objectives or DEFAULT,
+                scale_energy=scale_energy,
+            ),
+            store=store,
+            workers=workers,
+            cluster=cluster,
+            progress=progress,
+        )
         progress("write", 0, 1)
-        text = explored_text(explored, store="" if store is None else printable(str(store)))
-        json_text = explored_json(explored)
+        text, json_text = str(explored), explored.to_json()
         files: Files = json_file(json_path, json_text)
         if out is not None:
             files += [

@@ -1,6 +1,5 @@
 """The command that divides a network into fused blocks, each on a number of cores."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -87,22 +86,19 @@ def fuse(
             from tilestitch import api
             from tilestitch.commands.fuse.certificate_file import certificate_json, checked_certificate
             from tilestitch.commands.fuse.emitted import cnml_of
-            from tilestitch.commands.fuse.fuse import block_cost, every_plan, verify_proof
-            from tilestitch.commands.fuse.fuse import fuse as fuse_blocks
-            from tilestitch.commands.fuse.fuse_text import checked_json, checked_text, fused_json, fused_text
-            from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
-            from tilestitch.commands.fuse.simulated_plan import simulated
+            from tilestitch.commands.fuse.fuse import block_cost
+            from tilestitch.commands.fuse.fuse_text import checked_json, checked_text
+            from tilestitch.commands.fuse.run import fuse as fused_by
 
-        given = parse_plan(file_text(plan, "JSON", MAX_JSON_BYTES), Path(plan).name) if plan.endswith(".json") else plan
-        proof = "" if check is None else file_text(check, "JSON", MAX_JSON_BYTES)
-        progress("load", 0, 4)
-        graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
-        accelerator = api.load_machine(machine)
-        progress("plan", 1, 4)
-        cost = block_cost(graph, accelerator, fold_bn=choices.fold_bn)
         files: Files = []
         ran = None
         if check is not None:
+            proof = file_text(check, "JSON", MAX_JSON_BYTES)
+            progress("load", 0, 4)
+            graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
+            accelerator = api.load_machine(machine)
+            progress("plan", 1, 4)
+            cost = block_cost(graph, accelerator, fold_bn=choices.fold_bn)
             progress("check", 2, 4)
             shown = (
                 check.name,
@@ -112,36 +108,27 @@ def fuse(
             )
             text, json_text = checked_text(*shown), checked_json(*shown)
         else:
-            fused = fuse_blocks(cost, accelerator.name, given, plan if isinstance(given, str) else Path(plan).name)
-            checked = verify and (fused.proof is not None or not simulate)
-            if checked:
-                progress("verify", 2, 4)
-                verify_proof(fused)
-            progress("compare", 3, 4)
-            others = every_plan(fused) if compare else []
-            if simulate:
-                done = api.compile(
-                    model,
-                    replace(accelerator, clusters=1),
-                    strategy=given if isinstance(given, str) else api.FusionPlan(Path(plan).name, given),
-                    options=replace(
-                        choices.options(verify=verify),
-                        batch_per_cluster="rule" if choices.batch is None else choices.batch,
-                    ),
-                    progress=progress,
-                )
-                ran = simulated(done, len(fused.plan.blocks))
-            text = fused_text(fused, others, verified=checked, ran=ran)
-            json_text = fused_json(fused, others, ran=ran)
+            done = fused_by(
+                model,
+                machine,
+                plan,
+                choices.options(),
+                compare=compare,
+                simulate=simulate,
+                verify=verify,
+                progress=progress,
+            )
+            ran, text, json_text = done.ran, str(done), done.to_json()
             if certificate is not None:
-                files.append((certificate, encoded(certificate_json(fused))))
+                files.append((certificate, encoded(certificate_json(done.fused))))
             if out is not None and emit == "cnml":
-                program = cnml_of(graph, fused, fold_bn=choices.fold_bn)
+                graph = api.load_graph(model, batch=choices.batch, dims=choices.dims)
+                program = cnml_of(graph, done.fused, fold_bn=choices.fold_bn)
                 files.append((out, encoded(program.text)))
                 if constants is not None:
                     files.append((constants, program.constant_bytes))
             elif out is not None:
-                files.append((out, encoded(plan_json(cost.network, fused.plan))))
+                files.append((out, encoded(done.plan_json())))
         write_files([*json_file(json_path, json_text), *files])
     show_output(text, json_text, json_path, quiet=quiet)
     return verdict([] if ran is None else [ran.report])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -22,6 +22,9 @@ from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import Progress, shown_progress
 from tilestitch.ir.choices import Stage
 
+if TYPE_CHECKING:
+    from tilestitch.commands.listings import Listing
+
 _Shown: TypeAlias = tuple[str, Callable[[], str]]  # a value as text, and what gives it as JSON
 
 _LENGTH = "128"  # tokens of the networks that exist for any number of them, where no name says how many
@@ -32,26 +35,9 @@ _LENGTH = "128"  # tokens of the networks that exist for any number of them, whe
 def machines(json_path: Path | None, quiet: bool) -> None:
     """List the machines that come along."""
     expect_json(json_path)
-    from tilestitch.hardware.load import load_machine, preset_names
-    from tilestitch.report.report_json import listing_json
+    from tilestitch.commands.listings import machines as listed
 
-    found = [load_machine(name) for name in preset_names()]
-    rows = [
-        (machine.name, f"{machine.clusters} x {len(machine.cores)} cores", machine.description) for machine in found
-    ]
-    listing = [
-        {
-            "name": machine.name,
-            "description": machine.description,
-            "clusters": machine.clusters,
-            "cores_per_cluster": len(machine.cores),
-            "clock_hz": machine.clock_hz,
-        }
-        for machine in found
-    ]
-    json_text = listing_json("machines", listing)
-    write_files(json_file(json_path, json_text))
-    show_output(_columns(rows), json_text, json_path, quiet=quiet)
+    _show_listing(listed(), json_path, quiet=quiet)
 
 
 @click.command()
@@ -66,22 +52,21 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
     the same structure.
     """
     expect_json(json_path)
-    with held_back():
-        from tilestitch.report.report_json import listing_json
-        from tilestitch.zoo import ENTRIES
-
     if out is None and folder is None:
         if names:
             raise InputError(f"models {' '.join(names)}: say where to write: -o FILE, or --write DIR")
-        rows = [(entry.name, entry.description) for entry in ENTRIES]
-        json_text = listing_json("models", [{"name": name, "description": text} for name, text in rows])
-        write_files(json_file(json_path, json_text))
-        show_output(_columns(rows), json_text, json_path, quiet=quiet)
+        with held_back():
+            from tilestitch.commands.listings import models as listed
+
+            listing = listed()  # imports compiled modules
+        _show_listing(listing, json_path, quiet=quiet)
         return
     if json_path is not None:
         raise InputError("--json writes the list of networks, and -o and --write a network; leave out one of them")
     with held_back():
         from tilestitch import api
+        from tilestitch.zoo import ENTRIES
+
     if out is not None:
         if len(names) != 1 or folder is not None:
             raise InputError("-o writes one network: give one NAME, or --write DIR for several")
@@ -220,6 +205,7 @@ def _show(
     show_output(text, json_text, json_path, quiet=quiet)
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
+def _show_listing(listing: "Listing", json_path: Path | None, *, quiet: bool) -> None:
+    json_text = listing.to_json()
+    write_files(json_file(json_path, json_text))
+    show_output(str(listing), json_text, json_path, quiet=quiet)

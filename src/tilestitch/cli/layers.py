@@ -10,12 +10,6 @@ if TYPE_CHECKING:
 
 def open_layers(model: str, choices: Choices, layers: tuple[str, ...]) -> "Nests":
     """The nests of a network, a line of einsum or a file of layers, or those of them that `layers` names."""
-    from tilestitch import api
-    from tilestitch.commands.map.sources import chosen_layers, open_nests
-    from tilestitch.passes import simplify
+    from tilestitch.commands.map.run import nests_of
 
-    found = open_nests(
-        model,
-        lambda name: simplify(api.load_graph(name, batch=choices.batch, dims=choices.dims), fold_bn=choices.fold_bn),
-    )
-    return chosen_layers(found, layers)
+    return nests_of(model, layers, batch=choices.batch, dims=choices.dims, fold_bn=choices.fold_bn)

@@ -93,7 +93,6 @@ def compile_command(
         with held_back():
             from tilestitch import api
             from tilestitch.pipeline.stage_files import stage_text
-            from tilestitch.report.report_json import report_json
 
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)
@@ -109,7 +108,7 @@ def compile_command(
         progress("write", 0, 1)
         json_text = ""
         if json_path is not None:
-            json_text = stage_text(done, last) if done.report is None else report_json(done.report)
+            json_text = stage_text(done, last) if done.report is None else done.to_json()
         files = json_file(json_path, json_text)
         if out is not None:
             files += outputs(out, done)
@@ -146,17 +145,12 @@ def compare_command(
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
-            from tilestitch.ir.report import Misfit
-            from tilestitch.pipeline.compilation import Compilation
             from tilestitch.pipeline.strategies import STRATEGIES
-            from tilestitch.report.report_json import compare_json
-            from tilestitch.report.report_text import compare_text
 
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)
 
         given = [strategy_given(name) for name in dict.fromkeys(names)] or [one.name for one in STRATEGIES]
-        chosen = [one if isinstance(one, str) else one.name for one in given]
         found = api.compare(
             model,
             choices.machine,
@@ -165,19 +159,15 @@ def compare_command(
             progress=progress,
         )
         progress("write", 0, 1)
-        fitting = [(done, done.report) for done in found if isinstance(done, Compilation) and done.report is not None]
-        misfits = [done for done in found if isinstance(done, Misfit)]
-        reports = [report for _, report in fitting]
-        results = sorted((*misfits, *reports), key=lambda result: chosen.index(result.strategy))
-        table, json_text = compare_text(results), compare_json(results)
+        table, json_text = str(found), found.to_json()
         files: Files = json_file(json_path, json_text)
         if out is not None:
             files += [(out / "compare.txt", encoded(table)), (out / "compare.json", encoded(json_text))]
-            for done, report in fitting:
+            for done, report in zip(found.fitting, found.reports, strict=True):
                 files += outputs(out / report.strategy, done)
         write_files(files)
-    show_output("\n\n".join((table, *(str(done) for done, _ in fitting))), json_text, json_path, quiet=quiet)
-    return verdict(reports)
+    show_output("\n\n".join((table, *map(str, found.fitting))), json_text, json_path, quiet=quiet)
+    return verdict(found.reports)
 
 
 for command in (

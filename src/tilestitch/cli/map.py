@@ -12,7 +12,6 @@ from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
-    ARRAY_MACHINE,
     SEARCHES,
     Choices,
     array_machine_option,
@@ -110,17 +109,17 @@ def map_(
     assert model is not None
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch import api
             from tilestitch.commands.map.files import mapping_files
-            from tilestitch.commands.map.map_json import evaluated_json, mapped_json
-            from tilestitch.commands.map.map_text import evaluated_text, mapped_text
+            from tilestitch.commands.map.map_json import evaluated_json
+            from tilestitch.commands.map.map_text import evaluated_text
             from tilestitch.commands.map.proofs import certificates_json, check_certificates
-            from tilestitch.commands.map.sources import open_machine, open_mapping
+            from tilestitch.commands.map.run import map_nests, source_of
+            from tilestitch.commands.map.sources import open_mapping
             from tilestitch.mapping.evaluate import price
-            from tilestitch.mapping.network import MapOptions, map_layers
+            from tilestitch.mapping.network import MapOptions
 
         progress("load", 0, 1)
-        source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
+        source = source_of(machine)
         nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
@@ -149,12 +148,11 @@ def map_(
                 top=top,
                 certify=certificate is not None,
             )
-            mapped = map_layers(nests.layers, source.machine, options, progress)
-            text = mapped_text(nests, source, options, mapped)
-            json_text = mapped_json(nests, source, options, mapped)
+            mapped = map_nests(nests, source, options, progress)
+            text, json_text = str(mapped), mapped.to_json()
             found = [(one.layer.nest, one.found[0].mapping) for one in mapped]
             if certificate is not None:
-                proofs = certificates_json(mapped, options.mode, options.objective)
+                proofs = certificates_json(mapped.layers, options.mode, options.objective)
                 files.append((certificate, encoded(proofs)))
         if emit is not None and out is not None:
             files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
@@ -217,11 +215,10 @@ def _expect_provable(
 def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) -> None:
     """Print, or write to the file of --json, the price of every line."""
     with held_back():
-        from tilestitch import api
-        from tilestitch.commands.map.sources import open_machine
+        from tilestitch.commands.map.run import source_of
         from tilestitch.mapping.json_lines import price_lines
 
-    source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
+    source = source_of(machine)
     text = sys.stdin.read() if path == Path("-") else file_text(path, "JSON", MAX_LINES_BYTES)
     found = "".join(f"{line}\n" for line in price_lines(text.splitlines(), source.machine))
     write_files(json_file(json_path, found))

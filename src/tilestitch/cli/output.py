@@ -37,16 +37,14 @@ def json_file(path: Path | None, text: str) -> Files:
 
 def outputs(folder: Path, done: "Compilation") -> Files:
     """The files of `-o`: report, schedule and trace of a simulated compilation."""
-    from tilestitch.report.report_json import report_json
-    from tilestitch.report.report_text import report_text
     from tilestitch.report.trace_json import chrome_trace
 
     assert done.report is not None
     assert done.trace is not None
     trace = chrome_trace(done.trace, clock_hz=done.machine.clock_hz, limit=TRACED_INSTRUCTIONS)
     return [
-        (folder / "report.txt", encoded(report_text(done.report))),
-        (folder / "report.json", encoded(report_json(done.report))),
+        (folder / "report.txt", encoded(done.report.page())),
+        (folder / "report.json", encoded(done.report.to_json())),
         (folder / "schedule.txt", encoded(f"{done.schedule}\n")),
         (folder / "trace.json.gz", gzip.compress(trace.encode(), compresslevel=6, mtime=0)),  # no clock in it
     ]

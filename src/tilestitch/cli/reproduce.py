@@ -35,14 +35,12 @@ def reproduce(
     """
     expect_json(json_path)
     with shown_progress(silent=quiet) as progress:
-        from tilestitch.reproduce import reproduce as rows_of
-        from tilestitch.reproduce import rows_json, rows_text
+        from tilestitch.reproduction import reproduce as rows_of
 
         rows = rows_of(name, networks=networks, machines=machines, must_match=must_match, jobs=jobs, progress=progress)
-        json_text = rows_json(rows)
+        json_text = rows.to_json()
         write_files(json_file(json_path, json_text))
-    show_output(rows_text(f"{name}: published and ours", rows), json_text, json_path, quiet=quiet)
-    wrong = [row for row in rows if row.must_match and not row.ok]
-    for row in wrong:
+    show_output(str(rows), json_text, json_path, quiet=quiet)
+    for row in rows.wrong:
         complain(f"{row.what}: published {row.published}, ours {row.ours} ({row.source})")
-    return FAILURE if wrong else SUCCESS
+    return FAILURE if rows.wrong else SUCCESS

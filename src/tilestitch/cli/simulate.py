@@ -10,7 +10,6 @@ from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
-    ARRAY_MACHINE,
     OF_ONE_MAPPING,
     Choices,
     array_machine_option,
@@ -77,37 +76,34 @@ def simulate(
         expect_beside("--trace", trace, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch import api
-            from tilestitch.commands.map.sources import open_machine, open_mapping
+            from tilestitch.commands.map.run import source_of
+            from tilestitch.commands.map.sources import open_mapping
             from tilestitch.commands.simulate.array_trace import array_trace
-            from tilestitch.commands.simulate.layers import SimulateOptions, simulate_layer, simulate_layers
-            from tilestitch.commands.simulate.simulate_json import simulated_json
-            from tilestitch.commands.simulate.simulate_text import simulated_text
+            from tilestitch.commands.simulate.layers import SimulateOptions, simulate_layer
+            from tilestitch.commands.simulate.run import Simulation, simulate_nests
             from tilestitch.mapping.network import MapOptions
 
         progress("load", 0, 1)
-        source = open_machine(machine, api.load_machine, ARRAY_MACHINE)
+        source = source_of(machine)
         nests = open_layers(model, choices, layers)
         for option, given in (("--mapping", mapping), ("--trace", trace)):
             if given is not None and len(nests.layers) != 1:
                 raise InputError(f"{option} is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer")
-        options = SimulateOptions(Values(values), extrapolate, span)
+        options = SimulateOptions(Values(values), extrapolate, span, MapOptions(Objective(objective), ragged=ragged))
         if mapping is not None:
             layer = nests.layers[0]
             given = open_mapping(str(mapping), layer.nest, source, CostMode.DEFAULT)
-            found = (simulate_layer(layer, source.machine, given, options, progress),)
-            chosen = f"mapping of {printable(mapping.name, 80)}"
+            one = simulate_layer(layer, source.machine, given, options, progress)
+            done = Simulation(nests, source, f"mapping of {printable(mapping.name, 80)}", (one,))
         else:
-            map_options = MapOptions(Objective(objective), ragged=ragged)
-            found = simulate_layers(nests.layers, source.machine, map_options, options, progress)
-            chosen = f"mappings by exact search, least {objective}" + (", ragged factors" if ragged else "")
+            done = simulate_nests(nests, source, options, progress)
         progress("write", 0, 1)
-        json_text = simulated_json(nests, source, found, chosen, stats=stats)
+        json_text = done.to_json(stats=stats)
         files: Files = json_file(json_path, json_text)
         if trace is not None:
-            files.append((trace, encoded(array_trace(found[0].simulated, span))))
+            files.append((trace, encoded(array_trace(done[0].simulated, span))))
         write_files(files)
-        text = simulated_text(nests, source, found, chosen, stats=stats)
+        text = done.text(stats=stats)
     show_output(text, json_text, json_path, quiet=quiet)
 
 

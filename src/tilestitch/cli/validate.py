@@ -7,9 +7,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
 from tilestitch.cli.files import expect_beside, write_files
-from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
-    ARRAY_MACHINE,
     Choices,
     array_machine_option,
     layers_option,
@@ -72,23 +70,23 @@ def validate(
         expect_beside("--plot", plot, json_path, (model, machine))
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch import api
-            from tilestitch.commands.map.sources import open_machine
-            from tilestitch.commands.validate.compare import compare_layers
-            from tilestitch.commands.validate.plot import validation_svg
-            from tilestitch.commands.validate.summary import Validation, worst_of
-            from tilestitch.commands.validate.validate_json import validation_json
-            from tilestitch.commands.validate.validate_text import validation_text
+            from tilestitch.commands.validate.run import ValidateOptions
+            from tilestitch.commands.validate.run import validate as validated
 
         progress("load", 0, 1)
-        array = open_machine(machine, api.load_machine, ARRAY_MACHINE).machine
-        nests = open_layers(model, choices, layers)
-        found = compare_layers(nests.layers, array, mappings, seed=seed, ragged=ragged, progress=progress)
-        progress("explain", 0, 1)
-        done = Validation(nests.name, array, seed, ragged, found, worst_of(found, array, worst))
-        json_text = validation_json(done)
+        done = validated(
+            model,
+            machine,
+            ValidateOptions(mappings, seed, ragged, worst),
+            layers=layers,
+            batch=choices.batch,
+            dims=choices.dims,
+            fold_bn=choices.fold_bn,
+            progress=progress,
+        )
+        json_text = done.to_json()
         files = json_file(json_path, json_text)
         if plot is not None:
-            files.append((plot, encoded(validation_svg(done))))
+            files.append((plot, encoded(done.svg())))
         write_files(files)
-    show_output(validation_text(done), json_text, json_path, quiet=quiet)
+    show_output(str(done), json_text, json_path, quiet=quiet)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.microarchitecture import Microarchitecture
 
 
@@ -122,8 +123,8 @@ class PEArray:
     micro: Microarchitecture = field(default_factory=Microarchitecture)
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+@dataclass(frozen=True, slots=True, repr=False)
+class Core(Brief):
     """The units of one core, and the memories of its own; cores of a cluster may differ.
 
     An array of processing elements multiplies as `matrix`, which stands for it, and where the core has no vector unit
@@ -169,8 +170,8 @@ class Setup:
     launch_cycles: int  # per kernel
 
 
-@dataclass(frozen=True)
-class Accelerator:
+@dataclass(frozen=True, repr=False)
+class Accelerator(Brief):
     """d clusters of c cores; identical clusters. `memories` holds one entry per level that exists."""
 
     name: str

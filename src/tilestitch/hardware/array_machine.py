@@ -1,9 +1,11 @@
 """One array of processing elements with the memories around it, as the mapping of a loop nest sees it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Core, PEArray, Reduction
 from tilestitch.hardware.microarchitecture import Microarchitecture
@@ -11,8 +13,8 @@ from tilestitch.hardware.microarchitecture import Microarchitecture
 ROOM_BYTES = 2**40  # more than any tile
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayMachine:
+@dataclass(frozen=True, slots=True, repr=False)
+class ArrayMachine(Shown):
     """A processing-element array, half of a double-buffered scratchpad, and DMA to DRAM behind it.
 
     Rates are bytes per cycle of the array's clock. Operands go by their place in a nest: the first that is read, the
@@ -41,6 +43,19 @@ class ArrayMachine:
     clock_hz: int
     columns: int = 16  # of elements; a last row may be shorter
     micro: Microarchitecture = field(default_factory=Microarchitecture)
+
+    def heading(self) -> str:
+        """Its name and size."""
+        return f"{self.name}: an array of {self.elements:,} processing elements"
+
+    def records(self) -> tuple[Record, ...]:
+        """Every number of it, and of its microarchitecture."""
+        pairs = [(one.name, getattr(self, one.name)) for one in fields(self) if one.name not in ("name", "micro")]
+        pairs += [(one.name, getattr(self.micro, one.name)) for one in fields(self.micro)]
+        return tuple(
+            {"field": name, "value": ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)}
+            for name, value in pairs
+        )
 
     @property
     def run_start_cycles(self) -> Fraction:

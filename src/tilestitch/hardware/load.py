@@ -5,6 +5,7 @@ stops at the first mistake.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,8 @@ from pydantic import ValidationError
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown, as_kind
 from tilestitch.base.text_files import file_text
 from tilestitch.hardware.accelerator import (
     WORD_CYCLES,
@@ -29,6 +32,7 @@ from tilestitch.hardware.accelerator import (
     VectorUnit,
 )
 from tilestitch.hardware.contradictions import contradictions
+from tilestitch.hardware.describe import describe
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.microarchitecture import Microarchitecture
 from tilestitch.hardware.schema import (
@@ -42,19 +46,78 @@ from tilestitch.hardware.schema import (
     VectorModel,
     mistake_of,
 )
-from tilestitch.hardware.yaml_tree import Mistake, Tree, quoted, read_tree
+from tilestitch.hardware.yaml_path import known_path, replaced, tree_of
+from tilestitch.hardware.yaml_tree import Mistake, Tree, quoted, read_tree, tree_text
 
 MAX_FILE_BYTES = 256 * 1024
 _ONE_PAGE = "; a machine is about one page of YAML"
 MAX_LINES = 100  # of one error message
 
 
-def load_machine(name_or_path: str | Path) -> Accelerator:
-    """The preset of that name, or else the machine in that file. Raises `InputError` for everything else.
+@dataclass(frozen=True, repr=False)
+class Machine(Accelerator, Shown):
+    """An accelerator with the YAML text that describes it."""
 
-    A `Path` is always a file, so a file called like a preset can be read too.
+    yaml: str = field(default="", compare=False, repr=False)
+
+    def with_(self, path: str, value: object) -> "Machine":
+        """The machine with another value at a place of its YAML form, such as `memories.ddr.bandwidth_bytes_per_cycle`.
+
+        Entries of lists go by their `name`, where they have one, or by their positions: `cores.0.count`. Raises
+        `InputError` for a place that there is not, and for what the machine cannot be.
+        """
+        where = f"machine {printable(self.name, 80)}"
+        if not isinstance(path, str):
+            raise InputError(f"{where}: expected a path such as 'memories.ddr.size_bytes', found {path!r:.60}")
+        tree = read_tree(self.yaml_text(), where, [])
+        at = known_path(tree, path, f"{where}: with_ {printable(path, 80)!r}")
+        return _machine(replaced(tree, at, tree_of(value, f"{where}: {path}")), [], where)
+
+    def yaml_text(self) -> str:
+        """Its YAML form; refused where it was changed by other means than `with_`, and has none."""
+        where = f"machine {printable(self.name, 80)}"
+        if _machine(read_tree(self.yaml, where, []), [], where) != self:
+            raise InputError(
+                f"{where}: was changed in Python by other means, so that its YAML form is out of date; make every "
+                "change by with_, or load the machine from a file or a dict"
+            )
+        return self.yaml
+
+    def heading(self) -> str:
+        """Its name and what it is."""
+        return str(self)
+
+    def records(self) -> tuple[Record, ...]:
+        """Its memories."""
+        return tuple(
+            {
+                "memory": str(one.level),
+                "per": str(one.sharing),
+                "size_bytes": one.size_bytes,
+                "bandwidth_bytes_per_cycle": float(one.bandwidth_bytes_per_cycle),
+                "burst_bytes": one.burst_bytes,
+                "read_pj_per_byte": one.read_pj_per_byte,
+                "write_pj_per_byte": one.write_pj_per_byte,
+            }
+            for one in self.memories
+        )
+
+    def page(self) -> str:
+        """Units, peaks and memories."""
+        return describe(self)
+
+
+def load_machine(machine: str | Path | Mapping[str, object]) -> Machine:
+    """The preset of that name, the machine in that file, or the one that a dict says as such a file would.
+
+    A `Path` is always a file, so a file called like a preset can be read too. Raises `InputError` for everything else.
     """
-    return parse_machine(*machine_text(name_or_path))
+    if isinstance(machine, Mapping):
+        return _machine(tree_of(machine, "machine"), [], "machine")
+    if not isinstance(machine, str | Path):
+        found = f"{type(machine).__name__} {printable(repr(machine), 50)}"
+        raise InputError(f"machine: expected a name, the path of a YAML file or a dict, found {found}")
+    return parse_machine(*machine_text(machine))
 
 
 def machine_text(name_or_path: str | Path) -> tuple[str, str]:
@@ -71,12 +134,17 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
 
 
-def parse_machine(text: str, where: str) -> Accelerator:
+def parse_machine(text: str, where: str) -> Machine:
     """The machine that a YAML text describes; `where` begins each line of an error, which lists every mistake."""
     if len(text) > MAX_FILE_BYTES:
         raise InputError(f"{where}: expected at most {MAX_FILE_BYTES:,} bytes, found more{_ONE_PAGE}")
     mistakes: list[Mistake] = []
     tree = read_tree(text, where, mistakes)
+    return _machine(tree, mistakes, where)
+
+
+def _machine(tree: Tree, mistakes: list[Mistake], where: str) -> Machine:
+    """The machine that a tree says, unless its text already has mistakes."""
     machine, wrong = _model(tree)
     mistakes += [*wrong, *contradictions(tree)]
     if machine is None or mistakes:
@@ -84,7 +152,7 @@ def parse_machine(text: str, where: str) -> Accelerator:
         if len(mistakes) > MAX_LINES:
             lines.append(f"{where}: and {len(mistakes) - MAX_LINES} more mistakes")
         raise InputError("\n".join(lines))
-    return _accelerator(machine)
+    return as_kind(Machine, _accelerator(machine), yaml=tree_text(tree))
 
 
 def field_mistakes(tree: Tree) -> list[Mistake]:

@@ -14,6 +14,8 @@ from operator import le
 import numpy as np
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Brief, Shown
 from tilestitch.base.units import counted
 from tilestitch.ir.region import Region
 
@@ -111,8 +113,8 @@ class Access:
         return frozenset(dim for axis in self.axes for dim, _ in axis.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+@dataclass(frozen=True, slots=True, repr=False)
+class Operator(Brief):
     """A loop nest: dims, what each iteration reads and writes, and which arithmetic it does (`kind`, see `ops`).
 
     A view operator (`kind` in `ops.VIEWS`) computes nothing: `reads[i]` moves to `writes[i]`, pair by pair.
@@ -170,8 +172,8 @@ class Tensor:
         return region.size * self.dtype.size_bytes
 
 
-@dataclass(frozen=True)
-class Graph:
+@dataclass(frozen=True, repr=False)
+class Graph(Shown):
     """A network of static shapes; `operators` are in an order in which they can run.
 
     `inputs` and `outputs` are tensors at the border; `constants` maps a tensor to its value in the ONNX file's type.
@@ -219,9 +221,26 @@ class Graph:
     def read_region(self, access: Access, box: Region) -> Region:
         return access.region(box, self.tensors[access.tensor].shape)
 
-    def __str__(self) -> str:
+    def heading(self) -> str:
+        """Its name and size."""
         sizes = f"{counted(len(self.operators), 'operator')}, {counted(len(self.constants), 'constant')}"
-        lines = [f"graph {self.name}: {sizes}"]
+        return f"graph {self.name}: {sizes}"
+
+    def records(self) -> tuple[Record, ...]:
+        """Every operator."""
+        return tuple(
+            {
+                "operator": op.name,
+                "kind": op.kind,
+                "reads": ", ".join(access.tensor for access in op.reads),
+                "writes": ", ".join(_tensor_text(self.tensors[name]) for name in op.outputs),
+                "loops": " ".join(map(str, op.dims)),
+            }
+            for op in self.operators
+        )
+
+    def __str__(self) -> str:
+        lines = [self.heading()]
         for name in self.inputs:
             lines.append(f"  input  {_tensor_text(self.tensors[name])}")
         for op in self.operators:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tilestitch.base.shown import Brief
 from tilestitch.base.units import counted, format_bytes
 from tilestitch.ir.by_hand import HandSchedule
 
@@ -39,8 +40,8 @@ class FusedBlock:
     cores: int
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+@dataclass(frozen=True, slots=True, repr=False)
+class Groups(Brief):
     """Kernel after kernel, as TVM has it, or operator after operator."""
 
     kernels: Kernels
@@ -49,8 +50,8 @@ class Groups:
         return _listed(counted(len(self.kernels), "group"), map(" + ".join, self.kernels), "g")
 
 
-@dataclass(frozen=True, slots=True)
-class SubGraphs:
+@dataclass(frozen=True, slots=True, repr=False)
+class SubGraphs(Brief):
     """Sub-graphs that are cut into pieces, as GraphTurbo has it; `kernels` says what a piece may run together.
 
     Scheduling moves a kernel's operators to the sub-graph in which the kernel begins (`schedule.pieces`), and runs the
@@ -72,8 +73,8 @@ class SubGraphs:
         return _listed(title, lines, "g")
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+@dataclass(frozen=True, slots=True, repr=False)
+class Blocks(Brief):
     """Fused blocks, each on a number of cores, as DLFusion has it; `kernels` says what a block may run together."""
 
     kernels: Kernels
@@ -84,8 +85,8 @@ class Blocks:
         return _listed(counted(len(self.blocks), "fused block"), lines, "b")
 
 
-@dataclass(frozen=True, slots=True)
-class ByHand:
+@dataclass(frozen=True, slots=True, repr=False)
+class ByHand(Brief):
     """Sub-graphs, pieces, their order and places as somebody wrote them."""
 
     kernels: Kernels

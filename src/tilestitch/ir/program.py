@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.shown import Brief
 from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
@@ -110,8 +111,8 @@ class Instruction:
     waits: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Buffers:
+@dataclass(frozen=True, repr=False)
+class Buffers(Brief):
     """Columns: where each buffer lies and which region of which tensor it holds, dense, in the tensor's layout."""
 
     space: np.ndarray  # int16: number in `Program.spaces`
@@ -124,8 +125,8 @@ class Buffers:
         return len(self.space)
 
 
-@dataclass(frozen=True)
-class Program:
+@dataclass(frozen=True, repr=False)
+class Program(Brief):
     """One cluster's instructions in an order in which they are legal one after another.
 
     Instruction i ends only after its `cycles` (compute: the whole time; copy: the set-up) and, for a copy, after its

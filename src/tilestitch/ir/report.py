@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted, format_bytes, format_seconds
 
 
@@ -119,8 +121,8 @@ class GenericRow:
     evaluator: str  # where its value comes from: onnxruntime or onnx.reference
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """What one strategy makes of one network on one machine."""
 
     network: str
@@ -168,6 +170,32 @@ class Report:
                 f"  {counted(len(self.kernels), 'kernel')}, {counted(self.instructions, 'instruction')}; verification "
                 f"{checks}",
             )
+        )
+
+    def heading(self) -> str:
+        """The first line of its text."""
+        return str(self).split("\n", 1)[0]
+
+    def records(self) -> tuple[Record, ...]:
+        """Every kernel, with what was simulated and what was estimated."""
+        return tuple(
+            {
+                "kernel": kernel.name,
+                "operators": len(kernel.operators),
+                "kinds": " ".join(kernel.kinds),
+                "cores": kernel.cores,
+                "cycles": kernel.cycles,
+                "span_cycles": kernel.span_cycles,
+                "estimated_cycles": kernel.estimated_cycles,
+                "macs": kernel.macs,
+                "vector_operations": kernel.vector_operations,
+                "ddr_read_bytes": kernel.ddr_read_bytes,
+                "ddr_written_bytes": kernel.ddr_written_bytes,
+                "matrix_busy_cycles": kernel.matrix_busy_cycles,
+                "matrix_peak_cycles": kernel.matrix_peak_cycles,
+                "vector_busy_cycles": kernel.vector_busy_cycles,
+            }
+            for kernel in self.kernels
         )
 
     @property

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from math import prod
 
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
@@ -97,8 +99,8 @@ class BlockRun:
     cores: int
 
 
-@dataclass(frozen=True)
-class Schedule:
+@dataclass(frozen=True, repr=False)
+class Schedule(Shown):
     """What each cluster does: `iterations` times the kernels, each on `batch` samples, kernel after kernel."""
 
     strategy: str
@@ -120,6 +122,29 @@ class Schedule:
         return (
             f"schedule {self.strategy} of {self.graph.name}: {counted(self.clusters, 'cluster')} x "
             f"{counted(self.iterations, 'iteration')} x batch {self.batch}, {counted(len(self.kernels), 'kernel')}"
+        )
+
+    def heading(self) -> str:
+        """As `title`."""
+        return self.title
+
+    def records(self) -> tuple[Record, ...]:
+        """Every kernel, and what stays on chip after it."""
+        homes: dict[int, list[str]] = {}
+        for home in self.homes:
+            homes.setdefault(home.first, []).append(f"{home.tensor} in {home.level.upper()} until {home.last}")
+        return tuple(
+            {
+                "kernel": number,
+                "operators": " + ".join(kernel.operators),
+                "region": None if kernel.box is None else str(kernel.box),
+                "cores": prod(kernel.tiling.splits) if not kernel.strips else len(kernel.strips),
+                "tile": "x".join(map(str, kernel.tiling.tile)),
+                "launches": kernel.launches,
+                "estimated_cycles": kernel.estimated_cycles,
+                "stays": ", ".join(homes.get(number, ())),
+            }
+            for number, kernel in enumerate(self.kernels)
         )
 
     def kernel_lines(self, limit: int | None = None) -> list[str]:

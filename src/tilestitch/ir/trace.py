@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilestitch.base.shown import Brief
 from tilestitch.ir.program import Program
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, repr=False)
+class Trace(Brief):
     """Start and end of every instruction, in ticks of exactly 1/`ticks_per_cycle` cycle."""
 
     program: Program

@@ -7,6 +7,7 @@ from math import prod
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
@@ -24,8 +25,8 @@ _NAMES = {"n": "N", "g": "G", "m": "M", "c": "C", "oh": "Ox", "ow": "Oy", "kh": 
 _PRODUCT_NAMES = {"i": "M", "j": "N", "k": "K"}
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedNest:
+@dataclass(frozen=True, slots=True, repr=False)
+class RepeatedNest(Brief):
     """A loop nest and the operators that it stands for, which differ in nothing that a mapping sees."""
 
     nest: LoopNest
@@ -50,8 +51,8 @@ class MapOptions:
     certify: bool = False  # of exact searches without a dataflow, for one objective
 
 
-@dataclass(frozen=True, slots=True)
-class MappedLayer:
+@dataclass(frozen=True, slots=True, repr=False)
+class MappedLayer(Brief):
     """A layer with its best mappings, best first, what each costs, and what became of the search space."""
 
     layer: RepeatedNest

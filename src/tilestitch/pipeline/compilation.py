@@ -3,17 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tilestitch.base.errors import InputError
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
-from tilestitch.ir.report import Report
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
-from tilestitch.report.report_text import report_text, trace_text
+from tilestitch.report.page import ReportPage
+from tilestitch.report.report_text import trace_text
 from tilestitch.report.schedule_text import schedule_text
 
 _Value = TypeVar("_Value")
@@ -27,8 +30,8 @@ class Way:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class Compilation:
+@dataclass(frozen=True, repr=False)
+class Compilation(Shown):
     """The values after every stage that was reached; those after it are None."""
 
     machine: Accelerator
@@ -43,7 +46,7 @@ class Compilation:
     program: Program | None = None
     reordered: str | None = None  # what another order of the instructions brought; "" where none was faster
     trace: Trace | None = None
-    report: Report | None = None
+    report: ReportPage | None = None
 
     def up_to(self, last: Stage) -> "Compilation":
         """Without the values of the stages after `last`."""
@@ -73,12 +76,35 @@ class Compilation:
         if self.trace is not None:
             found.append((Stage.SIMULATE.value, trace_text(self.trace, limit=limit)))
         if self.report is not None:
-            found.append(("report", report_text(self.report).removesuffix("\n")))
+            found.append(("report", self.report.page().removesuffix("\n")))
         return found
 
     def __str__(self) -> str:
         """The report as a page, or else what the last stage ended with."""
         return self.texts(limit=100)[-1][1]
+
+    def heading(self) -> str:
+        """That of the report, or which stage was the last."""
+        if self.report is not None:
+            return self.report.heading()
+        last = self.texts(limit=0)[-1][0]
+        return f"{self.loaded.name} on {self.machine.name}, strategy {self.way.strategy}: up to {last}"
+
+    def records(self) -> tuple[Record, ...]:
+        """The kernels of the report, or of the schedule; the operators where there is neither."""
+        for value in (self.report, self.schedule, self.graph, self.simplified):
+            if value is not None:
+                return value.records()
+        return self.loaded.records()
+
+    def to_json(self) -> str:
+        """What `tilestitch compile --json` writes of the report; a stage before it has `stage_text`."""
+        if self.report is None:
+            raise InputError(
+                f"{self.loaded.name}: was not simulated, so it has no report; compile it without stop_after, or take "
+                "tilestitch.stage_text(done, stage)"
+            )
+        return self.report.to_json()
 
 
 def given(value: _Value | None) -> _Value:

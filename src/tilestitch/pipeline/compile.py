@@ -16,7 +16,7 @@ from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.partition import Groups
-from tilestitch.ir.report import DECIDING_SHARE, CheckRow, Report
+from tilestitch.ir.report import DECIDING_SHARE, CheckRow
 from tilestitch.ir.schedule import Schedule
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
@@ -28,6 +28,7 @@ from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, par
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
+from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
 from tilestitch.sim.chip.check import check, worst
 from tilestitch.sim.chip.energy import energy
@@ -195,7 +196,7 @@ def _expect_divisible(request: Request, networks: Networks) -> None:
         ) from None
 
 
-def _report(request: Request, done: Compilation, model: onnx.ModelProto, references: References | None) -> Report:
+def _report(request: Request, done: Compilation, model: onnx.ModelProto, references: References | None) -> ReportPage:
     """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
     schedule, trace, options = given(done.schedule), given(done.trace), request.options
     limits = bounds(

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tilestitch.base.shown import Brief
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -15,16 +17,16 @@ class Axis:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+@dataclass(frozen=True, slots=True, repr=False)
+class Series(Brief):
     """Points of one kind, from left to right."""
 
     label: str
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+@dataclass(frozen=True, slots=True, repr=False)
+class Curve(Brief):
     """One plot."""
 
     name: str

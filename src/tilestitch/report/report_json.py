@@ -179,7 +179,7 @@ def _plain(value: object) -> Json:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.compare}
     assert hasattr(value, "items"), f"no form in JSON for {type(value)}"
     return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore
 

@@ -17,13 +17,14 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.units import peak_macs_per_cycle
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
-from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, Report, TrafficRow
+from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import generic, is_contraction
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import operand_dtype, vector_operations
+from tilestitch.report.page import ReportPage
 
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
@@ -46,7 +47,7 @@ def summarise(
     limits: Bounds,
     energy_pj: tuple[tuple[str, float], ...],
     checks: tuple[CheckRow, ...],
-) -> Report:
+) -> ReportPage:
     """What a schedule makes of a workload; `limits` are those of one batch, `energy_pj` is that of the program."""
     batches = workload.batches
     program = trace.program
@@ -57,7 +58,7 @@ def summarise(
     iterations = program.iterations // batches
     first = np.flatnonzero(program.iteration < iterations)
     kernels = _kernel_rows(schedule, trace, machine, first, iterations)
-    return Report(
+    return ReportPage(
         network=schedule.graph.name,
         machine=machine.name,
         strategy=schedule.strategy,

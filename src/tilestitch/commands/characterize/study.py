@@ -10,6 +10,7 @@ from statistics import geometric_mean
 
 import numpy as np
 
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.partition.blocks.model import PICOSECONDS, BlockModel, block_model
 from tilestitch.partition.blocks.synthetic import (
@@ -49,8 +50,8 @@ class Fit:
     worst_slowdown: float
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+@dataclass(frozen=True, slots=True, repr=False)
+class Study(Brief):
     """What synthetic layers say about a machine; every figure is estimated by the block model."""
 
     machine: str
@@ -72,7 +73,7 @@ class Study:
         return tuple(self.model.core_counts[column] for column in np.argmin(self.times, axis=1))
 
 
-def characterize(machine: Accelerator) -> Study:
+def study_of(machine: Accelerator) -> Study:
     """The study of a machine. Raises `InputError` where it has no block model."""
     model = block_model(machine)
     times = layer_times(model)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.json_text import json_value
+from tilestitch.base.shown import Brief
 
 MAX_EXTENT = 2**20  # of a tensor
 MAX_OPERATORS = 500  # the largest of the contest has 152
@@ -43,8 +44,8 @@ class Operator:
     base_cost: int  # time units
 
 
-@dataclass(frozen=True)
-class Instance:
+@dataclass(frozen=True, repr=False)
+class Instance(Brief):
     """Tensors by number (width x height elements), operators, and the machine; checked where it is read."""
 
     name: str

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.commands.contest.blocks import Prices
 from tilestitch.commands.contest.bound import Bound, lower_bound
@@ -20,8 +21,8 @@ from tilestitch.commands.contest.solution import Solution
 MAX_STEPS = 1_000_000  # of native tiles
 
 
-@dataclass(frozen=True)
-class Solved:
+@dataclass(frozen=True, repr=False)
+class Solved(Brief):
     """A solution, what it costs by the judge's count, and what no solution can cost less than."""
 
     instance: Instance

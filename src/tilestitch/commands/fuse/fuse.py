@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.base.errors import InputError, InvalidIR
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import NamedBlock
 from tilestitch.ir.graph import Graph
@@ -18,8 +19,8 @@ from tilestitch.partition.moves import nearly_best
 from tilestitch.passes import simplify
 
 
-@dataclass(frozen=True)
-class Fused:
+@dataclass(frozen=True, repr=False)
+class Fused(Brief):
     """A plan, what it is held against, and the model that prices both."""
 
     machine: str
@@ -50,7 +51,7 @@ def block_cost(graph: Graph, machine: Accelerator, *, fold_bn: bool = True) -> B
     return simplified_cost(simplify(graph, fold_bn=fold_bn), machine)
 
 
-def fuse(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: str) -> Fused:
+def fuse_blocks(cost: BlockCost, machine: str, plan: str | Sequence[NamedBlock], name: str) -> Fused:
     """The plan of a strategy, or the one whose blocks are given, beside the best plan and the bounds."""
     before = cost.network.before()
     proof = exact(before, cost.price)

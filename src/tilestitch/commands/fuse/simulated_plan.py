@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilestitch.base.shown import Brief
 from tilestitch.ir.report import Report
 from tilestitch.partition.blocks.model import PICOSECONDS
 from tilestitch.pipeline.compilation import Compilation
 
 
-@dataclass(frozen=True)
-class Simulated:
+@dataclass(frozen=True, repr=False)
+class Simulated(Brief):
     """What the program of a plan took; times in picoseconds."""
 
     report: Report

@@ -46,9 +46,9 @@ class MachineSource:
     notes: tuple[str, ...] = ()
 
 
-def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
+def open_nests(given: str | Path, load_graph: Callable[[str | Path], Graph]) -> Nests:
     """The nests of a line of einsum, of another program's file, or of a network (`load_graph`)."""
-    if _EINSUM.search(given) is not None:
+    if isinstance(given, str) and _EINSUM.search(given) is not None:
         nest = einsum_nest(given)
         return Nests(nest.name, (RepeatedNest(nest, (nest.name,)),))
     path = Path(given)
@@ -60,7 +60,11 @@ def open_nests(given: str, load_graph: Callable[[str], Graph]) -> Nests:
         if re.search(r"^\s*problem\s*:", text, re.MULTILINE) is not None:
             return Nests(path.stem, (_one(timeloop_problem(text, path.name, path.stem)),))
         return Nests(path.stem, _different([(nest, 1) for nest in zigzag_layers(text, path.name)]))
-    graph = load_graph(given)
+    return network_nests(load_graph(given))
+
+
+def network_nests(graph: Graph) -> Nests:
+    """The nests of a network."""
     layers, others = layers_of(graph)
     if not layers:
         raise InputError(f"{graph.name}: no convolution and no matrix product, so there is nothing to map")
@@ -82,7 +86,7 @@ def _one(nest: LoopNest) -> RepeatedNest:
     return RepeatedNest(nest, (nest.name,))
 
 
-def open_machine(given: str, load_machine: Callable[[str], Accelerator], base: str) -> MachineSource:
+def open_machine(given: str | Path, load_machine: Callable[[str | Path], Accelerator], base: str) -> MachineSource:
     """The array of a machine of ours, or of another program's file.
 
     What such a file does not say (energies, networks) is that of the machine `base`, and noted.

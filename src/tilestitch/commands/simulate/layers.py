@@ -1,11 +1,12 @@
 """Layers with their mappings, simulated, beside what the model estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
 from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping
@@ -21,10 +22,11 @@ class SimulateOptions:
     values: Values = Values.INTEGERS
     extrapolate: bool = False  # passes that repeat are not simulated again, and no values are computed
     window: tuple[int, int] = (0, 0)  # of cycles whose events are kept: the first, and the one after the last
+    mapping: MapOptions = field(default_factory=MapOptions)  # which mapping of each layer it is
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedLayer:
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulatedLayer(Brief):
     """A layer, one mapping of it, what the model estimates for that and what the simulator found."""
 
     layer: RepeatedNest
@@ -57,7 +59,6 @@ class SimulatedTotals:
 def simulate_layers(
     layers: Sequence[RepeatedNest],
     machine: ArrayMachine,
-    map_options: MapOptions,
     options: SimulateOptions,
     progress: Progress,
 ) -> tuple[SimulatedLayer, ...]:
@@ -65,7 +66,7 @@ def simulate_layers(
     found = []
     for number, layer in enumerate(layers):
         progress(f"map {layer.nest.name}", number, len(layers))
-        best = map_layer(layer, machine, map_options, progress).found[0].mapping
+        best = map_layer(layer, machine, options.mapping, progress).found[0].mapping
         found.append(simulate_layer(layer, machine, best, options, progress))
     return tuple(found)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief
 from tilestitch.commands.validate.draw import Draw
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -22,8 +23,8 @@ MOST_CYCLES = 2_000_000  # of one whose every cycle has to be
 MOST_DRAWN = 2_000  # without one that is short enough
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+@dataclass(frozen=True, slots=True, repr=False)
+class Compared(Brief):
     """One mapping, by both."""
 
     nest: LoopNest
@@ -55,8 +56,8 @@ class Compared:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCompared:
+@dataclass(frozen=True, slots=True, repr=False)
+class LayerCompared(Brief):
     """The mappings of one layer, and how many were drawn for them."""
 
     layer: RepeatedNest

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilestitch.base.shown import Brief
 from tilestitch.commands.validate.compare import Compared, LayerCompared
 from tilestitch.commands.validate.mechanisms import Explanation, explain
 from tilestitch.hardware.array_machine import ArrayMachine
@@ -39,8 +40,8 @@ class Bucket:
     mappings: int
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Validation(Brief):
     """The model against the simulation on one machine."""
 
     name: str

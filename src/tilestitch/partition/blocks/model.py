@@ -19,6 +19,7 @@ import numpy as np
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.jit import compiled
+from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate
@@ -114,8 +115,8 @@ class FusionLayer:
     fusible: bool = True
 
 
-@dataclass(frozen=True)
-class FusionNetwork:
+@dataclass(frozen=True, repr=False)
+class FusionNetwork(Brief):
     """Layers in an order in which they can run; inputs of the network are tensors after them."""
 
     name: str
@@ -131,8 +132,8 @@ class FusionNetwork:
         )
 
 
-@dataclass(frozen=True)
-class BlockCost:
+@dataclass(frozen=True, repr=False)
+class BlockCost(Brief):
     """Times of blocks of a network, for one model. `price` is what the search calls; `explain` shows one block."""
 
     network: FusionNetwork

@@ -6,13 +6,14 @@ from math import ceil, prod
 
 import numpy as np
 
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Reduction
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.sim.array.geometry import Geometry, coefficients, strides_of
 
 
-@dataclass(frozen=True)
-class Programs:
+@dataclass(frozen=True, repr=False)
+class Programs(Brief):
     """Instructions of a pass by class, the same for all elements; some rest in a smaller pass.
 
     Instruction i of class q is row `first[q]` + i: the register of every operand. A round of `together[q]` instructions

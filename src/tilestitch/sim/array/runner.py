@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.base.errors import InvalidIR
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.microarchitecture import Controller as ControllerKind
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -42,8 +43,8 @@ SLOTS_AT_ONCE = 2**11  # between two looks at the keyboard
 FIRST_EVENTS = 2**12  # room for events; more is made where a window has more
 
 
-@dataclass(frozen=True)
-class ArrayRun:
+@dataclass(frozen=True, repr=False)
+class ArrayRun(Brief):
     """What a simulation found. Counts are by `tally`; `passes` is how many of each class were computed."""
 
     geometry: Geometry

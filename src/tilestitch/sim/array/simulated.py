@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilestitch.base.errors import InvalidIR
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -76,8 +77,8 @@ class OperandUse:
     stored_words: int
 
 
-@dataclass(frozen=True)
-class SimulatedMapping:
+@dataclass(frozen=True, repr=False)
+class SimulatedMapping(Brief):
     """A mapping on a machine, as the simulator ran it. Where values were computed they were right."""
 
     machine: ArrayMachine

@@ -1,0 +1,203 @@
+"""Networks on many machines, and what that comes to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from tilestitch.api import Machine, Model, checked_options, load_graph, machine_of, open_model, shown
+from tilestitch.base.errors import InputError, printable
+from tilestitch.base.html import Record
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Shown, as_kind
+from tilestitch.commands.map.run import checked_map_options
+from tilestitch.commands.map.sources import network_nests, open_nests
+from tilestitch.exploration.clusters import expect_cluster
+from tilestitch.exploration.evaluator import Packed
+from tilestitch.exploration.explore_text import explored_json, explored_text, front_pictures
+from tilestitch.exploration.mapped import Mapped, packed_layers
+from tilestitch.exploration.methods import Grid, Method, Nsga2, Random
+from tilestitch.exploration.objectives import DEFAULT, objective_named
+from tilestitch.exploration.run import Explored
+from tilestitch.exploration.run import explore as explored_by
+from tilestitch.exploration.simulated import Simulated, packed_model
+from tilestitch.exploration.space import space as space_of
+from tilestitch.exploration.store import Store
+from tilestitch.exploration.values import values_of
+from tilestitch.exploration.workers import Workers
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.array_machine import array_of_core
+from tilestitch.hardware.load import Machine as LoadedMachine
+from tilestitch.hardware.load import machine_text
+from tilestitch.ir.by_hand import FusionPlan
+from tilestitch.mapping.network import MapOptions
+from tilestitch.pipeline.options import Options
+
+GivenValues: TypeAlias = str | Sequence[int | float | str]
+
+METHODS = ("grid", "random", "optuna")
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreOptions:
+    """How designs are proposed, and how each is priced."""
+
+    by: str = ""  # simulate or map; "": map where the machine has an array
+    strategy: str | FusionPlan = "tvm"  # by simulate
+    compilation: Options = field(default_factory=Options)  # by simulate; of map its batch and dims
+    mapping: MapOptions = field(default_factory=MapOptions)  # by map
+    method: str = "grid"
+    trials: int = 64  # of random and optuna
+    seed: int = 0
+    population: int = 16  # of optuna
+    objectives: tuple[str, ...] = DEFAULT
+    scale_energy: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Exploration(Explored, Shown):
+    """What was explored, with its page, its pictures and its JSON."""
+
+    store: str = ""  # the file of points
+
+    def __str__(self) -> str:
+        return explored_text(self, store=self.store)
+
+    def to_json(self) -> str:
+        """What `tilestitch explore --json` writes."""
+        return explored_json(self)
+
+    def heading(self) -> str:
+        """The machine, the networks, how many designs."""
+        return f"{self.space.machine}, {', '.join(self.networks)}: {len(self.outcomes):,} designs"
+
+    def records(self) -> tuple[Record, ...]:
+        """A row for each point: the design, its values, its numbers, whether it is on the front of its network."""
+        rows: list[Record] = []
+        for design, outcomes in self.outcomes.items():
+            for number, (network, outcome) in enumerate(zip(self.networks, outcomes, strict=True)):
+                rows.append(
+                    {
+                        "design": design,
+                        **self.space.values(design),
+                        "network": network,
+                        **{f"{one.name} ({one.unit})": one.value for one in outcome.metrics},
+                        "on the front": design in self.fronts[number],
+                        "infeasible": outcome.infeasible or None,
+                    }
+                )
+        return tuple(rows)
+
+    def pictures(self) -> tuple[str, ...]:
+        """Every front, for every two objectives."""
+        return tuple(picture for _, picture in front_pictures(self))
+
+
+def explore(
+    models: Model | Sequence[Model],
+    machine: Machine,
+    vary: Mapping[str, GivenValues] | Sequence[tuple[str, GivenValues]],
+    options: ExploreOptions = ExploreOptions(),
+    *,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    cluster: str = "",
+    progress: Progress | None = None,
+) -> Exploration:
+    """Run networks on many machines, and find those that no other beats: the Pareto front.
+
+    `vary` has what is varied: places of the machine's YAML form, or short names as for `tilestitch explore --vary`,
+    each with its values (a dict or a list of pairs), as a list or as text such as "64..1024*2". `store` is a file of
+    points, which are not evaluated again. `workers` are processes; one for each processor, unless it says how many.
+    """
+    show = progress or quiet
+    if not isinstance(options, ExploreOptions):
+        raise InputError(f"options: expected ExploreOptions, such as ExploreOptions(by='map'), found {shown(options)}")
+    pairs = list(vary.items()) if isinstance(vary, Mapping) else vary
+    if not isinstance(pairs, list | tuple):
+        raise InputError(f"vary: expected values by names, such as {{'bandwidth': [4, 8]}}, found {shown(vary)}")
+    if cluster:
+        expect_cluster(cluster)
+    method = _method(options)
+    given = [models] if isinstance(models, str | Path) or not isinstance(models, Sequence) else list(models)
+    show("load", 0, 1)
+    accelerator = machine_of(machine)
+    space = space_of(
+        *_machine_text(machine, accelerator),
+        [(name, _values(name, values)) for name, values in pairs],
+        scale_energy=options.scale_energy,
+    )
+    evaluator, networks = _evaluated(given, accelerator, options)
+    objectives = [objective_named(name) for name in dict.fromkeys(options.objectives)]
+    path = None if store is None else Path(store)
+    with Store(path) as points:
+        found = explored_by(
+            space,
+            networks,
+            evaluator,
+            method,
+            objectives,
+            store=points,
+            workers=Workers(workers or 0, cluster),
+            progress=show,
+        )
+    return as_kind(Exploration, found, store="" if path is None else printable(str(path)))
+
+
+def way_of(machine: Accelerator, by: str) -> str:
+    """How designs are priced: as asked, else mapped where the machine has an array."""
+    if by not in ("", "simulate", "map"):
+        raise InputError(f"by: expected simulate or map, found {shown(by)}")
+    return by or ("map" if any(core.array is not None for core in machine.cores) else "simulate")
+
+
+def _evaluated(
+    models: Sequence[Model], machine: Accelerator, options: ExploreOptions
+) -> tuple[Mapped | Simulated, list[Packed]]:
+    """Who prices a point, and the networks as it takes them."""
+    asked = checked_options(options.compilation)
+    if way_of(machine, options.by) == "map":
+        array_of_core(machine)
+        evaluator = Mapped(checked_map_options(options.mapping))
+        nests = [
+            open_nests(one, lambda name: load_graph(name, batch=asked.batch, dims=asked.dims))
+            if isinstance(one, str | Path)
+            else network_nests(load_graph(one, batch=asked.batch, dims=asked.dims))
+            for one in models
+        ]
+        return evaluator, [packed_layers(one.layers, one.name) for one in nests]
+    evaluator = Simulated(options.strategy, asked)
+    evaluator.expect_strategy()
+    networks = [packed_model(*open_model(one)) for one in models]
+    for one in models:
+        load_graph(one, batch=asked.batch, dims=asked.dims)  # its mistakes are those of no machine
+    return evaluator, networks
+
+
+def _machine_text(machine: Machine, loaded: Accelerator) -> tuple[str, str]:
+    """The YAML form of a machine, and what its errors begin with."""
+    if isinstance(machine, str | Path):
+        return machine_text(machine)
+    if not isinstance(loaded, LoadedMachine):
+        raise InputError(f"machine {loaded.name!r}: has no YAML form to vary; load it by its name, a file or a dict")
+    return loaded.yaml_text(), f"machine {loaded.name}"
+
+
+def _values(name: str, values: GivenValues) -> tuple[str, ...]:
+    if isinstance(values, str):
+        return values_of(values, f"--vary {name}")
+    if not isinstance(values, Sequence) or not all(isinstance(one, int | float | str) for one in values):
+        raise InputError(f"--vary {name}: expected a list of values, such as [4, 8, 16], found {shown(values)}")
+    return tuple(str(one) for one in values)
+
+
+def _method(options: ExploreOptions) -> Method:
+    match options.method:
+        case "grid":
+            return Grid()
+        case "random":
+            return Random(options.trials, options.seed)
+        case "optuna":
+            return Nsga2(options.trials, options.seed, options.population)
+        case _:
+            raise InputError(f"method: expected one of {', '.join(METHODS)}, found {shown(options.method)}")

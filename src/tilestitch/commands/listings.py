@@ -1,0 +1,91 @@
+"""What comes along: machines, networks and strategies, by name."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilestitch.base.html import Record
+from tilestitch.base.shown import Shown
+from tilestitch.base.units import counted
+from tilestitch.report.report_json import listing_json
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One entry: its name, a line about it, and numbers by name."""
+
+    name: str
+    description: str
+    numbers: tuple[tuple[str, int], ...] = ()
+    size: str = ""  # in the text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Listing(Shown):
+    """Entries of one kind; iterating gives their names."""
+
+    kind: str
+    entries: tuple[Listed, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.name for one in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __str__(self) -> str:
+        rows = [tuple(filter(None, (one.name, one.size, one.description))) for one in self.entries]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
+
+    def to_json(self) -> str:
+        """What `tilestitch machines --json` and `tilestitch models --json` write."""
+        return listing_json(self.kind, [dict(one) for one in self._plain()])
+
+    def heading(self) -> str:
+        """How many there are."""
+        return counted(len(self.entries), self.kind.removesuffix("s").replace("strategie", "strategy"))
+
+    def records(self) -> tuple[Record, ...]:
+        """Every entry."""
+        return tuple(self._plain())
+
+    def _plain(self) -> Iterator[dict[str, str | int]]:
+        return ({"name": one.name, "description": one.description, **dict(one.numbers)} for one in self.entries)
+
+
+def machines() -> Listing:
+    """The machines that come along; `load_machine` loads them."""
+    from tilestitch.hardware.load import load_machine, preset_names
+
+    found = [load_machine(name) for name in preset_names()]
+    return Listing(
+        "machines",
+        tuple(
+            Listed(
+                machine.name,
+                machine.description,
+                (
+                    ("clusters", machine.clusters),
+                    ("cores_per_cluster", len(machine.cores)),
+                    ("clock_hz", machine.clock_hz),
+                ),
+                f"{machine.clusters} x {len(machine.cores)} cores",
+            )
+            for machine in found
+        ),
+    )
+
+
+def models() -> Listing:
+    """The networks of the zoo, which `compile` and others take by name; `NAME:small` is a small variant."""
+    from tilestitch.zoo import ENTRIES
+
+    return Listing("models", tuple(Listed(entry.name, entry.description) for entry in ENTRIES))
+
+
+def strategies() -> Listing:
+    """The strategies of `compile` and `compare`, then plans of fused blocks, which are strategies as well."""
+    from tilestitch.pipeline.strategies import FUSION_PLANS, STRATEGIES
+
+    found = (*STRATEGIES, *FUSION_PLANS)
+    return Listing("strategies", tuple(Listed(one.name, one.description) for one in found))

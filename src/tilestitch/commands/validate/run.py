@@ -1,0 +1,107 @@
+"""The model of an array held against its simulation, and what that comes to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilestitch.api import Model, expect_count, shown
+from tilestitch.base.errors import InputError
+from tilestitch.base.html import Record
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Shown
+from tilestitch.base.units import counted
+from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, nests_of, source_of
+from tilestitch.commands.validate.compare import compare_layers
+from tilestitch.commands.validate.plot import validation_svg
+from tilestitch.commands.validate.summary import Validation, errors_of, worst_of
+from tilestitch.commands.validate.validate_json import validation_json
+from tilestitch.commands.validate.validate_text import validation_text
+
+MOST_MAPPINGS = 1_000_000
+MOST_WORST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateOptions:
+    """Which mappings are drawn, and how many of the worst are explained."""
+
+    mappings: int = 1000  # in equal parts over the layers
+    seed: int = 0
+    ragged: bool = False  # factors need not divide
+    worst: int = 5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ValidationPage(Validation, Shown):
+    """A validation with its page, its picture and its JSON."""
+
+    def __str__(self) -> str:
+        return validation_text(self)
+
+    def to_json(self) -> str:
+        """What `tilestitch validate --json` writes."""
+        return validation_json(self)
+
+    def svg(self) -> str:
+        """What `tilestitch validate --plot` draws."""
+        return validation_svg(self)
+
+    def heading(self) -> str:
+        """Network, machine, how many mappings."""
+        return f"{self.name} on {self.machine.name}: the model against {counted(len(self.found), 'simulated mapping')}"
+
+    def records(self) -> tuple[Record, ...]:
+        """The errors of every layer, as parts of what was simulated."""
+        rows: list[Record] = []
+        for one in self.layers:
+            errors = errors_of(one.found) if one.found else None
+            rows.append(
+                {
+                    "layer": one.layer.nest.name,
+                    "times": one.layer.times,
+                    "mappings": len(one.found),
+                    "mean_error": None if errors is None else errors.mean,
+                    "median_error": None if errors is None else errors.median,
+                    "error_of_95_percent": None if errors is None else errors.most_of_95,
+                    "worst_error": None if errors is None else errors.worst,
+                    "mean_signed_error": None if errors is None else errors.signed,
+                }
+            )
+        return tuple(rows)
+
+    def pictures(self) -> tuple[str, ...]:
+        """Estimated over simulated cycles, and the distribution of errors."""
+        return (self.svg(),)
+
+
+def validate(
+    model: Model,
+    machine: GivenArray = ARRAY_MACHINE,
+    options: ValidateOptions = ValidateOptions(),
+    *,
+    layers: Sequence[str] = (),
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    progress: Progress | None = None,
+) -> ValidationPage:
+    """Hold the analytical model of an array against its simulation, over random mappings of the layers of a network.
+
+    A model may also be a line of einsum or a file of layers, as for `tilestitch validate`. Raises as `map` does.
+    """
+    if not isinstance(options, ValidateOptions):
+        raise InputError(f"options: expected ValidateOptions, such as ValidateOptions(200), found {shown(options)}")
+    expect_count("mappings", options.mappings, MOST_MAPPINGS)
+    for name, given in (("seed", options.seed), ("worst", options.worst)):
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InputError(f"{name}: expected a whole number from 0 on, found {shown(given)}")
+    if options.worst > MOST_WORST:
+        raise InputError(f"worst: expected at most {MOST_WORST:,}, found {options.worst:,}")
+    show = progress or quiet
+    array = source_of(machine).machine
+    nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
+    found = compare_layers(
+        nests.layers, array, options.mappings, seed=options.seed, ragged=options.ragged, progress=show
+    )
+    show("explain", 0, 1)
+    worst = worst_of(found, array, options.worst)
+    return ValidationPage(nests.name, array, options.seed, options.ragged, found, worst)
