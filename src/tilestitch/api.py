@@ -134,7 +134,7 @@ def compile(
     model: Model,
     machine: Machine | None = None,
     *,
-    strategy: str | HandSchedule | FusionPlan = "tvm",
+    strategy: str | HandSchedule | FusionPlan = "auto",
     batch: int | None = None,
     verify: bool = False,
     options: Options = Options(),

@@ -82,7 +82,9 @@ def test_every_command_has_help(command):
 def test_strategies_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
-        assert f": {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
+        assert f" {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
+    *others, last = strategies.AUTO.tries
+    assert f"auto (the fastest of {', '.join(others)} and {last})" in STRATEGY_HELP
 
 
 def test_what_is_taken_where_nothing_is_asked_for_is_the_first():
@@ -134,7 +136,7 @@ def test_compile_writes_report_schedule_and_trace(tmp_path, report):
     ]
     assert (tmp_path / "a/b/report.txt").read_text() == report_text(report)
     assert (tmp_path / "a/b/report.json").read_text() == report_json(report) == (tmp_path / "c/d.json").read_text()
-    assert (tmp_path / "a/b/schedule.txt").read_text().startswith("schedule tvm of resnet18:small")
+    assert (tmp_path / "a/b/schedule.txt").read_text().startswith("schedule graphturbo of resnet18:small")
     assert json.loads(gzip.decompress((tmp_path / "a/b/trace.json.gz").read_bytes()))["traceEvents"]
 
 
@@ -152,8 +154,9 @@ def test_compile_dumps_every_stage(tmp_path):
 
 
 def test_compare_prints_the_table_and_every_report(tmp_path):
-    """Without --strategy all of them; with -o a folder for each."""
-    result = run("compare", *NETWORK, "--batch", 2, "-o", tmp_path)
+    """Without --strategy all of them; with -o a folder for each, and with --reports each on stdout."""
+    assert run("compare", *NETWORK, "--batch", 2, "-o", tmp_path).stdout == (tmp_path / "compare.txt").read_text()
+    result = run("compare", *NETWORK, "--batch", 2, "--reports")
     compared = [done for done in api.compare("resnet18:small", "toy", batch=2) if isinstance(done, Compilation)]
     found = [done.report for done in compared if done.report is not None]
     assert [one.strategy for one in found] == [strategy.name for strategy in strategies.STRATEGIES]
@@ -418,7 +421,7 @@ def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypat
     assert "FAILED" in result.stdout
     assert (tmp_path / "report.txt").read_text() == result.stdout
     expected = (
-        "error: resnet18:small by strategy tvm: verification FAILED: "
+        "error: resnet18:small by strategy graphturbo: verification FAILED: "
         "float32 error 5.00e-01 of output 'logits' is above 1.00e-05\n"
     )
     assert result.stderr == expected
@@ -675,3 +678,23 @@ def test_progress_is_for_terminals(quiet):
     assert (drawn == b"") == quiet
     assert (text == b"") == quiet
     assert b"\x1b" not in text
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("machine", ["toy", "eyeriss"])
+def test_without_a_strategy_the_fastest_is_taken_and_named(machine):
+    """It is what that strategy gives alone, but for the note."""
+    found = [
+        one for one in api.compare("resnet18:small", machine, strategies.AUTO.tries) if isinstance(one, Compilation)
+    ]
+    least = min(done.report.latency_cycles for done in found if done.report is not None)
+    done = api.compile("resnet18:small", machine)
+    assert done.report is not None
+    assert done.report.latency_cycles == least
+    assert done.report.strategy in strategies.AUTO.tries
+    alone = api.compile("resnet18:small", machine, strategy=done.report.strategy).report
+    assert alone is not None
+    assert done.report.kernels == alone.kernels
+    assert set(done.report.notes) - set(alone.notes) == {
+        f"Strategy {done.report.strategy} is the fastest of graphturbo, astitch and stay-in-lb."
+    }

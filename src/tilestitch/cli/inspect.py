@@ -131,7 +131,7 @@ def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_
 
 @show.command("schedule")
 @click.argument("names", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
 @click.option("--limit", type=click.IntRange(min=0), default=24, show_default=True, help="Kernels and pieces to print.")
 @compile_options
 @output_options
@@ -144,7 +144,7 @@ def show_schedule(
 
 @show.command("program")
 @click.argument("names", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
 @click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Instructions to print.")
 @compile_options
 @output_options

@@ -40,7 +40,7 @@ def main() -> None:
 
 @main.command("compile")
 @click.argument("model")
-@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the program and compare its outputs with onnxruntime's.")
 @click.option(
@@ -124,6 +124,7 @@ def compile_command(
 @click.option("--strategy", "names", multiple=True, help=f"{STRATEGY_HELP} Repeatable; without it, all.")
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
+@click.option("--reports", is_flag=True, help="Print the report of each strategy as well.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files of all strategies.")
 @output_options
 def compare_command(
@@ -131,11 +132,12 @@ def compare_command(
     names: tuple[str, ...],
     choices: Choices,
     verify: bool,
+    reports: bool,
     out: Path | None,
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Compile MODEL by several strategies; print them side by side, then the report of each.
+    """Compile MODEL by several strategies, and print them side by side.
 
     A strategy for which the machine is too small has a column that says so.
     """
@@ -166,7 +168,8 @@ def compare_command(
             for done, report in zip(found.fitting, found.reports, strict=True):
                 files += outputs(out / report.strategy, done)
         write_files(files)
-    show_output("\n\n".join((table, *map(str, found.fitting))), json_text, json_path, quiet=quiet)
+    shown = (table, *(map(str, found.fitting) if reports else ()))
+    show_output("\n\n".join(shown), json_text, json_path, quiet=quiet)
     return verdict(found.reports)
 
 

@@ -22,9 +22,10 @@ Command: TypeAlias = Callable[..., Any]
 
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
-    "How to decide: layerwise or tvm or stay-in-gb or stay-in-lb or graphturbo-ordering or graphturbo or astitch. Or a "
-    "plan of fused blocks: baseline or fixed-cores or dynamic-cores or one-block or fixed-fusion or dlfusion or oracle "
-    "or annealing or genetic or exact or exact-by-layer. Or the file of such a plan, ending in .json."
+    "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb) or layerwise or tvm or stay-in-gb or "
+    "stay-in-lb or graphturbo-ordering or graphturbo or astitch. Or a plan of fused blocks: baseline or fixed-cores or "
+    "dynamic-cores or one-block or fixed-fusion or dlfusion or oracle or annealing or genetic or exact or "
+    "exact-by-layer. Or the file of such a plan, ending in .json."
 )
 ARRAY_MACHINE = "dmazerunner-256"  # where none is named
 SEARCHES = ("exact", "dmazerunner")

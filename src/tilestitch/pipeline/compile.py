@@ -1,13 +1,13 @@
 """From a network and a machine to a report: the stages, the search of the batch, and the checks."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import onnx
 
-from tilestitch.base.errors import InputError, TooLarge, printable
+from tilestitch.base.errors import DoesNotFit, InputError, TooLarge, printable
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import bounds
@@ -20,7 +20,7 @@ from tilestitch.ir.report import DECIDING_SHARE, CheckRow
 from tilestitch.ir.schedule import Schedule
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
-from tilestitch.pipeline.batches import fastest, iteration_batches, not_slower, possible_batches
+from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
@@ -171,6 +171,8 @@ def _uncollected() -> Iterator[None]:
 
 def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
+    if strategy.tries:
+        return _fastest_of(request, networks, [strategy_named(name) for name in strategy.tries])
     candidates = iteration_batches(request, networks, strategy)
     static = exported_batch_of(networks.model)
     if static is None and (request.clusters > 1 or min(candidates) < request.share):
@@ -183,6 +185,33 @@ def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compi
     best = fastest(request, networks, strategy, candidates)
     if strategy.fallback is not None:
         best = not_slower(request, networks, best, strategy_named(strategy.fallback))
+    return best.up_to(last)
+
+
+def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strategy]) -> Compilation:
+    """The compilation by the strategy of the least latency, the first of several; it says which were tried.
+
+    Raises `DoesNotFit` where the machine is too small for all.
+    """
+    last = request.options.stop_after
+    if last in (Stage.LOAD, Stage.SIMPLIFY):
+        return _searched(request, networks, strategies[0])
+    whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
+    found: list[Compilation] = []
+    misfit: DoesNotFit | None = None
+    for strategy in strategies:
+        try:
+            found.append(_searched(whole, networks, strategy))
+        except DoesNotFit as error:
+            misfit = error
+    if not found:
+        assert misfit is not None
+        raise misfit
+    best = min(found, key=latency)
+    names = [strategy.name for strategy in strategies]
+    note = f"Strategy {best.run.strategy} is the fastest of {', '.join(names[:-1])} and {names[-1]}."
+    schedule = given(best.schedule)
+    best = replace(best, options=request.options, schedule=replace(schedule, notes=(*schedule.notes, note)))
     return best.up_to(last)
 
 

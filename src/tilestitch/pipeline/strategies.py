@@ -43,6 +43,7 @@ class Strategy:
     stitched: bool = False  # whether all kernels are one launch, without a barrier between them
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
+    tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
 
     @property
     def cuts(self) -> bool:
@@ -80,6 +81,8 @@ STRATEGIES = (
     ),
 )
 
+_TRIED = ("graphturbo", "astitch", "stay-in-lb")
+AUTO = Strategy("auto", f"the fastest of {', '.join(_TRIED)}", in_pieces, (Level.LB, Level.GB), tries=_TRIED)
 
 _PLANS = {
     "baseline": "every layer a block on one core",
@@ -127,10 +130,10 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
 def strategy_named(name: str) -> Strategy:
     """The strategy of that name, or an `InputError` that lists them."""
-    for strategy in (*STRATEGIES, *FUSION_PLANS):
+    for strategy in (AUTO, *STRATEGIES, *FUSION_PLANS):
         if strategy.name == name:
             return strategy
-    known, plans = (", ".join(strategy.name for strategy in found) for found in (STRATEGIES, FUSION_PLANS))
+    known, plans = (", ".join(strategy.name for strategy in found) for found in ((AUTO, *STRATEGIES), FUSION_PLANS))
     raise InputError(f"strategy {name!r} is not known; the strategies are: {known}; and plans of fused blocks: {plans}")
 
 

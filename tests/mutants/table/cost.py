@@ -127,8 +127,8 @@ COST = (
     Mutant(
         "a batch is ruled out by what it only may take",
         "cost/bounds.py",
-        "carried = constants * constant_loads + (borders + 2 * passed) * sharers * iterations",
-        "carried = 3 * (constants * constant_loads + (borders + 2 * passed) * sharers * iterations)",
+        "carried = constants * constant_loads + tables + (borders + 2 * passed) * sharers * iterations",
+        "carried = 3 * (constants * constant_loads + tables + (borders + 2 * passed) * sharers * iterations)",
         ("test_homes::test_no_schedule_is_faster_than_what_rules_its_batch_out",),
     ),
 )

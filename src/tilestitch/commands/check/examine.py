@@ -20,7 +20,7 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.pipeline.views import composed_graph
 
-STRATEGY = "tvm"  # by which a network is tried on a machine, as `compile` does unless told
+STRATEGY = "auto"  # by which a network is tried on a machine, as `compile` does unless told
 
 _MOVED = ("gather", "copy")
 
