@@ -74,7 +74,7 @@ def test_no_order_of_a_few_operators_has_a_smaller_peak(seed):
 
 
 def test_a_search_that_is_given_up_still_gives_an_order_that_can_run():
-    """Of forty chains side by side the best order is not found among 4,000 sets of operators."""
+    """Of forty chains side by side the best order is not found within 8,000 steps."""
     random = Random(1)
     sizes = {"in": 4}
     operators = []

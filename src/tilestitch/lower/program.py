@@ -168,7 +168,7 @@ def _moves_with_iterations(linker: Linker, own: np.ndarray, plan: _Plan) -> np.n
     found = np.zeros(len(own), bool)
     for name, number in linker.in_ddr.items():
         if name in plan.per_iteration:
-            found[number - (len(linker.buffers) - len(own))] = True
+            found[number - (linker.buffer_count - len(own))] = True
     return found
 
 
