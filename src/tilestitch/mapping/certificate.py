@@ -14,6 +14,7 @@ from tilestitch.base.json_text import JsonPart
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.ir.verify_mapping import mapping_faults
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, LevelOrders, examine
 from tilestitch.mapping.evaluate import price
 from tilestitch.mapping.search import SearchResult, SearchSpace, sums_may_take_longer
@@ -89,7 +90,8 @@ def check_certificate(
 
     if certificate.problem != problem_digest(nest, machine, mode, objective):
         raise wrong("it is of another nest, machine, mode or objective")
-    _expect_mapping(certificate.mapping, nest, wrong)
+    for fault in mapping_faults(certificate.mapping, nest, ragged=False):
+        raise wrong(f"in its mapping {fault}")
     priced = price(nest, machine, certificate.mapping, mode)
     if priced.misfit:
         raise wrong(f"its mapping does not fit: {priced.misfit}")
@@ -107,15 +109,6 @@ def check_certificate(
         one = price(nest, machine, better, mode)
         raise wrong(f"a better mapping takes {one.cycles:,} cycles and {one.energy_pj:,} pJ: {better}")
     return Verdict(int(found[TILINGS]), int(found[PRICED_TILINGS]))
-
-
-def _expect_mapping(mapping: LoopMapping, nest: LoopNest, wrong: Any) -> None:
-    loops = list(range(len(nest.loops)))
-    rows = (mapping.dram, mapping.spm, mapping.rf, mapping.spatial)
-    if any(len(row) != len(loops) or min(row) < 1 for row in rows) or not mapping.is_exact(nest):
-        raise wrong("the factors of its mapping do not multiply to the extents")
-    if sorted(mapping.dram_order) != loops or sorted(mapping.spm_order) != loops:
-        raise wrong("the orders of its mapping do not have every loop once")
 
 
 def _examined(
