@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("array_simulation", "chip_timing", "compilation", "fusion", "growth", "mapping", "partition")
+BENCHMARKS = ("array_simulation", "chip_timing", "compilation", "fusion", "growth", "mapping", "partition", "wide")
 BY_NAME = ("peers",)  # installs other programs
 
 

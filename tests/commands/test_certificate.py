@@ -170,6 +170,14 @@ def test_a_graph_with_too_many_ideals_is_refused_and_not_tried():
         checker._ideals(cost.network.before())
 
 
+def test_a_layer_runs_once_and_a_version_is_a_number():
+    """A block that has a layer twice costs what it costs with it once."""
+    blocks = fields()["blocks"]
+    blocks[0]["layers"].append(blocks[0]["layers"][0])
+    assert "has a node twice" in rejected(changed(blocks=blocks))
+    assert '"version": 1' in rejected(changed(version=True))
+
+
 def test_the_command_writes_a_certificate_that_it_accepts(tmp_path):
     """And one that was changed ends with 2 and one line."""
     written, value = tmp_path / "c.json", tmp_path / "value.json"

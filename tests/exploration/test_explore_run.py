@@ -250,6 +250,42 @@ def test_another_evaluator_and_another_program_are_other_points(formula, tmp_pat
     assert explored_by(formula, store=store, names=("net",)).found == 0
 
 
+def test_nobody_is_left_of_a_killed_exploration(tmp_path):
+    """SIGKILL of the command alone: its workers notice, also those without work, and what they shared is removed."""
+    log, store = tmp_path / "calls", tmp_path / "points.sqlite"
+    command = f"from tests.helpers.exploring import main; main({str(log)!r}, {str(store)!r}, '0.1', '3')"
+    process = subprocess.Popen([sys.executable, "-c", command], start_new_session=True)
+    while len(Formula(log).calls) < 4:
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    try:
+        for _ in range(300):  # seconds, unless the machine is busy
+            if not is_there(process.pid) and not shared_by(process.pid):
+                return
+            time.sleep(0.1)
+        pytest.fail(f"processes were left behind, or {shared_by(process.pid)}")
+    finally:
+        if is_there(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def shared_by(pid: int) -> list[str]:
+    """Semaphores and memory, which joblib names after the process."""
+    memory = Path("/dev/shm")
+    found = [one.name for one in memory.iterdir()] if memory.is_dir() else []
+    return [name for name in found if f"-{pid}-" in name or f"_{pid}_" in name]
+
+
 @pytest.mark.parametrize("workers, moments", [(1, (POINTS // 3, 2 * POINTS // 3)), (2, (POINTS // 2,))])
 def test_a_killed_exploration_goes_on_where_it_was(tmp_path, workers, moments):
     """SIGKILL after so many points: what was stored is not evaluated again, and nothing is missing."""

@@ -458,7 +458,7 @@ def test_executions_take_no_more_memory_than_there_is(monkeypatch, tmp_path, ava
     meminfo.write_text(f"MemTotal:       99999999 kB\nMemAvailable: {int(available * needed / 1024) + 1} kB\n")
     monkeypatch.setattr(room, "MEMINFO", meminfo)
     if executions == "none":
-        with pytest.raises(InputError, match=r"its execution takes .* available; try a smaller --batch"):
+        with pytest.raises(InputError, match=r"its execution takes .* available; leave out --verify"):
             room.fits_side_by_side(program)
     else:
         assert room.fits_side_by_side(program) is (executions == "at once")

@@ -1,5 +1,6 @@
 """A proof that a mapping is the best is accepted by a checker of its own enumeration, and no other."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -9,10 +10,12 @@ import pytest
 
 from tests.helpers.nests import DMAZERUNNER, random_machine, random_nest
 from tilestitch.base.errors import InputError
+from tilestitch.base.json_text import JsonPart
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopNest, SlidingWindow, convolution
 from tilestitch.mapping.certificate import (
+    FIELDS,
     Certificate,
     certificate_from,
     certificate_json,
@@ -47,11 +50,11 @@ def test_the_proof_of_a_search_is_accepted(mode: CostMode, objective: Objective)
     assert found is not None
     verdict = check_certificate(found, NEST, DMAZERUNNER, mode, objective)
     assert verdict.tilings == found.tilings
-    assert certificate_from(certificate_json(found) | {"mapping": _rows(found)}, "proof.json") == found
+    assert _read(json.loads(json.dumps(certificate_json(found)))) == found
 
 
-def _rows(found: Certificate) -> dict[str, list[int]]:
-    return {name: list(row) for name, row in certificate_json(found)["mapping"].items()}
+def _read(value: object) -> Certificate:
+    return certificate_from(JsonPart(value, "proof.json").fields(FIELDS))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -87,9 +90,7 @@ TAMPERED: dict[str, Change] = {
     "fewer cycles": lambda one: {"cycles": one.cycles - 1},
     "less energy": lambda one: {"energy_pj": one.energy_pj - 1},
     "a lower bound": lambda one: {"bound": one.bound * 0.99},
-    "more tilings": lambda one: {"tilings": one.tilings + 1, "evaluated": one.evaluated + 1},
-    "parts that do not add up": lambda one: {"pruned_by_tile": one.pruned_by_tile + 1},
-    "nothing evaluated": lambda one: {"evaluated": 0, "pruned_by_tile": one.pruned_by_tile + one.evaluated},
+    "more tilings": lambda one: {"tilings": one.tilings + 1},
 }
 
 
@@ -113,6 +114,8 @@ def test_values_are_what_the_objective_names() -> None:
 
 
 def test_a_file_that_is_no_certificate_is_refused() -> None:
-    for found in (None, {}, {"format": "tilestitch mapping certificate 1"}):
+    right = json.loads(json.dumps(certificate_json(given())))
+    wrong = (None, {}, {**right, "evaluated": 3}, {**right, "cycles": True}, {**right, "mapping": {"dram": [1]}})
+    for found in wrong:
         with pytest.raises(InputError, match=r"proof\.json"):
-            certificate_from(found, "proof.json")
+            _read(found)

@@ -4,6 +4,7 @@ import random
 import time
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -35,6 +36,23 @@ def test_the_search_equals_brute_force_on_random_graphs():
         found = exact(before, price)
         assert found is not None
         assert found.plan.cost == best_by_brute_force(before, price), seed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ideals_are_what_antichains_have_run(seed):
+    """Each set of nodes, none of which waits for another, with all that they wait for: networkx finds them."""
+    before = random_graph(random.Random(seed), 1 + seed % 9)
+    waits = nx.DiGraph()
+    waits.add_nodes_from(range(len(before)))
+    waits.add_edges_from((first, node) for node, others in enumerate(before) for first in others)
+    expected = {
+        frozenset(antichain).union(*(nx.ancestors(waits, node) for node in antichain))
+        for antichain in nx.antichains(waits)
+    }
+    found = ideals(before)
+    assert found is not None
+    assert {frozenset(np.flatnonzero(row).tolist()) for row in found} == expected
+    assert len(found) == len(expected)
 
 
 @pytest.mark.parametrize("nodes", range(1, 15))

@@ -12,6 +12,13 @@ def printable(text: str | bytes, most: int = 300) -> str:
     return shown if len(shown) <= most else f"{shown[: most // 2]}...{shown[-most // 4 :]}"
 
 
+# Ways out that name options; each is tried before it is shown.
+SMALLER_BATCH = "a smaller --batch"
+LARGER_SHARE = "a larger --batch-per-cluster"
+FEWER_BATCHES = "fewer --batches"
+EVERY_OPERATOR_ALONE = "strategy layerwise"
+
+
 class TilestitchError(Exception):
     """Base of every error that a user may see as one line instead of a traceback."""
 
@@ -25,7 +32,14 @@ class TooLarge(InputError):
 
 
 class DoesNotFit(TilestitchError):
-    """The request is legal, but the machine is too small for it."""
+    """The request is legal, but the machine is too small for it.
+
+    `remedies` are what may help; who knows the whole request keeps those that do.
+    """
+
+    def __init__(self, problem: str, *remedies: str) -> None:
+        super().__init__(f"{problem} Try: {'; '.join(remedies)}." if remedies else problem)
+        self.problem, self.remedies = problem, remedies
 
 
 class InvalidIR(TilestitchError):

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 # Python that compiled code calls: numba and its compiler, and constructors of the named tuples that it takes and gives.
 _CALLED_BY_COMPILED = ("numba", "llvmlite", "namedtuple_")
 _AGAIN_SECONDS = 0.01
+_WATCH_SECONDS = 1.0
 
 _Result = TypeVar("_Result")
 Handler = Callable[[int, FrameType | None], None]
@@ -40,6 +42,26 @@ def in_worker(function: Callable[..., _Result], *arguments: Any) -> _Result:
     with suppress(ValueError):  # not in the main thread, where nobody is interrupted
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return function(*arguments)
+
+
+def with_parent() -> dict[str, Any]:
+    """Options of `joblib.Parallel`: its processes end soon after this one, however it ends."""
+    return {"initializer": _end_with, "initargs": (os.getpid(),)}
+
+
+def _end_with(parent: int) -> None:
+    """Watch a parent that may be killed: whoever is left would wait for work, and nobody could clean up behind it.
+
+    What was shared is removed by joblib's tracker when the last process has ended. On Windows, where a process keeps
+    the number of its parent, nothing is noticed.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _called_by_compiled(frame: FrameType | None) -> bool:

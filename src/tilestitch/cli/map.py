@@ -16,6 +16,7 @@ from tilestitch.cli.options import (
     Choices,
     array_machine_option,
     choice_option,
+    expect_none_given,
     is_given,
     layers_option,
     mapping_option,
@@ -95,6 +96,8 @@ def map_(
     """
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
+    if check is not None:
+        expect_none_given(("dataflow", "ragged", "search", "top"), "--check judges the best of all exact tilings")
     inputs = [str(one) for one in (model, machine, mapping, evaluate, check) if one is not None]
     expect_json(json_path, *inputs)
     if out is not None:
@@ -112,7 +115,7 @@ def map_(
             from tilestitch.commands.map.files import mapping_files
             from tilestitch.commands.map.map_json import evaluated_json
             from tilestitch.commands.map.map_text import evaluated_text
-            from tilestitch.commands.map.proofs import certificates_json, check_certificates
+            from tilestitch.commands.map.proofs import Claimed, certificates_json, check_certificates
             from tilestitch.commands.map.run import map_nests, source_of
             from tilestitch.commands.map.sources import open_mapping
             from tilestitch.mapping.evaluate import price
@@ -123,9 +126,11 @@ def map_(
         nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
-            text = check_certificates(
-                file_text(check, "JSON", MAX_JSON_BYTES), check.name, nests, source.machine, progress
+            asked = Claimed(
+                CostMode(mode) if is_given("mode") else None, Objective(objective) if is_given("objective") else None
             )
+            proofs = file_text(check, "JSON", MAX_JSON_BYTES)
+            text = check_certificates(proofs, check.name, nests, source.machine, progress, asked)
             json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
             found = []
         elif mapping is not None:

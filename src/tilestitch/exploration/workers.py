@@ -14,7 +14,7 @@ from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_limits
 
 from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR
-from tilestitch.base.interruption import in_worker
+from tilestitch.base.interruption import in_worker, with_parent
 from tilestitch.exploration.clusters import Call, Pool, on_cluster
 from tilestitch.exploration.evaluator import Evaluator, NamedNetwork, Packed, PointResult, machine_metrics
 from tilestitch.exploration.identity import program_digest
@@ -71,7 +71,7 @@ def _on_processes(count: int) -> Iterator[Pool]:
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}  # joblib's types know no 1
-    with Parallel(n_jobs=count, **options) as parallel:
+    with Parallel(n_jobs=count, **options, **with_parent()) as parallel:
 
         def run(function: Callable[..., Any], calls: Sequence[Call]) -> Iterator[Any]:
             try:

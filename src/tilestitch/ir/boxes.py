@@ -47,6 +47,23 @@ def batched(regions: Sequence[Region]) -> Boxes:
     return Boxes(both[:, 0].T, both[:, 1].T)
 
 
+def overlapping(regions: Sequence[Region]) -> list[tuple[int, int]]:
+    """The pairs of regions of one rank with an index in both, by number, in order of the second and then the first.
+
+    Sorted along the axis on which most begin apart, so that parts that lie one behind the other are compared once.
+    """
+    if len(regions) < 2 or not regions[0].start:
+        return [(first, second) for second in range(len(regions)) for first in range(second)]
+    axis = max(range(len(regions[0].start)), key=lambda axis: len({region.start[axis] for region in regions}))
+    found: list[tuple[int, int]] = []
+    open_ones: list[int] = []  # those that have begun, but for some that have ended
+    for number in sorted(range(len(regions)), key=lambda number: regions[number].start[axis]):
+        open_ones = [other for other in open_ones if regions[other].stop[axis] > regions[number].start[axis]]
+        found += [(other, number) for other in open_ones if regions[other].overlaps(regions[number])]
+        open_ones.append(number)
+    return sorted(((min(pair), max(pair)) for pair in found), key=lambda pair: (pair[1], pair[0]))
+
+
 def hulls(access: Access, boxes: Boxes) -> Boxes:
     """See `Access.hull`."""
     count = boxes.start.shape[1]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.base.units import counted
+from tilestitch.ir.boxes import overlapping
 from tilestitch.ir.graph import Access, Dim, DimKind, Graph, Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.region import Region
@@ -220,10 +221,10 @@ def _covered_once(graph: Graph, name: str) -> Iterator[str]:
         for box in (access.hull(op.whole) for access in op.writes if access.tensor == name):
             if not whole.contains(box):
                 yield f"operator {op.name!r} writes {box} of {name!r}, which is {whole}"
-            for other, taken in boxes:
-                if box.overlaps(taken):
-                    yield f"operators {other.name!r} and {op.name!r} both write {box.intersect(taken)} of {name!r}"
             boxes.append((op, box))
+    for first, second in overlapping([box for _, box in boxes]):
+        (other, taken), (op, box) = boxes[first], boxes[second]
+        yield f"operators {other.name!r} and {op.name!r} both write {box.intersect(taken)} of {name!r}"
     written = sum(box.size for _, box in boxes)
     if written < whole.size:
         yield f"tensor {name!r}: {written:,} of {whole.size:,} elements are written"

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilestitch.base.units import ALIGNMENT_BYTES
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.boxes import batched
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tiles import largest_piece
@@ -113,6 +114,7 @@ class Surroundings:
         return free and not self.sources and not self.kept
 
 
+FEW = 8  # sources that are quicker to look at one by one
 NOWHERE = Surroundings()
 
 
@@ -130,17 +132,31 @@ FROM_DDR = Shares(False)
 Bound = tuple[tuple[int, ...], Mapping[Operand, Shares]]  # cores in order, and where what they need comes from
 
 
-def reads_directly(
-    shape: KernelShape, operand: Operand, region: Region, sources: Sequence[Source], core: int
-) -> int | None:
-    """The number of the source from which a core's units can read `region` where it lies; None: it is copied first."""
-    if operand.level is not shape.home:
-        return None
-    for number, source in enumerate(sources):
-        near = source.level is shape.home and (source.level is Level.GB or source.core == core)
-        if near and source.region.contains(region):
-            return number
-    return None
+class Sources:
+    """Where one tensor lies, in the order in which it is looked for, to be asked about many regions of it."""
+
+    def __init__(self, found: Iterable[Source]) -> None:
+        self.all = tuple(found)
+        self._places: dict[tuple[Level, int | None], list[Source]] = {}
+        for source in self.all:
+            core = None if source.level is Level.GB else source.core
+            self._places.setdefault((source.level, core), []).append(source)
+        self._boxes = batched([source.region for source in self.all])
+
+    def read_directly(self, shape: KernelShape, operand: Operand, region: Region, core: int) -> Source | None:
+        """The source from which a core's units can read `region` where it lies; None: it is copied first."""
+        if operand.level is not shape.home:
+            return None
+        near = self._places.get((shape.home, None if shape.home is Level.GB else core), ())
+        return next((source for source in near if source.region.contains(region)), None)
+
+    def cover(self, region: Region) -> list[tuple[Region, Source | None]]:
+        """See the function of this name."""
+        if len(self.all) <= FEW:
+            return cover(region, self.all)
+        start, stop = (np.array(corner, np.int64)[:, None] for corner in region)
+        meets = ((self._boxes.start < stop) & (start < self._boxes.stop)).all(axis=0)
+        return cover(region, [self.all[number] for number in np.flatnonzero(meets).tolist()])
 
 
 def cover(region: Region, sources: Sequence[Source]) -> list[tuple[Region, Source | None]]:

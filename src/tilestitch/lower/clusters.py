@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import SMALLER_BATCH, DoesNotFit
 from tilestitch.base.units import format_bytes
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import Buffers, Program
@@ -27,7 +27,8 @@ def share_ddr(program: Program, clusters: int) -> Program:
     if need > size:
         raise DoesNotFit(
             f"{program.graph.name}: {clusters} clusters need {format_bytes(need)} of the DDR that they share, "
-            f"which has {format_bytes(size)}. Try: a smaller --batch."
+            f"which has {format_bytes(size)}.",
+            SMALLER_BATCH,
         )
     spaces, engines, resources = len(program.spaces) - 1, len(program.engines), len(program.resources) - 1
     count, length, waits = len(buffers), len(program), len(program.waits)

@@ -7,6 +7,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
+from tilestitch.kernels.shape import local_names
 from tilestitch.kernels.surroundings import Source, free_gaps
 from tilestitch.lower.addresses import Ring, Surface
 from tilestitch.lower.cluster import Cluster
@@ -19,7 +20,7 @@ HomeBuffers = Mapping[int | None, int]  # core, or None for GB -> buffer
 class Around:
     """What lies on chip while one kernel runs, with the buffers that hold it."""
 
-    sources: Mapping[str, Mapping[Source, int]]  # tensor -> where it lies, the latest made first
+    sources: Mapping[str, Mapping[Source, int]]  # tensor that it touches -> where it lies, the latest made first
     results: Mapping[str, HomeBuffers]  # of the results that stay on chip
     made: Mapping[str, Home]  # likewise
     fetched: tuple[str, ...] = ()  # of the sources, those that the kernel itself brings there first
@@ -34,6 +35,7 @@ class Homes:
         for home in homes:
             self.made.setdefault(home.first, []).append(home)
         self.live: list[tuple[Home, HomeBuffers]] = []
+        self.of_tensor: dict[str, list[tuple[Home, HomeBuffers]]] = {}  # those that live and some that lived
         self.upper, self.ring = False, Ring()
 
     def enter(self, number: int, kernel: Kernel) -> tuple[Around, Surface]:
@@ -46,22 +48,36 @@ class Homes:
         self.upper = not kernel.launches and not self.upper
         self.live = [(home, buffers) for home, buffers in self.live if home.last >= number]
         fetched = [home for home in self.made.get(number, ()) if home.fetched]
-        self.live += [(home, self._buffers(home)) for home in fetched]
-        sources: dict[str, dict[Source, int]] = {}
-        for home, buffers in reversed(self.live):
-            known = sources.setdefault(home.tensor, {})
-            regions: dict[int | None, Region] = {None: home.region, **dict(home.parts)}
-            for core, buffer in buffers.items():
-                known.setdefault(Source(regions[core], home.level, core), buffer)
+        for home in fetched:
+            self._keep(home, self._buffers(home))
+        touched = local_names(self.graph, [self.graph.by_name[name] for name in kernel.operators])
+        sources = {tensor: found for tensor in touched if (found := self._sources(tensor, number)) is not None}
         results: dict[str, HomeBuffers] = {}
         made = {home.tensor: home for home in self.made.get(number, ()) if not home.fetched}
         for home in made.values():
             results[home.tensor] = self._buffers(home) if home.instead_of is None else self._taken_over(home)
-            self.live.append((home, results[home.tensor]))
+            self._keep(home, results[home.tensor])
         windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
         ring = None if kernel.launches else self.ring
         around = Around(sources, results, made, tuple(home.tensor for home in fetched))
         return around, Surface(windows, ring, self.upper)
+
+    def _keep(self, home: Home, buffers: HomeBuffers) -> None:
+        self.live.append((home, buffers))
+        self.of_tensor.setdefault(home.tensor, []).append((home, buffers))
+
+    def _sources(self, tensor: str, number: int) -> dict[Source, int] | None:
+        """Where a tensor lies on chip before kernel `number`, with the buffers, the latest made first."""
+        kept = [one for one in self.of_tensor.pop(tensor, ()) if one[0].last >= number]
+        if not kept:
+            return None
+        self.of_tensor[tensor] = kept
+        found: dict[Source, int] = {}
+        for home, buffers in reversed(kept):
+            regions: dict[int | None, Region] = {None: home.region, **dict(home.parts)}
+            for core, buffer in buffers.items():
+                found.setdefault(Source(regions[core], home.level, core), buffer)
+        return found
 
     def _taken_over(self, home: Home) -> HomeBuffers:
         """The buffers of the operand whose place a result takes, so that readers and writers are told apart."""

@@ -14,7 +14,7 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
-from tilestitch.kernels.surroundings import Source, cover, reads_directly, without
+from tilestitch.kernels.surroundings import Source, Sources, without
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
@@ -48,7 +48,7 @@ class _KernelLowering:
             op.name: [self._operand_of(op, number) for number in range(len(op.reads))] for op in operators
         }
         self.waves = max(len(steps) for steps in self.steps.values())
-        self.sources = {tensor: tuple(found) for tensor, found in around.sources.items()}
+        self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
         # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
         self.loaded = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
         loads = {
@@ -107,8 +107,8 @@ class _KernelLowering:
         sources = self.sources.get(operand.tensor)
         if sources is None:
             return None
-        number = reads_directly(self.shape, operand, region, sources, core)
-        return None if number is None else self.around.sources[operand.tensor][sources[number]]
+        source = sources.read_directly(self.shape, operand, region, core)
+        return None if source is None else self.around.sources[operand.tensor][source]
 
     def _load_region(self, operand: Operand, region: Region, cores: list[int], mover: int) -> None:
         """Bring one region to every core that needs it; a region that several need is broadcast."""
@@ -129,8 +129,12 @@ class _KernelLowering:
             target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
             self.held[core, operand] = region, target
             targets.append(target)
-        for part, at in cover(region, self.sources.get(operand.tensor, ())):
+        for part, at in self._covered(operand.tensor, region):
             self._load_part(operand, part, source, at, tuple(targets), mover)
+
+    def _covered(self, tensor: str, region: Region) -> list[tuple[Region, Source | None]]:
+        """The parts of a region with where they lie; None is DDR."""
+        return self.sources[tensor].cover(region) if tensor in self.sources else [(region, None)]
 
     def _load_part(
         self, operand: Operand, part: Region, source: int, at: Source | None, targets: tuple[int, ...], mover: int

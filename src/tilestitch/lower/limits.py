@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import FEWER_BATCHES, LARGER_SHARE, SMALLER_BATCH, DoesNotFit
 from tilestitch.base.units import ceil_div, counted
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import DimKind, Graph
@@ -25,13 +25,17 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
         raise DoesNotFit(
             f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {differing:,} steps, one a tile "
             f"of kernels that differ, and at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are of "
-            f"kernel {most}. Try: a smaller --batch; a machine with larger local buffers."
+            f"kernel {most}.",
+            SMALLER_BATCH,
+            "a machine with larger local buffers",
         )
     if once * schedule.iterations > MAX_UNROLLED_STEPS:
         raise DoesNotFit(
             f"{schedule.graph.name}: {counted(schedule.iterations, 'iteration')} of {counted(once, 'step')} each, and "
-            f"at most {MAX_UNROLLED_STEPS:,} steps are scheduled. Try: a smaller --batch; a larger "
-            "--batch-per-cluster; fewer --batches."
+            f"at most {MAX_UNROLLED_STEPS:,} steps are scheduled.",
+            SMALLER_BATCH,
+            LARGER_SHARE,
+            FEWER_BATCHES,
         )
 
 

@@ -154,6 +154,11 @@ class Linker:
         return _joined(self._operands).reshape(-1, 3)
 
     @property
+    def buffer_count(self) -> int:
+        """How many rows `buffers` has."""
+        return self._buffer_count
+
+    @property
     def buffers(self) -> np.ndarray:
         """Space, address, bytes, tensor and region of every buffer."""
         return np.concatenate(self._buffers)

@@ -10,7 +10,7 @@ from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import KernelShape, Operand
-from tilestitch.kernels.surroundings import Source, cover
+from tilestitch.kernels.surroundings import Sources
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.homes import Around
@@ -59,7 +59,7 @@ class OwnPlaces:
         steps: Mapping[int, Sequence[Step]],
         needs: Mapping[int, Sequence[Needs]],
         around: Around,
-        sources: Mapping[str, tuple[Source, ...]],
+        sources: Mapping[str, Sources],
     ) -> None:
         """`needs` are those that are copied to the cores, `around` and `sources` say what is kept on chip."""
         self.around, self.sources = around, sources
@@ -124,7 +124,7 @@ class OwnPlaces:
         wanted = dict.fromkeys(
             region for waves in needs.values() for wave in waves for which, region in wave if which is operand
         )
-        return any(at is None for region in wanted for _, at in cover(region, sources))
+        return any(at is None for region in wanted for _, at in sources.cover(region))
 
     def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
         staged = self.cluster.has(Level.GB) and self.shape.home is not Level.GB

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import FEWER_BATCHES, SMALLER_BATCH, DoesNotFit
 from tilestitch.base.units import aligned, format_bytes
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
@@ -52,6 +52,12 @@ def lower(
     return _assemble(schedule, cluster, linker, plan)
 
 
+def expect_fits(schedule: Schedule, machine: Accelerator) -> None:
+    """Raise `DoesNotFit` where `lower` would, without writing the program."""
+    _plan_ddr(schedule, machine)
+    expect_few_steps(schedule, machine)
+
+
 def _used_constants(graph: Graph) -> list[str]:
     return [name for name in graph.constants if name in graph.consumers]
 
@@ -72,7 +78,9 @@ def _plan_ddr(schedule: Schedule, machine: Accelerator) -> _Plan:
     if need > machine.ddr.size_bytes:
         raise DoesNotFit(
             f"{graph.name} at batch {schedule.batch} x {schedule.iterations} needs {format_bytes(need)} of DDR, "
-            f"{machine.name} has {format_bytes(machine.ddr.size_bytes)}. Try: a smaller --batch."
+            f"{machine.name} has {format_bytes(machine.ddr.size_bytes)}.",
+            SMALLER_BATCH,
+            FEWER_BATCHES,
         )
     return _Plan(address, frozenset(per_iteration), top - begin)
 
@@ -168,7 +176,7 @@ def _moves_with_iterations(linker: Linker, own: np.ndarray, plan: _Plan) -> np.n
     found = np.zeros(len(own), bool)
     for name, number in linker.in_ddr.items():
         if name in plan.per_iteration:
-            found[number - (len(linker.buffers) - len(own))] = True
+            found[number - (linker.buffer_count - len(own))] = True
     return found
 
 

@@ -1,14 +1,13 @@
 """dMazeRunner's own search: the best of a space that its rules have made small (TECS 2019, sections 5 and 6)."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine
-from tilestitch.ir.choices import CostMode, Objective
+from tilestitch.ir.choices import CostMode
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.mapping.dataflow import pruned_limits
-from tilestitch.mapping.search import SearchResult, SearchSpace, search, search_space
+from tilestitch.mapping.search import SearchSpace, search_space
 
 OPT1 = (0.8, 0.8, 0.5)  # elements, register file, scratchpad: the thresholds of its released code
 STEP = 0.1
@@ -54,20 +53,3 @@ def adapted_space(
         f"nest {nest.name!r} on {machine.name}: dMazeRunner's adaptive search found no tiling before a threshold fell "
         "below 0; try --search exact, a larger scratchpad or register file"
     )
-
-
-def pruned_search(
-    nest: LoopNest,
-    machine: ArrayMachine,
-    mode: CostMode = CostMode.DEFAULT,
-    objectives: Sequence[Objective] = (Objective.EDP,),
-    *,
-    keep: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[tuple[SearchResult, ...], tuple[Attempt, ...]]:
-    """The best of the adapted space in each objective, and the attempts that led to that space.
-
-    What bounds rule out is not evaluated, which the published search does; the winners are the same.
-    """
-    space, attempts = adapted_space(nest, machine, mode)
-    return tuple(search(space, objective, keep=keep, progress=progress) for objective in objectives), attempts

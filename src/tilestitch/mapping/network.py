@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.ir.verify_mapping import verify_mapping
 from tilestitch.mapping.certificate import Certificate, certificate_of
 from tilestitch.mapping.dataflow import dataflow_limits
 from tilestitch.mapping.dmazerunner import Attempt, adapted_space
@@ -149,6 +150,10 @@ def map_layer(
         raise DoesNotFit(_why_nothing_fits(space))
     pricer = Pricer(nest, machine, options.mode)
     prices = tuple(pricer(found.mapping) for found in outcome.best)
+    for found, priced in zip(outcome.best, prices, strict=True):
+        verify_mapping(found.mapping, nest, ragged=options.ragged)
+        if priced.misfit:
+            raise InvalidIR(f"mapping of {nest.name!r}: does not fit {machine.name}: {priced.misfit}")
     proof = certificate_of(space, outcome, options.mode, options.objective) if options.certify else None
     return MappedLayer(layer, outcome.best, prices, outcome, attempts, proof)
 

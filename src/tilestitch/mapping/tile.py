@@ -10,6 +10,7 @@ from tilestitch.hardware.array_machine import array_alone
 from tilestitch.ir.choices import Objective
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.ir.verify_mapping import verify_mapping
 from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.factors import Limits
 from tilestitch.mapping.network import nest_of_tile
@@ -60,6 +61,7 @@ def _fastest(nest: LoopNest, array: PEArray) -> TileCost:
             f"array {array.name}: one word of each of {len(nest.operands)} operands takes more than the "
             f"{array.register_bytes} B of a register file; give it more register_bytes"
         )
+    verify_mapping(found[0].mapping, nest)
     priced = Pricer(nest, machine)(found[0].mapping)
     again = 0.0
     for operand, accesses in zip(nest.operands, priced.accesses, strict=True):

@@ -24,6 +24,7 @@ from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.remedies import WITH_OPTIONS, with_remedies_that_work
 from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
@@ -59,7 +60,14 @@ def compile_network(
     request = requested(model, name, machine, options, progress)
     with _uncollected():
         networks = Networks(model, name, fold_bn=options.fold_bn, progress=progress)
-        best = _searched(request, networks, strategy)
+        try:
+            best = _searched(request, networks, strategy)
+        except DoesNotFit as error:
+
+            def divided(options: Options) -> Request:
+                return requested(model, name, machine, options)
+
+            raise with_remedies_that_work(request, networks, strategy, error, divided) from None
         if best.trace is None:
             return best
         return replace(best, report=_report(request, best, model, references))
@@ -113,7 +121,10 @@ def resume_network(
         )
     with _uncollected():
         networks = Networks(model, start.network, fold_bn=options.fold_bn, progress=progress)
-        done = _resumed(request, networks, start).up_to(options.stop_after)
+        try:
+            done = _resumed(request, networks, start).up_to(options.stop_after)
+        except DoesNotFit as error:
+            raise DoesNotFit(error.problem, *(one for one in error.remedies if one not in WITH_OPTIONS)) from None
         if done.trace is None:
             return done
         return replace(done, report=_report(request, done, model, None))
@@ -217,8 +228,9 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
 
 def _expect_divisible(request: Request, networks: Networks) -> None:
     """Refuse a batch that is divided among clusters and iterations where an operator looks at several samples."""
+    both, alone = networks.loaded(2), networks.loaded(1)
     try:
-        expect_independent_samples(networks.name, networks.loaded(2), networks.loaded(1), 1, 2)
+        expect_independent_samples(networks.name, both, alone, 1, 2)
     except InputError as error:
         raise InputError(
             f"{error} Export the network with its batch fixed at {request.options.batch}, so that it runs as a whole."

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from tilestitch import zoo
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.base.interruption import in_worker
+from tilestitch.base.interruption import in_worker, with_parent
 from tilestitch.base.progress import Progress
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.program import EngineKind
@@ -74,7 +74,8 @@ def run(cases: Sequence[Case], *, jobs: int, progress: Progress) -> Outcomes:
                 progress(str(case), len(found), len(cases))
         return found
     progress(", ".join(networks), 0, len(cases))
-    for outcomes in Parallel(n_jobs=jobs, return_as="generator")(delayed(in_worker)(_all, share) for share in shares):
+    parallel = Parallel(n_jobs=jobs, return_as="generator", **with_parent())
+    for outcomes in parallel(delayed(in_worker)(_all, share) for share in shares):
         assert outcomes is not None  # which joblib's types allow
         found.update(outcomes)
         progress("networks", len(found), len(cases))

@@ -12,7 +12,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
-from tilestitch.schedule.pieces import kernels_within, tasks_for
+from tilestitch.schedule.pieces import KernelIndex, tasks_for
 from tilestitch.schedule.tasks import Task
 
 
@@ -27,8 +27,9 @@ def tasks_of_blocks(
     _expect_order(graph, blocks)
     tasks: list[Task] = []
     runs: list[BlockRun] = []
+    known = KernelIndex(graph, kernels)
     for number, block in enumerate(blocks):
-        own = _tasks_of(graph, kernels, block, number)
+        own = _tasks_of(graph, known, block, number)
         if own:
             runs.append(BlockRun(number, len(tasks), len(tasks) + len(own) - 1, block.cores))
             tasks += own
@@ -55,8 +56,8 @@ def _expect_order(graph: Graph, blocks: Sequence[FusedBlock]) -> None:
                 )
 
 
-def _tasks_of(graph: Graph, kernels: Sequence[tuple[str, ...]], block: FusedBlock, number: int) -> list[Task]:
-    own = kernels_within(graph, kernels, block.operators)
+def _tasks_of(graph: Graph, kernels: KernelIndex, block: FusedBlock, number: int) -> list[Task]:
+    own = kernels.within(block.operators)
     results = graph.leaving([graph.by_name[name] for name in block.operators])
     strips: dict[tuple[str, ...], list[tuple[int, Region]]] = {}
     for core in range(block.cores):

@@ -39,11 +39,12 @@ def tasks_of_instances(
     scopes.update({number: scope for number, item in items.items() if (scope := scope_of(item)) is not None})
     maps = {number: core_map(item, cores) for number, item in items.items()}
     of_group: dict[int, list[tuple[Operator, ...]]] = {}
+    known = KernelIndex(graph, kernels)
     tasks: list[Task] = []
     for number in order:
         instance = instances.instances[number]
         if instance.group not in of_group:
-            of_group[instance.group] = kernels_within(graph, kernels, instance.operators)
+            of_group[instance.group] = known.within(instance.operators)
         own = tasks_for(graph, of_group[instance.group], instance.writes, scopes.get(number, Level.LB))
         tasks += [
             replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
@@ -119,18 +120,25 @@ def with_whole_kernels(
     return [tuple(members) for members in found] if all(found) else [tuple(group) for group in groups]
 
 
-def kernels_within(
-    graph: Graph, kernels: Sequence[tuple[str, ...]], operators: Sequence[str]
-) -> list[tuple[Operator, ...]]:
-    """What some operators have of each kernel, cut into kernels with one end each, in running order."""
-    inside = set(operators)
-    position = {op.name: number for number, op in enumerate(graph.operators)}
-    found = []
-    for kernel in kernels:
-        own = [graph.by_name[name] for name in kernel if name in inside]
-        if own:
-            found += kernels_of(graph, own)
-    return sorted(found, key=lambda kernel: position[kernel[-1].name])
+class KernelIndex:
+    """The kernels of a network, to be asked what sub-graphs have of them."""
+
+    def __init__(self, graph: Graph, kernels: Sequence[tuple[str, ...]]) -> None:
+        self.graph, self.kernels = graph, kernels
+        self.position = {op.name: number for number, op in enumerate(graph.operators)}
+        self.numbers: dict[str, list[int]] = {}  # operator -> kernels that have it
+        for number, kernel in enumerate(kernels):
+            for name in kernel:
+                self.numbers.setdefault(name, []).append(number)
+
+    def within(self, operators: Sequence[str]) -> list[tuple[Operator, ...]]:
+        """What some operators have of each kernel, cut into kernels with one end each, in running order."""
+        inside = set(operators)
+        found = []
+        for number in sorted({number for name in operators for number in self.numbers.get(name, ())}):
+            own = [self.graph.by_name[name] for name in self.kernels[number] if name in inside]
+            found += kernels_of(self.graph, own)
+        return sorted(found, key=lambda kernel: self.position[kernel[-1].name])
 
 
 def tasks_for(

@@ -111,7 +111,9 @@ class _Planning:
             except DoesNotFit as error:
                 if not live:
                     block = self.tasks[number].block
-                    raise error if block is None else DoesNotFit(f"block {block}: {error}") from None
+                    if block is not None:
+                        error = DoesNotFit(f"block {block}: {error.problem}", *error.remedies)
+                    raise error from None
                 placed = live[gives_way(self.spill, [self._stay(home, number) for home in live])]
             if isinstance(placed, Home):
                 if placed.fetched:

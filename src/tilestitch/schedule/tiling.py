@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.errors import EVERY_OPERATOR_ALONE, SMALLER_BATCH, DoesNotFit
 from tilestitch.cost.place import misfit_text, place_of, rates_of
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.hardware.accelerator import Accelerator, Level
@@ -88,10 +88,11 @@ def tile_kernel(
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
     if not searched:
-        alone = "strategy layerwise; " if len(operators) > 1 else ""
         raise DoesNotFit(
-            f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}. "
-            f"Try: a machine with more of that memory; {alone}a smaller batch."
+            f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}.",
+            "a machine with more of that memory",
+            *((EVERY_OPERATOR_ALONE,) if len(operators) > 1 else ()),
+            SMALLER_BATCH,
         )
     if around.on_chip:  # kernels that hand on their results in the cores agree best on the outermost dims
         searched = _well_bound(graph, operators[-1], searched)
@@ -164,7 +165,9 @@ def _fitting(
         except OverflowError:
             raise DoesNotFit(
                 f"kernel {' + '.join(op.name for op in operators)}: its loops or tensors need indices of more than "
-                "64 bits. Try: a network with smaller tensors, a smaller batch."
+                "64 bits.",
+                "a network with smaller tensors",
+                SMALLER_BATCH,
             ) from None
         steps = cuts_of(graph, operators).steps
         numbers = group.numbers

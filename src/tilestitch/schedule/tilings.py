@@ -21,7 +21,7 @@ class Tilings:
         self.graph, self.machine = graph, machine
         self.shapes = Shapes(graph, machine)
         # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
-        self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | str] = {}
+        self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
         self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
 
     def tiled(self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str) -> Kernel:
@@ -50,10 +50,10 @@ class Tilings:
                 anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
                 self._known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
             except DoesNotFit as error:
-                self._known[key] = str(error)
+                self._known[key] = error
         known = self._known[key]
-        if isinstance(known, str):
-            raise DoesNotFit(known)
+        if isinstance(known, DoesNotFit):
+            raise DoesNotFit(known.problem, *known.remedies)
         kernel, resident, anchor = known
         return replace(
             kernel,

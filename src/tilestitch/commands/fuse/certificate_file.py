@@ -80,7 +80,8 @@ def checked_certificate(cost: BlockCost, machine: str, text: str, where: str) ->
 
 def _fields(text: str, where: str) -> dict[str, Any]:
     value = json_value(text, where)
-    if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("version") != VERSION:
+    version = value.get("version") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or value.get("format") != FORMAT or type(version) is not int or version != VERSION:
         raise InputError(f'{where}: expected an object with "format": "{FORMAT}" and "version": {VERSION}')
     for field in value:
         if field not in FIELDS:

@@ -1,53 +1,102 @@
-"""Files of certificates: one for each different layer."""
+"""Files of certificates: one for each different problem, with the names of the layers that it is of."""
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.base.json_text import json_value
+from tilestitch.base.json_text import JsonPart, json_fields, json_value
 from tilestitch.commands.map.sources import Nests
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
-from tilestitch.mapping.certificate import FORMAT, Verdict, certificate_from, certificate_json, check_certificate
+from tilestitch.mapping.certificate import (
+    FIELDS,
+    PROVABLE,
+    Certificate,
+    certificate_from,
+    certificate_json,
+    check_certificate,
+    problem_digest,
+)
 from tilestitch.mapping.network import MappedLayer
+
+FORMAT = "tilestitch.mapping-certificates"
+VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a file of certificates says of all of them; None: whatever it is."""
+
+    mode: CostMode | None = None
+    objective: Objective | None = None
 
 
 def certificates_json(mapped: Sequence[MappedLayer], mode: CostMode, objective: Objective) -> str:
-    """All certificates of a run, by the names of the layers."""
-    layers = [
-        {"layer": one.layer.nest.name, **certificate_json(one.certificate)}
-        for one in mapped
-        if one.certificate is not None
-    ]
-    return json.dumps({"format": FORMAT, "mode": mode, "objective": objective, "layers": layers}, indent=1) + "\n"
+    """The certificates of a run, each different one once."""
+    names: dict[str, list[str]] = {}
+    found: dict[str, Certificate] = {}
+    for one in mapped:
+        if one.certificate is not None:
+            names.setdefault(one.certificate.problem, []).append(one.layer.nest.name)
+            found[one.certificate.problem] = one.certificate
+    proofs = [{"layers": names[problem], **certificate_json(proof)} for problem, proof in found.items()]
+    head = {"format": FORMAT, "version": VERSION, "mode": mode, "objective": objective}
+    return json.dumps({**head, "proofs": proofs}, indent=1) + "\n"
 
 
 def check_certificates(
-    text: str, where: str, nests: Nests, machine: ArrayMachine, progress: Callable[[str, int, int], None]
+    text: str,
+    where: str,
+    nests: Nests,
+    machine: ArrayMachine,
+    progress: Callable[[str, int, int], None],
+    asked: Claimed = Claimed(),
 ) -> str:
-    """Check the certificate of every layer; a line for each. InputError that says what is wrong."""
-    found = json_value(text, where)
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("layers"), list):
-        raise InputError(f"{where}: expected certificates of format {FORMAT!r}, as --certificate writes them")
-    try:
-        mode, objective = CostMode(found.get("mode")), Objective(found.get("objective"))
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
-    given = {}
-    for number, one in enumerate(found["layers"], 1):
-        if not isinstance(one, dict) or not isinstance(one.get("layer"), str):
-            raise InputError(f"{where}: layers[{number}]: expected a certificate with the name of its layer")
-        proof = {name: value for name, value in one.items() if name != "layer"}
-        given[one["layer"]] = certificate_from(proof, f"{where}: {printable(one['layer'], 80)}")
+    """Check the certificate of every layer; a line for each. InputError that says what is wrong.
+
+    A proof is found by the digest of its problem. There is one for each layer, and none of anything else.
+    """
+    found = json_fields(JsonPart(json_value(text, where), where), FORMAT, VERSION, ("mode", "objective", "proofs"))
+    mode = found["mode"].choice({str(one): one for one in CostMode})
+    objective = found["objective"].choice({str(one): one for one in PROVABLE})
+    _expect_asked("mode", mode, asked.mode, where)
+    _expect_asked("objective", objective, asked.objective, where)
+    of_problem: dict[str, list[int]] = {}
+    for number, layer in enumerate(nests.layers):
+        of_problem.setdefault(problem_digest(layer.nest, machine, mode, objective), []).append(number)
+    proofs: dict[str, Certificate] = {}
+    for part in found["proofs"].items("proofs"):
+        proof = part.fields(("layers", *FIELDS))
+        certificate = certificate_from(proof)
+        if certificate.problem not in of_problem:
+            part.refuse(
+                f"is a proof of nothing that is checked: no layer of {printable(nests.name, 80)} with this machine, "
+                f"mode and objective has the problem {printable(certificate.problem, 40)}; name the network, the "
+                "layers and the machine with which it was written"
+            )
+        if certificate.problem in proofs:
+            part.refuse(f"is a second proof of the problem {certificate.problem}; keep one")
+        names = [nests.layers[number].nest.name for number in of_problem[certificate.problem]]
+        if sorted(proof["layers"].texts("names of layers")) != sorted(names):
+            proof["layers"].refuse(f"expected the layers that have this problem: {printable(', '.join(names), 200)}")
+        proofs[certificate.problem] = certificate
     lines = []
+    problems = {number: problem for problem, numbers in of_problem.items() for number in numbers}
     for number, layer in enumerate(nests.layers):
         name = layer.nest.name
         progress(f"check {name}", number, len(nests.layers))
-        if name not in given:
-            raise InputError(f"{where}: there is no certificate for layer {name!r}")
-        verdict: Verdict = check_certificate(given[name], layer.nest, machine, mode, objective)
+        if problems[number] not in proofs:
+            raise InputError(f"{where}: there is no certificate for layer {name!r}; write one with --certificate")
+        proof = proofs[problems[number]]
+        verdict = check_certificate(proof, layer.nest, machine, mode, objective)
         lines.append(
-            f"{name}: proven: no mapping has less {objective} than {given[name].bound:.6e} ({mode} model, estimated); "
+            f"{name}: proven: no mapping has less {objective} than {proof.bound:.6e} ({mode} model, estimated); "
             f"{verdict.tilings:,} tilings fit, {verdict.priced:,} of them priced by the checker"
         )
     return "\n".join(lines)
+
+
+def _expect_asked(option: str, claimed: str, asked: str | None, where: str) -> None:
+    if asked is not None and asked != claimed:
+        raise InputError(f"--{option} {asked}: the proofs in {where} are of {option} {claimed}; leave out --{option}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.formats.dmazerunner.machine import dmazerunner_machine
 from tilestitch.formats.dmazerunner.nest import dmazerunner_layers, dmazerunner_mapping
@@ -21,6 +21,7 @@ from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.ir.choices import CostMode
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
+from tilestitch.ir.verify_mapping import mapping_faults
 from tilestitch.mapping.json_lines import mapping_of, parsed_line
 from tilestitch.mapping.network import RepeatedNest, layers_of
 
@@ -108,9 +109,18 @@ def open_machine(given: str | Path, load_machine: Callable[[str | Path], Acceler
 
 
 def open_mapping(given: str, nest: LoopNest, source: MachineSource, mode: CostMode) -> LoopMapping:
-    """A mapping of a nest from a file: our JSON, Timeloop's or ZigZag's YAML, or what dMazeRunner prints."""
+    """A mapping of a nest from a file: our JSON, Timeloop's or ZigZag's YAML, or what dMazeRunner prints.
+
+    Raises `InputError` for one that does not run every iteration once, whatever its format lets pass.
+    """
     path = Path(given)
-    text = file_text(path, "mapping", MAX_YAML_BYTES)
+    found = _mapping_in(file_text(path, "mapping", MAX_YAML_BYTES), path, nest, source, mode)
+    for fault in mapping_faults(found, nest, ragged=mode is CostMode.DEFAULT):
+        raise InputError(f"{path.name}: the mapping of {printable(nest.name, 80)}: {fault}")
+    return found
+
+
+def _mapping_in(text: str, path: Path, nest: LoopNest, source: MachineSource, mode: CostMode) -> LoopMapping:
     if text.lstrip().startswith("{"):
         return mapping_of(nest, parsed_line(text), mode)
     if re.search(r"^mapping\s*:", text, re.MULTILINE) is not None:

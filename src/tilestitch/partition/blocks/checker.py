@@ -68,6 +68,8 @@ def _check_plan(
         raise InputError(f"plan: {len(blocks)} blocks, {len(choices)} choices, {len(costs)} costs; expected as many")
     done: set[int] = set()
     for number, block in enumerate(blocks):
+        if len(set(block)) < len(block):
+            raise InputError(f"plan: block {number} has a node twice: {', '.join(map(str, sorted(block)))}")
         for node in block:
             if node in done or not 0 <= node < len(before):
                 raise InputError(f"plan: block {number} has node {node}, which has run or does not exist")

@@ -12,6 +12,8 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.partition.subgraphs.liveness import Arrangement, Arranger
 from tilestitch.partition.subgraphs.splitting import AxisSplit, Split, axis_splits, choose, extended, results_of
 
+_WIDE = 64  # operators side by side in groups to be merged; beyond, the largest group keeps its order
+
 
 @dataclass(frozen=True, slots=True)
 class CoarseGroup:
@@ -133,6 +135,8 @@ class _Merging:
         groups = [self.groups[number] for number in numbers]
         merged = self._behind(groups[0], groups[1], most) if len(groups) == 2 else None
         if merged is None:
+            merged = self._unsearched(groups, most)
+        if merged is None:
             merged = self._group(number for group in groups for number in group.arrangement.inside)
         if not merged.split.fits or merged.split.factor > most:
             self.refused.add(tried)
@@ -171,3 +175,28 @@ class _Merging:
         if split.fits and split.factor <= most:
             self.arranger.append(first.arrangement, second.arrangement, tail)
         return _Group(first.arrangement, second.leaving, axes, split, grown=True)
+
+    def _unsearched(self, groups: Sequence[_Group], most: int) -> _Group | None:
+        """All as one group, the largest first and in the order that it has; the last reads all that leaves the others.
+
+        For groups with many operators side by side, one of which is larger than the others together: so an operator is
+        arranged again only where its group at least doubles. None for other groups. If they may be merged, the largest
+        has grown to be the result.
+        """
+        *others, last = groups
+        first = max(others, key=lambda group: len(group.arrangement.inside))
+        wide = sum(group.arrangement.widest for group in groups) > _WIDE
+        rest = [number for group in groups if group is not first for number in group.arrangement.inside]
+        if self.peak_bytes is not None or not wide or len(rest) > len(first.arrangement.inside):
+            return None
+        if any(len(group.leaving) != 1 or group.leaving[0] in self.graph.outputs for group in others):
+            return None
+        axes = axis_splits(self.graph, self._operators(last.arrangement)) if last.grown else last.axes
+        for group in others:
+            axes = extended(group.axes, axes, group.leaving[0])
+        behind = last.arrangement if len(others) == 1 else self.arranger.arrange(rest)
+        tail = self.arranger.unsearched_tail(first.arrangement, behind)
+        split = choose(axes, tail.peak_bytes, self.capacity_bytes)
+        if split.fits and split.factor <= most:
+            self.arranger.append(first.arrangement, behind, tail)
+        return _Group(first.arrangement, last.leaving, axes, split, grown=True)

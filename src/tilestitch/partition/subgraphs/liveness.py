@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilestitch.ir.graph import DimKind, Graph, Operator
-from tilestitch.partition.subgraphs.stretch import Best, Pattern, best_order, given_order
+from tilestitch.partition.subgraphs.pattern import Best, Pattern
+from tilestitch.partition.subgraphs.stretch import best_order, given_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Arrangement:
     stretches: list[Stretch]
     first_read: dict[int, int]  # tensor from outside -> number of the stretch that reads it first
     last_read: dict[int, int]
+    widest: int = 0  # nodes of the largest stretch that it had
 
     @property
     def peak_bytes(self) -> int:
@@ -131,17 +133,34 @@ class Arranger:
         """
         if len(first.sinks) > 1 or not all(self._reads_from(first.sinks[0], source) for source in second.sources):
             return None
-        few, many = sorted((first.last_read, second.last_read), key=len)
-        start = min((first.last_read[tensor] for tensor in few if tensor in many), default=len(first.stretches))
+        start = _last_common_read(first, second)
         members = sorted(number for stretch in first.stretches[start:] for number in stretch.order)
         members += sorted(second.inside)
         return Tail(start, self._arrange(members, self._cuts(members)[0], first, second, start))
 
+    def unsearched_tail(self, first: Arrangement, second: Arrangement) -> Tail:
+        """The end of `first` with `second` behind it, each in the order that it has.
+
+        For a `first` that waits for nothing in `second`. Another may be better where they could run side by side.
+        """
+        start = _last_common_read(first, second)
+        cuts = [list(stretch.order) for stretch in (*first.stretches[start:], *second.stretches)]
+        members = [number for stretch in cuts for number in stretch]
+        return Tail(start, self._arrange(members, cuts, first, second, start, search=False))
+
     def append(self, first: Arrangement, second: Arrangement, tail: Tail) -> None:
-        """Grow `first` by `second`; `tail` is what `Arranger.tail` found for the two."""
+        """Grow `first` by `second`; `tail` is what one of the two methods above found for them."""
+        first.sinks = [sink for sink in first.sinks if not self._read_in(sink, second)] + second.sinks
+        first.sources += [source for source in second.sources if not self._waits_for(source, first)]
         first.inside |= second.inside
-        first.sinks = second.sinks
+        first.widest = max(first.widest, second.widest)
         self._extend(first, tail)
+
+    def _read_in(self, maker: int, inside: Arrangement) -> bool:
+        return any(reader in inside.inside for tensor in self.makes[maker] for reader in self.readers[tensor])
+
+    def _waits_for(self, reader: int, inside: Arrangement) -> bool:
+        return any(maker in inside.inside for tensor in self.reads[reader] for maker in self.makers[tensor])
 
     def _reads_from(self, maker: int, reader: int) -> bool:
         return any(tensor in self.makes[maker] for tensor in self.reads[reader])
@@ -159,6 +178,7 @@ class Arranger:
                         found.first_read[tensor] = len(found.stretches)
                     seen.add(tensor)
             found.stretches.append(stretch)
+            found.widest = max(found.widest, len(stretch.order))
 
     def _cuts(self, members: Sequence[int]) -> tuple[list[list[int]], list[int], list[int]]:
         """The stretches of some nodes, their sources and their sinks."""
@@ -190,9 +210,16 @@ class Arranger:
         return stretches, sources, sinks
 
     def _arrange(
-        self, members: Sequence[int], cuts: list[list[int]], first: Arrangement, second: Arrangement | None, start: int
+        self,
+        members: Sequence[int],
+        cuts: list[list[int]],
+        first: Arrangement,
+        second: Arrangement | None,
+        start: int,
+        *,
+        search: bool = True,
     ) -> list[Stretch]:
-        """Search each stretch of `cuts`, which run after `start` stretches of `first`."""
+        """Search each stretch of `cuts`, which run after `start` stretches of `first`, or leave its order as it is."""
         here = set(members)
 
         def inside(node: int) -> bool:
@@ -220,14 +247,18 @@ class Arranger:
         for at, stretch in enumerate(cuts):
             ending = {tensor for tensor in touched[at] if last[tensor] == at and tensor not in kept}
             pattern = self._pattern(stretch, touched[at], begun, ending)
-            best = self.solved.get(pattern)
-            if best is None:
-                best = self.solved[pattern] = best_order(pattern)
+            best = self._best(pattern) if search else given_order(pattern)
             peak = max(peak, live + best.peak_bytes)
             live += best.after_bytes
             begun.update(touched[at])
             found.append(Stretch(tuple(stretch[number] for number in best.order), live, peak))
         return found
+
+    def _best(self, pattern: Pattern) -> Best:
+        best = self.solved.get(pattern)
+        if best is None:
+            best = self.solved[pattern] = best_order(pattern)
+        return best
 
     def _pattern(self, nodes: Sequence[int], touched: Sequence[int], live: set[int], ending: set[int]) -> Pattern:
         tensors = {tensor: number for number, tensor in enumerate(touched)}
@@ -247,6 +278,12 @@ class Arranger:
         outside = {tensor for tensor in touched if not self.makers[tensor]}
         ending = {tensor for tensor in touched if tensor in outside or tensor not in self.needed}
         return self._pattern(nodes, touched, outside, ending), sum(self.size_bytes[tensor] for tensor in outside)
+
+
+def _last_common_read(first: Arrangement, second: Arrangement) -> int:
+    """From which stretch of `first` on `second` changes it: the first at which a tensor would end that both read."""
+    few, many = sorted((first.last_read, second.last_read), key=len)
+    return min((first.last_read[tensor] for tensor in few if tensor in many), default=len(first.stretches))
 
 
 def _nodes(operators: Sequence[Operator]) -> list[tuple[Operator, ...]]:

@@ -5,34 +5,11 @@ Equal pieces of a network have equal patterns, so that one search serves all of 
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-_SETS = 4_000  # that one search looks at; beyond, the best order that was found without it stands
+from tilestitch.partition.subgraphs.greedy import greedy_order
+from tilestitch.partition.subgraphs.pattern import Best, Pattern
 
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Operators, by number in an order in which they can run, and the tensors that they touch.
-
-    A tensor that is `live` counts before the first operator already; any other from the first operator that touches
-    it. One that `ends` counts until the last operator that reads it, or until it is made where none does.
-    """
-
-    size_bytes: tuple[int, ...]  # of each tensor
-    live: tuple[bool, ...]
-    ends: tuple[bool, ...]
-    reads: tuple[tuple[int, ...], ...]  # of each operator, tensors
-    makes: tuple[tuple[int, ...], ...]
-    in_place: tuple[bool, ...]  # of each operator: whether its result may take the place of an operand that ends
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """An order, and bytes beyond those that are live before: the largest number at once, and those after the last."""
-
-    order: tuple[int, ...]
-    peak_bytes: int
-    after_bytes: int
+_STEPS = 8_000  # that one search looks at; beyond, the best order that was found without it stands
 
 
 def best_order(pattern: Pattern) -> Best:
@@ -41,7 +18,7 @@ def best_order(pattern: Pattern) -> Best:
     The cheapest path over sets of operators that have run. An operator runs at once where that costs nothing: its
     step stays within the peak so far, and no more is live after it than before. (No order is lost by that: whatever
     runs first instead, the operator would still add nothing, and what others need does not grow when it has run.) A
-    search of more than 4,000 sets is given up, and the better of the given order and a greedy one is taken.
+    search of more than 8,000 steps is given up, and the better of the given order and a greedy one is taken.
     """
     return _Search(pattern).run()
 
@@ -75,7 +52,7 @@ class _Search:
         least = self._least(given.after_bytes)
         if given.peak_bytes == least:
             return given
-        found = min(given, self.walk(self._greedy(least)), key=lambda one: one.peak_bytes)
+        found = min(given, self.walk(greedy_order(self.pattern, least)), key=lambda one: one.peak_bytes)
         if found.peak_bytes == least:
             return found
         better = self._search(least, found.peak_bytes)
@@ -123,18 +100,6 @@ class _Search:
     def _ready(self, done: int) -> list[int]:
         return [n for n, needs in enumerate(self.needs) if not done >> n & 1 and not needs & ~done]
 
-    def _greedy(self, least: int) -> list[int]:
-        """Always the operator with the smallest step, but first one that costs nothing."""
-        peak, now, done = least, 0, 0
-        order: list[int] = []
-        while len(order) < self.count:
-            steps = [(*self._step(number, done, now), number) for number in self._ready(done)]
-            free = [one for one in steps if one[0] <= peak and one[1] <= now]
-            step, now, number = free[0] if free else min(steps)
-            peak, done = max(peak, step), done | 1 << number
-            order.append(number)
-        return order
-
     def _search(self, least: int, limit: int) -> list[int] | None:
         """An order with the least peak if that is below `limit`, or None."""
         goal = (1 << self.count) - 1
@@ -152,11 +117,11 @@ class _Search:
                     number, done = came[done]
                     order.append(number)
                 return order[::-1]
-            looked_at += 1
-            if looked_at > _SETS:
-                return None
             nexts = []
             for number in self._ready(done):
+                looked_at += 1
+                if looked_at > _STEPS:
+                    return None
                 step, after = self._step(number, done, now)
                 if step <= peak and after <= now:
                     nexts = [(peak, number, after)]

@@ -19,8 +19,8 @@ def fits_side_by_side(program: Program) -> bool:
     if wide > available:
         raise InputError(
             f"{program.graph.name}: its execution takes {format_bytes(wide)} for the memories of a cluster, and "
-            f"{format_bytes(available)} of this computer's memory are available; try a smaller --batch, or none of "
-            "--verify"
+            f"{format_bytes(available)} of this computer's memory are available; leave out --verify, or use "
+            "another computer"
         )
     return False
 
