@@ -189,8 +189,8 @@ KERNELS = (
     Mutant(
         "a core computes from a part that holds only some of what it needs",
         "kernels/surroundings.py",
-        "if near and source.region.contains(region):",
-        "if near and source.region.overlaps(region):",
+        "(source for source in near if source.region.contains(region))",
+        "(source for source in near if source.region.overlaps(region))",
         (KEPT,),
     ),
 )
