@@ -33,7 +33,7 @@ def picture(comparison: dict) -> str:
         colour = COLOURS[name not in THROUGH_DDR]
         wide = latency * scale
         lines += [
-            f'<text x="{LEFT - 8}" y="{top + 16}" font-size="14" text-anchor="end" fill="#1a1a1a">{escape(name)}</text>',
+            f'<text x="{LEFT - 8}" y="{top + 16}" font-size="14" text-anchor="end">{escape(name)}</text>',
             f'<rect x="{LEFT}" y="{top}" width="{wide:.1f}" height="{BAR}" fill="{colour}"/>',
             f'<text x="{LEFT + wide + 6:.1f}" y="{top + 16}" font-size="14" fill="#1a1a1a">{latency:,.3f}</text>',
         ]

@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
+from tilestitch.cli.examples import EXAMPLES
 from tilestitch.cli.options import STRATEGY_HELP
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.report import CheckRow
@@ -76,6 +78,25 @@ def test_every_command_has_help(command):
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert command == "show" or {"--json", "--quiet", "--debug"} <= set(result.output.split())
+    assert result.output.split("Example:")[1].split() == EXAMPLES[command][1].split()
+
+
+@pytest.mark.quick
+def test_the_list_of_commands_is_not_cut():
+    """Each line whole on a terminal of 80 columns."""
+    for group in ((), ("show",)):
+        assert "..." not in run(*group, "--help").output.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("command", [name for name in EXAMPLES if name not in ("contest", "show")])
+def test_the_example_of_a_command_works(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(EXAMPLES[command][1])
+    assert program == "tilestitch"
+    assert " ".join(arguments).startswith(command)
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output
 
 
 @pytest.mark.quick

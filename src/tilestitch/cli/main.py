@@ -10,6 +10,7 @@ from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
 from tilestitch.cli.contest import contest
+from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.fuse import fuse
@@ -177,3 +178,4 @@ for command in (
     *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate),
 ):
     main.add_command(command)
+with_examples(main)

@@ -1,0 +1,88 @@
+"""What the list of commands says of each, in a line, and an example that can be copied."""
+
+import click
+
+EXAMPLES = {
+    "characterize": (
+        "Show how layers run on a machine, alone and fused.",
+        "tilestitch characterize --machine toy",
+    ),
+    "check": (
+        "Print all that keeps a network from being compiled.",
+        "tilestitch check resnet18:small --machine toy",
+    ),
+    "compare": (
+        "Compile a network by several strategies.",
+        "tilestitch compare resnet18:small --machine toy --batch 4 --verify",
+    ),
+    "compile": (
+        "Compile a network, simulate it, print the report.",
+        "tilestitch compile resnet18:small --machine toy --verify",
+    ),
+    "contest": (
+        "Schedule a graph by the rules of MLSys 2026.",
+        "tilestitch contest INSTANCE.json -o solution.json",
+    ),
+    "explore": (
+        "Run networks on many machines, print the best.",
+        'tilestitch explore resnet18:small --machine toy --vary "memories.gb.size_bytes=65536,131072"',
+    ),
+    "fuse": (
+        "Divide a network into blocks of layers.",
+        "tilestitch fuse resnet18:small --machine mlu100",
+    ),
+    "machines": (
+        "List the machines that Tilestitch knows by name.",
+        "tilestitch machines",
+    ),
+    "map": (
+        "Find the best mapping of each layer, with a proof.",
+        "tilestitch map resnet18:small --machine eyeriss --objective energy",
+    ),
+    "models": (
+        "List the networks of the zoo, or write some.",
+        "tilestitch models resnet50 -o resnet50.onnx",
+    ),
+    "reproduce": (
+        "Print published figures beside ours.",
+        "tilestitch reproduce dirac",
+    ),
+    "show": (
+        "Print a machine, or what a stage makes of a network.",
+        "tilestitch show machine toy",
+    ),
+    "show machine": (
+        "Print machines: units, peaks, memories.",
+        "tilestitch show machine toy",
+    ),
+    "show graph": (
+        "Print a network as it was read.",
+        "tilestitch show graph resnet18:small --simplified",
+    ),
+    "show schedule": (
+        "Print what was decided.",
+        "tilestitch show schedule resnet18:small --machine toy --strategy tvm",
+    ),
+    "show program": (
+        "Print the instructions.",
+        "tilestitch show program resnet18:small --machine toy --limit 20",
+    ),
+    "simulate": (
+        "Simulate mappings on an array, cycle by cycle.",
+        "tilestitch simulate resnet18:small --machine dmazerunner-256",
+    ),
+    "validate": (
+        "Compare the mapper's model with the simulation.",
+        "tilestitch validate resnet18:small --machine dmazerunner-256 --mappings 20",
+    ),
+}
+
+
+def with_examples(group: click.Group, names: str = "") -> None:
+    """Give each command of a group, and of the groups in it, its line and its example."""
+    for name, command in group.commands.items():
+        whole = f"{names} {name}".strip()
+        command.short_help, example = EXAMPLES[whole]
+        command.epilog = f"\b\nExample:\n  {example}"
+        if isinstance(command, click.Group):
+            with_examples(command, whole)
