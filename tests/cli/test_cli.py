@@ -14,12 +14,14 @@ from pathlib import Path
 
 import onnx
 import pytest
+from click.testing import CliRunner
 
 from tests.helpers.command import names_in, run, start
 from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.cli import files
+from tilestitch.cli import main as cli
 from tilestitch.cli.examples import EXAMPLES
 from tilestitch.cli.options import STRATEGY_HELP
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
@@ -719,3 +721,22 @@ def test_without_a_strategy_the_fastest_is_taken_and_named(machine):
     assert set(done.report.notes) - set(alone.notes) == {
         f"Strategy {done.report.strategy} is the fastest of graphturbo, astitch and stay-in-lb."
     }
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("compile mobile", ["mobilenet-v2", "mobilenet-v2:small"]),
+        ("compile --machine st", ["stcp920", "stcp920-paper"]),
+        ("compare resnet18 --strategy graph", ["graphturbo-ordering", "graphturbo"]),
+        ("show machine ey", ["eyeriss"]),
+        ("map resnet18 --machine dma", ["dmazerunner-256"]),
+    ],
+)
+def test_a_shell_completes_names(words, expected, monkeypatch):
+    monkeypatch.setenv("_TILESTITCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"tilestitch {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    lines = CliRunner().invoke(cli.main, [], prog_name="tilestitch").output.split()
+    assert [line.removeprefix("plain,") for line in lines if line.startswith("plain,")] == expected

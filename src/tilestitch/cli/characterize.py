@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MACHINE
 from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
@@ -12,7 +13,9 @@ from tilestitch.cli.progress import shown_progress
 
 
 @click.command()
-@click.option("--machine", metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile.")
+@click.option(
+    "--machine", type=MACHINE, metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile."
+)
 @click.option(
     "-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables, and curves as CSV and SVG."
 )

@@ -6,6 +6,7 @@ import click
 
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import SUCCESS, WRONG_INPUT, held_back
+from tilestitch.cli.completion import MACHINE, MODEL
 from tilestitch.cli.files import write_files
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import expect_json, json_file, show_output
@@ -13,8 +14,8 @@ from tilestitch.cli.progress import shown_progress
 
 
 @click.command()
-@click.argument("model")
-@click.option("--machine", metavar="NAME|FILE", help="Say what this machine would do with it, too.")
+@click.argument("model", type=MODEL)
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Say what this machine would do with it, too.")
 @network_options
 @output_options
 def check(model: str, machine: str | None, choices: Choices, json_path: Path | None, quiet: bool) -> int:

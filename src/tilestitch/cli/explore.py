@@ -8,6 +8,7 @@ from click.core import ParameterSource
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
+from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.options import (
     OF_ONE_MAPPING,
@@ -33,13 +34,13 @@ STORE = "points.sqlite"  # in the folder of -o
 
 
 @click.command(cls=WithSpaceFile)
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.argument("models", metavar="MODEL...", type=MODEL, nargs=-1, required=True)
 @click.option(
     "--by",
     type=click.Choice(EVALUATORS),
     help="Compile and simulate, or map every layer on one array of elements.  [default: map where there is one]",
 )
-@click.option("--strategy", default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--strategy", type=STRATEGY, default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @choice_option("--least", OF_ONE_MAPPING, "What the mapping of each layer is best in, with --by map.")
 @choice_option("--search", SEARCHES, "As for map.")

@@ -7,6 +7,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MACHINE, MODEL
 from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, choice_option, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
@@ -20,8 +21,10 @@ EMITTED = ("plan", "cnml")
 
 
 @click.command()
-@click.argument("model")
-@click.option("--machine", metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile.")
+@click.argument("model", type=MODEL)
+@click.option(
+    "--machine", type=MACHINE, metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile."
+)
 @click.option("--plan", metavar="NAME|FILE", default="exact", show_default=True, help=PLAN_HELP)
 @click.option("--compare", is_flag=True, help="Set the plans of all strategies beside it.")
 @click.option("--simulate", is_flag=True, help="Compile the plan to a program, and show its simulated times as well.")

@@ -9,6 +9,7 @@ import click
 
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MACHINE, MODEL, STRATEGY
 from tilestitch.cli.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.options import (
     STRATEGY_HELP,
@@ -91,7 +92,7 @@ def show() -> None:
 
 
 @show.command("machine")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", type=MACHINE, nargs=-1, required=True)
 @output_options
 def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
     """Print machines: units, peaks, memories. NAME is one that comes along, or a YAML file."""
@@ -108,7 +109,7 @@ def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) ->
 
 
 @show.command("graph")
-@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
+@click.argument("names", metavar="MODEL...", type=MODEL, nargs=-1, required=True)
 @click.option("--simplified", is_flag=True, help="After the passes rather than as it was read.")
 @network_options
 @output_options
@@ -130,8 +131,8 @@ def show_graph(names: tuple[str, ...], simplified: bool, choices: Choices, json_
 
 
 @show.command("schedule")
-@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
+@click.argument("names", metavar="MODEL...", type=MODEL, nargs=-1, required=True)
+@click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @click.option("--limit", type=click.IntRange(min=0), default=24, show_default=True, help="Kernels and pieces to print.")
 @compile_options
 @output_options
@@ -143,8 +144,8 @@ def show_schedule(
 
 
 @show.command("program")
-@click.argument("names", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
+@click.argument("names", metavar="MODEL...", type=MODEL, nargs=-1, required=True)
+@click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Instructions to print.")
 @compile_options
 @output_options

@@ -9,6 +9,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
+from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.contest import contest
 from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
@@ -40,8 +41,8 @@ def main() -> None:
 
 
 @main.command("compile")
-@click.argument("model")
-@click.option("--strategy", default="auto", show_default=True, help=STRATEGY_HELP)
+@click.argument("model", type=MODEL)
+@click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the program and compare its outputs with onnxruntime's.")
 @click.option(
@@ -121,8 +122,8 @@ def compile_command(
 
 
 @main.command("compare")
-@click.argument("model")
-@click.option("--strategy", "names", multiple=True, help=f"{STRATEGY_HELP} Repeatable; without it, all.")
+@click.argument("model", type=MODEL)
+@click.option("--strategy", "names", type=STRATEGY, multiple=True, help=f"{STRATEGY_HELP} Repeatable; without it, all.")
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
 @click.option("--reports", is_flag=True, help="Print the report of each strategy as well.")

@@ -9,6 +9,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MODEL
 from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
@@ -32,7 +33,7 @@ MAX_LINES_BYTES = 2**30
 
 
 @click.command("map")
-@click.argument("model", required=False)
+@click.argument("model", required=False, type=MODEL)
 @array_machine_option
 @choice_option(
     "--objective",

@@ -7,6 +7,7 @@ import click
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MODEL
 from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
@@ -28,7 +29,7 @@ WINDOW = "0:9999"
 
 
 @click.command("simulate")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @array_machine_option
 @choice_option("--objective", OF_ONE_MAPPING, "What is least for the mappings that are simulated.")
 @click.option("--ragged", is_flag=True, help="Mappings whose factors need not divide; takes longer.")

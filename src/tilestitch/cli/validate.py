@@ -6,6 +6,7 @@ import click
 
 from tilestitch.base.errors import InputError
 from tilestitch.cli.application import held_back
+from tilestitch.cli.completion import MODEL
 from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.options import (
     Choices,
@@ -21,7 +22,7 @@ MOST_MAPPINGS = 1_000_000
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @array_machine_option
 @click.option(
     "--mappings",
