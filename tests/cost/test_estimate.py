@@ -124,6 +124,19 @@ def test_bounds_count_no_more_rows_than_a_table_has():
 
 
 @pytest.mark.quick
+def test_bounds_count_rows_behind_a_part_that_is_no_product():
+    """Three of 16 products of pairs need the rows 0, 2, 3 and the columns 1, 3 that they are made of."""
+    net = Net()
+    pairs = [0 * 4 + 1, 2 * 4 + 3, 3 * 4 + 3]
+    left, right = net.input(4, 10), net.input(10, 4)
+    flat = net.op("Reshape", net.op("MatMul", left, right), [16])
+    graph = resolved(net.graph(net.op("Gather", flat, pairs)))
+    found = bounds(graph, toy(), iterations=1)
+    assert found.macs == 10  # one of the three surely
+    assert found.compulsory_bytes == 2 * (3 * 10 + 2 * 10 + 3) + 4 * 3
+
+
+@pytest.mark.quick
 def test_bounds_join_what_several_operators_read():
     """Three slices of one projection need all of it, two of them two thirds; a row and a column need the larger."""
 

@@ -44,11 +44,14 @@ def needs(graph: Graph) -> Needs:
             continue
         loops = max(found, key=_size)
         iterations[op.name] = Region.whole(tuple(map(len, loops)))
+        coupled = _coupled(op, wanted)
         for number, read in enumerate(op.reads):
             shape = graph.tensors[read.tensor].shape
-            touched = _touched(read, loops, shape)
+            alone = [dim for dim in coupled if dim in read.dims]
+            seen = tuple(coupled[dim] if [dim] == alone else loop for dim, loop in enumerate(loops))
+            touched = _touched(read, seen, shape)
             if read.indirect_axis is not None and number == 0:
-                touched = _picked(graph, op, loops, touched)
+                touched = _picked(graph, op, seen, touched)
             wanted[read.tensor] = _joined(wanted.get(read.tensor, []), touched)
     elements = {name: _size(_certain(sets)) for name, sets in wanted.items()}
     return Needs(elements, _unknown_rows(graph, wanted), iterations)
@@ -122,6 +125,34 @@ def _picked(graph: Graph, op: Operator, loops: Indices, touched: Indices) -> Ind
     else:
         rows = np.arange(-min(size, _size(_touched(names, alone, shape))), 0)
     return (*touched[: table.indirect_axis], rows, *touched[table.indirect_axis + 1 :])
+
+
+def _coupled(op: Operator, wanted: Mapping[str, Sequence[Indices]]) -> dict[int, np.ndarray]:
+    """Loops that write a part of one axis together, each with all its steps that do.
+
+    Such a part is no product of steps of these loops, and one step of each stands for it. But what moves with only one
+    of them is read for all steps of that one.
+    """
+    if len(op.writes) != 1 or op.writes[0].tensor not in wanted:
+        return {}
+    found: dict[int, np.ndarray] = {}
+    (write,) = op.writes
+    for axis, indices in zip(write.axes, _certain(wanted[write.tensor]), strict=True):
+        if len(axis.terms) < 2:
+            continue
+        if found or any(dim in _dims(other) for dim, _ in axis.terms for other in write.axes if other is not axis):
+            return {}
+        reach = 1 + sum(stride * (op.dims[dim].extent - 1) for dim, stride in axis.terms)
+        places = indices - axis.offset
+        places = places[(places >= 0) & (places < reach)]
+        terms, rest, unique = sorted(axis.terms, key=lambda term: -term[1]), reach, True
+        for dim, stride in terms:  # every place is written once, if each loop steps over all that those after it reach
+            rest -= stride * (op.dims[dim].extent - 1)
+            unique = unique and op.dims[dim].kind is not DimKind.WHOLE and stride >= rest
+        if 0 < len(places) < reach and unique:
+            for dim, stride in terms:
+                found[dim], places = np.unique(places // stride), places % stride
+    return found
 
 
 def _loops(op: Operator, write: Access, wanted: Indices) -> Indices | None:
