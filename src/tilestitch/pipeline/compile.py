@@ -202,11 +202,17 @@ def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compi
 def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strategy]) -> Compilation:
     """The compilation by the strategy of the least latency, the first of several; it says which were tried.
 
-    Raises `DoesNotFit` where the machine is too small for all.
+    Raises `DoesNotFit` where the machine is too small for all. Where a tensor alone is larger than DDR, or the inputs
+    and outputs of all samples are, only the simplest strategy is tried, which finds soon whether that can be.
     """
     last = request.options.stop_after
     if last in (Stage.LOAD, Stage.SIMPLIFY):
         return _searched(request, networks, strategies[0])
+    graph = networks.simplified(request.smallest)
+    largest = max((tensor.size_bytes for tensor in graph.tensors.values()), default=0)
+    borders = sum(graph.tensors[name].size_bytes for name in (*graph.inputs, *graph.outputs))
+    if max(largest, borders * (request.share // request.smallest)) > request.machine.ddr.size_bytes:
+        return _searched(request, networks, strategy_named("tvm"))
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     found: list[Compilation] = []
     misfit: DoesNotFit | None = None

@@ -127,4 +127,7 @@ def least_factor(extent: int, at_least: int) -> int | None:
     least = next((factor for factor in (*factors(min(extent, 8)), at_least) if at_least <= factor <= extent), None)
     if least is None or extent % least == 0:
         return least
-    return next((factor for factor in range(least, min(2 * least, extent + 1)) if extent % factor == 0), least)
+    if least <= extent // least:
+        return next((factor for factor in range(least, 2 * least) if extent % factor == 0), least)
+    parts = range(extent // least, (extent - 1) // (2 * least), -1)  # the sizes of parts, which are fewer
+    return next((extent // part for part in parts if extent % part == 0), least)
