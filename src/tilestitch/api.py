@@ -253,7 +253,7 @@ def machine_of(machine: Machine) -> Accelerator:
         return machine
     if not isinstance(machine, str | Path | Mapping):
         raise InputError(
-            "machine: expected the name of one that comes along, the path of a YAML file, a dict or an Accelerator, "
+            "machine: expected the name of a preset, the path of a YAML file, a dict or an Accelerator, "
             f"found {shown(machine)}"
         )
     return load_machine(machine)

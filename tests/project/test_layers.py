@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
 ROOT = "tilestitch"
 
 LAYERS = {
-    8: ("cli",),
+    8: ("__main__", "cli"),
     7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
     5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),

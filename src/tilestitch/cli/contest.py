@@ -30,7 +30,7 @@ def contest(
 ) -> None:
     """Schedule a graph by the rules of the MLSys 2026 contest: the best solution found, a lower bound and the gap.
 
-    A solution that is read with --check is held against every rule.
+    A solution that is read with --check is judged by every rule.
     """
     if check is not None and out is not None:
         raise InputError("--check judges a solution, and -o writes one; leave out one of them")

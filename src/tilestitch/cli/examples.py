@@ -32,7 +32,7 @@ EXAMPLES = {
         "tilestitch fuse resnet18:small --machine mlu100",
     ),
     "machines": (
-        "List the machines that Tilestitch knows by name.",
+        "List the machines that are built in.",
         "tilestitch machines",
     ),
     "map": (

@@ -1,4 +1,4 @@
-"""Commands that only show: machines and networks that come along, and the values of single stages."""
+"""Commands that only show: machines, networks of the zoo, and the values of single stages."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,7 @@ _LENGTH = "128"  # tokens of the networks that exist for any number of them, whe
 @click.command()
 @output_options
 def machines(json_path: Path | None, quiet: bool) -> None:
-    """List the machines that come along."""
+    """List the machines that are built in."""
     expect_json(json_path)
     from tilestitch.commands.listings import machines as listed
 
@@ -95,7 +95,7 @@ def show() -> None:
 @click.argument("names", metavar="NAME...", type=MACHINE, nargs=-1, required=True)
 @output_options
 def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
-    """Print machines: units, peaks, memories. NAME is one that comes along, or a YAML file."""
+    """Print machines: units, peaks, memories. NAME is a preset or a YAML file."""
 
     def values(progress: Progress) -> list[_Shown]:
         from tilestitch.hardware.describe import describe

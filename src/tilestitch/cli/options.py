@@ -112,7 +112,7 @@ def compile_options(command: Command) -> Command:
         metavar="NAME|FILE",
         default="stcp920",
         show_default=True,
-        help="A machine that comes along (see: tilestitch machines), or a YAML file.",
+        help="A preset (see: tilestitch machines) or a YAML file.",
     )
     @click.option(
         "--batch-per-cluster",

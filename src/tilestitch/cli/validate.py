@@ -58,7 +58,7 @@ def validate(
     json_path: Path | None,
     quiet: bool,
 ) -> None:
-    """Hold the analytical model of an array against its simulation, over random mappings of the layers of MODEL.
+    """Compare the analytical model of an array with its simulation, over random mappings of the layers of MODEL.
 
     MODEL is what map takes. Every mapping is priced by the model of map, and simulated cycle by cycle. For the worst
     ones both are asked again without one mechanism of the machine after another: what the model misses is what the

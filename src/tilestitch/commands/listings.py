@@ -1,4 +1,4 @@
-"""What comes along: machines, networks and strategies, by name."""
+"""What is built in: machines, networks and strategies, by name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Listing(Shown):
 
 
 def machines() -> Listing:
-    """The machines that come along; `load_machine` loads them."""
+    """The machines that are built in; `load_machine` loads them."""
     from tilestitch.hardware.load import load_machine, preset_names
 
     found = [load_machine(name) for name in preset_names()]

@@ -1,4 +1,4 @@
-"""The model of an array held against its simulation, and what that comes to."""
+"""The model of an array compared with its simulation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def validate(
     fold_bn: bool = True,
     progress: Progress | None = None,
 ) -> ValidationPage:
-    """Hold the analytical model of an array against its simulation, over random mappings of the layers of a network.
+    """Compare the analytical model of an array with its simulation, over random mappings of the layers of a network.
 
     A model may also be a line of einsum or a file of layers, as for `tilestitch validate`. Raises as `map` does.
     """
