@@ -14,7 +14,8 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
 ROOT = "tilestitch"
 
 LAYERS = {
-    8: ("__main__", "cli"),
+    9: ("__main__",),
+    8: ("cli",),
     7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
     5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),

@@ -142,9 +142,7 @@ def _coupled(op: Operator, wanted: Mapping[str, Sequence[Indices]]) -> dict[int,
             continue
         if found or any(dim in _dims(other) for dim, _ in axis.terms for other in write.axes if other is not axis):
             return {}
-        reach = 1 + sum(stride * (op.dims[dim].extent - 1) for dim, stride in axis.terms)
-        places = indices - axis.offset
-        places = places[(places >= 0) & (places < reach)]
+        places, reach = _places(op, axis, indices)
         terms, rest, unique = sorted(axis.terms, key=lambda term: -term[1]), reach, True
         for dim, stride in terms:  # every place is written once, if each loop steps over all that those after it reach
             rest -= stride * (op.dims[dim].extent - 1)
@@ -159,9 +157,7 @@ def _loops(op: Operator, write: Access, wanted: Indices) -> Indices | None:
     """The iterations that write what is wanted of a tensor, or None where other operators write all of it."""
     loops = [np.arange(dim.extent) for dim in op.dims]
     for axis, indices in zip(write.axes, wanted, strict=True):
-        places = indices - axis.offset
-        reach = 1 + sum(stride * (op.dims[dim].extent - 1) for dim, stride in axis.terms)
-        places = places[(places >= 0) & (places < reach)]
+        places, reach = _places(op, axis, indices)
         if not len(places):
             return None
         if len(places) == reach:
@@ -173,6 +169,13 @@ def _loops(op: Operator, write: Access, wanted: Indices) -> Indices | None:
     return tuple(
         np.arange(dim.extent) if dim.kind is DimKind.WHOLE else loop for dim, loop in zip(op.dims, loops, strict=True)
     )
+
+
+def _places(op: Operator, axis: Axis, indices: np.ndarray) -> tuple[np.ndarray, int]:
+    """Which of some indices an axis of a result reaches, counted from the first that it does; and how many it may."""
+    reach = 1 + sum(stride * (op.dims[dim].extent - 1) for dim, stride in axis.terms)
+    places = indices - axis.offset
+    return places[(places >= 0) & (places < reach)], reach
 
 
 def _touched(read: Access, loops: Indices, shape: tuple[int, ...]) -> Indices:

@@ -29,9 +29,23 @@ COST = (
     Mutant(
         "parts of a tensor that nobody reads are compulsory",
         "cost/needs.py",
-        "places = places[(places >= 0) & (places < reach)]",
-        "places = np.arange(reach)",
+        "return places[(places >= 0) & (places < reach)], reach",
+        "return np.arange(reach), reach",
         ("test_estimate::test_bounds_leave_out_what_no_output_needs",),
+    ),
+    Mutant(
+        "of several readers of a tensor the neediest counts",
+        "cost/needs.py",
+        "both = _union(rest[at], new)",
+        "both = max(rest[at], new, key=_size)",
+        ("test_estimate::test_bounds_join_what_several_operators_read",),
+    ),
+    Mutant(
+        "a table is gathered from in one iteration only",
+        "cost/bounds.py",
+        "* min(size, asked * iterations)",
+        "* min(size, asked)",
+        ("test_estimate::test_bounds_count_no_more_rows_than_a_table_has",),
     ),
     Mutant(
         "the estimate forgets DDR",
