@@ -12,6 +12,7 @@ import io
 import re
 import runpy
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
@@ -199,6 +200,26 @@ def test_links_of_a_page_lead_somewhere(page):
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), link
         assert not anchor or anchor in anchors(str(target.resolve().relative_to(ROOT))), link
+
+
+def test_links_of_the_readme_hold_on_a_package_index():
+    """There they are written out by the substitutions of pyproject.toml."""
+    hooks = tomllib.loads(page_text("pyproject.toml"))["tool"]["hatch"]["metadata"]["hooks"]
+    text = page_text("README.md")
+    for one in hooks["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(one["pattern"], one["replacement"], text)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) == len(re.findall(r"\]\(([^)\s]+)\)", page_text("README.md"))) > 10
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_the_readme_is_short_and_its_picture_says_what_it_says():
+    """The latencies of its first table are those of the picture."""
+    text = page_text("README.md")
+    assert text.count("\n") < 200
+    (row,) = re.findall(r"^  latency \(simulated\) +([\d.]+) ms +([\d.]+) ms$", text, re.MULTILINE)
+    shown = re.findall(r">([\d.]+)</text>", page_text("docs/pictures/resnet50.svg"))
+    assert set(row) <= set(shown)
 
 
 def test_sections_that_the_code_names_are_there():
