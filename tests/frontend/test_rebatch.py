@@ -65,20 +65,24 @@ MAKERS = [classifier, attention, class_token, shared_input, resized]
 @pytest.mark.parametrize("per_cluster", [1, 3])
 def test_a_network_of_one_sample_runs_for_many(make: Callable[[], onnx.ModelProto], per_cluster: int):
     """Compared with onnxruntime on each sample alone."""
-    done = tilestitch.compile(make(), "toy", batch=6, options=Options(batch_per_cluster=per_cluster), verify=True)
+    done = tilestitch.compile(
+        make(), "toy", batch=6, options=Options(batch_per_cluster=per_cluster), verify=True, strategy="tvm"
+    )
     assert done.report is not None
     assert done.report.verified, done.report.checks
     assert (done.report.batch_per_iteration, done.report.iterations) == (per_cluster, 3 // per_cluster)
 
 
 def test_a_network_of_two_samples_runs_for_six():
-    done = tilestitch.compile(attention(2), "toy", batch=12, options=Options(batch_per_cluster=6), verify=True)
+    done = tilestitch.compile(
+        attention(2), "toy", batch=12, options=Options(batch_per_cluster=6), verify=True, strategy="tvm"
+    )
     assert done.report is not None
     assert done.report.verified
 
 
 def test_the_rule_chooses_among_multiples_of_the_exported_batch():
-    done = tilestitch.compile(attention(2), "toy", batch=24, options=Options(stop_after="schedule"))
+    done = tilestitch.compile(attention(2), "toy", batch=24, options=Options(stop_after="schedule"), strategy="tvm")
     assert done.schedule is not None
     assert done.schedule.batch in (2, 4, 12)
     assert done.schedule.batch * done.schedule.iterations == 12
@@ -126,7 +130,9 @@ def test_a_network_that_mixes_samples_is_refused_with_the_operator_and_the_way_o
 
 def test_the_way_out_works():
     """One sample at a time needs no other batch."""
-    done = tilestitch.compile(mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=1), verify=True)
+    done = tilestitch.compile(
+        mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=1), verify=True, strategy="tvm"
+    )
     assert done.report is not None
     assert done.report.verified
     assert done.report.iterations == 2
@@ -138,9 +144,11 @@ def test_a_symbolic_batch_is_divided_only_between_samples():
     model = net.model(net.op("Softmax", net.input(1, 8), name="mix", axis=0))
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
     with pytest.raises(InputError, match=r"operator 'mix' .* mixes samples.*with its batch fixed at 4"):
-        tilestitch.compile(model, "toy", batch=4)
+        tilestitch.compile(model, "toy", batch=4, strategy="tvm")
     single = replace(load_machine("toy"), clusters=1)
-    report = tilestitch.compile(model, single, batch=4, options=Options(batch_per_cluster=4), verify=True).report
+    report = tilestitch.compile(
+        model, single, batch=4, options=Options(batch_per_cluster=4), verify=True, strategy="tvm"
+    ).report
     assert report is not None
     assert report.verified
 
@@ -155,7 +163,7 @@ def test_constants_that_differ_between_samples_are_refused():
 
 def test_a_batch_that_the_exported_one_does_not_divide_is_refused():
     with pytest.raises(InputError, match="a multiple of 2"):
-        tilestitch.compile(attention(2), "toy", batch=3)
+        tilestitch.compile(attention(2), "toy", batch=3, strategy="tvm")
 
 
 def test_samples_keep_their_numbers():
@@ -175,7 +183,7 @@ def test_an_input_whose_axis_0_is_named_by_its_size_is_shared_by_all_samples(fir
     net = Net()
     x, table = net.input(first, 6), net.input("rows", 6)
     model = net.model(net.op("MatMul", x, net.op("Transpose", table, perm=[1, 0])))
-    done = tilestitch.compile(model, "toy", batch=4, options=Options(dims={"rows": 3}), verify=True)
+    done = tilestitch.compile(model, "toy", batch=4, options=Options(dims={"rows": 3}), verify=True, strategy="tvm")
     assert done.report is not None
     assert done.report.verified, done.report.checks
     assert done.report.batch == 4

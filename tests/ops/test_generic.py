@@ -48,7 +48,7 @@ def test_a_network_with_a_generic_operator_means_what_onnxruntime_computes(machi
 
 
 def test_a_generic_operator_is_whole_on_one_core_and_reads_every_operand_from_ddr():
-    done = api.compile(recurrent(), "toy")
+    done = api.compile(recurrent(), "toy", strategy="tvm")
     (op,) = (op for op in done.schedule.graph.operators if op.kind == generic.KIND)
     assert {dim.kind for dim in op.dims} == {DimKind.WHOLE}
     (row,) = (row for row in done.report.kernels if op.name in row.operators)
@@ -64,13 +64,15 @@ def test_a_generic_operator_of_16_bits_is_computed_in_float32_where_all_others_a
     """Else its rounding would pass for an error of the program, three hundred times what is allowed."""
     net = Net(OPSET)
     x = net.input(3, 8, 8, dtype=TensorProto.FLOAT16)
-    wide = api.compile(net.model(net.op("Tanh", net.op("LpNormalization", net.op("Relu", x)))), "toy", verify=True)
+    wide = api.compile(
+        net.model(net.op("Tanh", net.op("LpNormalization", net.op("Relu", x)))), "toy", verify=True, strategy="tvm"
+    )
     assert [row.operator for row in wide.report.generic_operators] == ["LpNormalization"]
     assert wide.report.verified, wide.report.checks
 
 
 def test_the_page_says_that_nobody_has_verified_it():
-    page = str(api.compile(recurrent(), "toy", verify=True))
+    page = str(api.compile(recurrent(), "toy", verify=True, strategy="tvm"))
     assert "Operators: 3 by rules of their own, 1 generic" in page
     assert "Generic, not independently verified" in page
     assert "GRU   value from onnxruntime" in page
@@ -119,7 +121,7 @@ def large() -> onnx.ModelProto:
 @pytest.mark.parametrize("machine", ["toy", "goya"])
 def test_a_generic_operator_that_does_not_fit_is_streamed(machine):
     """Its operands pass one core in pieces, all of them charged once; who reads its result waits for it."""
-    done = api.compile(large(), machine, verify=True)
+    done = api.compile(large(), machine, verify=True, strategy="tvm")
     report = done.report
     assert report.verified, report.checks
     assert report.latency_cycles >= report.bound_cycles
@@ -137,7 +139,7 @@ def test_a_generic_operator_that_does_not_fit_is_streamed(machine):
 
 def test_what_streams_out_is_not_there_before_it_has_passed():
     """Between the arithmetic and the end of the stream, the result is poison, and nothing runs that reads it."""
-    done = api.compile(large(), "toy")
+    done = api.compile(large(), "toy", strategy="tvm")
     program, trace = done.program, done.trace
     out = [one.number for one in program if one.kind is Kind.STREAM and one.operands[0].mode is Mode.WRITE]
     assert len(out) == 2
@@ -158,7 +160,7 @@ def extended(domain: str) -> onnx.ModelProto:
 
 
 def test_other_domains_of_the_standard_are_generic_and_foreign_ones_are_refused():
-    done = api.compile(extended("ai.onnx.ml"), "toy", verify=True)
+    done = api.compile(extended("ai.onnx.ml"), "toy", verify=True, strategy="tvm")
     assert done.report.verified
     assert [row.operator for row in done.report.generic_operators] == ["Binarizer"]
     with pytest.raises(InputError, match=r"imports no version of the standard operators"):
@@ -168,7 +170,7 @@ def test_other_domains_of_the_standard_are_generic_and_foreign_ones_are_refused(
 def test_operators_that_changed_in_no_newer_opset_are_verified_as_of_an_older_one():
     """Opset 28 is newer than what onnxruntime reads; its Relu is that of opset 14."""
     net = Net(min(28, onnx.defs.onnx_opset_version()))
-    assert api.compile(net.model(net.op("Relu", net.input(2, 3))), "toy", verify=True).report.verified
+    assert api.compile(net.model(net.op("Relu", net.input(2, 3))), "toy", verify=True, strategy="tvm").report.verified
 
 
 def test_an_operator_of_an_old_opset_that_never_changed_is_read():
@@ -196,5 +198,5 @@ def test_onnxs_reference_stands_in_where_onnxruntime_has_no_kernel():
     outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "w")]
     graph = helper.make_graph([node], "net", inputs, outputs, weights)
     opsets = [helper.make_opsetid("ai.onnx.preview.training", 1)]
-    done = api.compile(helper.make_model(graph, opset_imports=opsets, ir_version=8), "toy")
+    done = api.compile(helper.make_model(graph, opset_imports=opsets, ir_version=8), "toy", strategy="tvm")
     assert [row.evaluator for row in done.report.generic_operators] == ["onnx.reference"]

@@ -169,7 +169,9 @@ def test_rows_are_what_counting_one_instruction_after_another_gives(compiled, na
 def test_more_batches_change_nothing_but_the_sustained_throughput(compiled):
     """A report is about one batch, however many the program runs back to back."""
     once = compiled["tvm"].report
-    twice = reported(api.compile("resnet18:small", "toy", batch=3, options=Options(batch_per_cluster=1, batches=2)))
+    twice = reported(
+        api.compile("resnet18:small", "toy", batch=3, options=Options(batch_per_cluster=1, batches=2), strategy="tvm")
+    )
     assert twice.sustained_cycles_per_batch <= once.latency_cycles
     same = replace(
         twice,
@@ -303,8 +305,8 @@ def test_clusters_of_one_ddr_are_all_simulated():
     """They contend for it, so none can stand for the others, and the page does not say so."""
     toy = api.load_machine("toy")
     memories = (replace(m, sharing=Sharing.CHIP) if m.level is Level.DDR else m for m in toy.memories)
-    alone = reported(api.compile("resnet18:small", toy, batch=2))
-    shared = reported(api.compile("resnet18:small", replace(toy, memories=tuple(memories)), batch=2))
+    alone = reported(api.compile("resnet18:small", toy, batch=2, strategy="tvm"))
+    shared = reported(api.compile("resnet18:small", replace(toy, memories=tuple(memories)), batch=2, strategy="tvm"))
     assert (alone.clusters_simulated, shared.clusters_simulated) == (1, 2)
     assert shared.latency_cycles > alone.latency_cycles
     assert shared.latency_cycles >= shared.bound_cycles
@@ -315,11 +317,15 @@ def test_clusters_of_one_ddr_are_all_simulated():
 def test_values_print_themselves(compiled):
     """A compilation prints its report, or the last value that was reached."""
     assert str(compiled["tvm"]) + "\n" == report_text(compiled["tvm"].report)
-    stopped = api.compile("resnet18:small", "toy", options=Options(stop_after="schedule"))
+    stopped = api.compile("resnet18:small", "toy", options=Options(stop_after="schedule"), strategy="tvm")
     assert str(stopped) == str(stopped.schedule)
-    assert str(api.compile("resnet18:small", "toy", options=Options(stop_after="lower"))).startswith("program of ")
+    assert str(api.compile("resnet18:small", "toy", options=Options(stop_after="lower"), strategy="tvm")).startswith(
+        "program of "
+    )
     assert (
-        str(api.compile("resnet18:small", "toy", options=Options(stop_after="partition"))).splitlines()[1]
+        str(api.compile("resnet18:small", "toy", options=Options(stop_after="partition"), strategy="tvm")).splitlines()[
+            1
+        ]
         == "  g0: conv1 + relu"
     )
 
@@ -446,7 +452,7 @@ def test_constants_that_float16_cannot_hold_are_told():
         [lowest],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    report = api.compile(model, "toy", verify=True).report
+    report = api.compile(model, "toy", verify=True, strategy="tvm").report
     assert report is not None
     assert report.notes == (
         "Constants beyond the range of float16 are clamped to +-65,504 in the float16 check: lowest.",
