@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -20,8 +21,10 @@ from tests.helpers.command import names_in, run, start
 from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base.errors import DoesNotFit, InvalidIR
+from tilestitch.base.interruption import TerminatedError
 from tilestitch.cli import files
 from tilestitch.cli import main as cli
+from tilestitch.cli import start as beginning
 from tilestitch.cli.examples import EXAMPLES
 from tilestitch.cli.options import STRATEGY_HELP
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
@@ -740,3 +743,16 @@ def test_a_shell_completes_names(words, expected, monkeypatch):
     monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
     lines = CliRunner().invoke(cli.main, [], prog_name="tilestitch").output.split()
     assert [line.removeprefix("plain,") for line in lines if line.startswith("plain,")] == expected
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("error", "number"), [(KeyboardInterrupt(), signal.SIGINT), (TerminatedError(), signal.SIGTERM)]
+)
+def test_a_signal_that_came_where_nothing_can_be_raised_comes_again(error, number, monkeypatch, capfd):
+    """In a callback, of which Python prints the traceback and forgets it."""
+    again = []
+    monkeypatch.setattr(beginning, "come_again", again.append)
+    beginning._again(SimpleNamespace(exc_value=error))
+    assert again == [number]
+    assert capfd.readouterr().err == ""

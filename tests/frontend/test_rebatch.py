@@ -128,10 +128,11 @@ def test_a_network_that_mixes_samples_is_refused_with_the_operator_and_the_way_o
         read_onnx(mixes_in(name)(), batch=3)
 
 
-def test_the_way_out_works():
-    """One sample at a time needs no other batch."""
+@pytest.mark.parametrize("strategy", ["auto", "graphturbo", "tvm"])
+def test_the_way_out_works(strategy: str):
+    """One sample at a time needs no other batch, also where other strategies would be tried with one."""
     done = tilestitch.compile(
-        mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=1), verify=True, strategy="tvm"
+        mixes_in("mean")(), "toy", batch=4, options=Options(batch_per_cluster=1), verify=True, strategy=strategy
     )
     assert done.report is not None
     assert done.report.verified

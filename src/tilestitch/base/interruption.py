@@ -18,6 +18,10 @@ _Result = TypeVar("_Result")
 Handler = Callable[[int, FrameType | None], None]
 
 
+class TerminatedError(BaseException):
+    """SIGTERM came. It unwinds as Ctrl-C does, so that no partial file stays."""
+
+
 def between_compiled(handler: Handler) -> Handler:
     """A handler that raises, made to wait while compiled code calls Python, which crashes where that fails."""
 

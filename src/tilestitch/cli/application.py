@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tilestitch.base.errors import InvalidIR, TilestitchError, printable
-from tilestitch.base.interruption import between_compiled
+from tilestitch.base.interruption import TerminatedError, between_compiled
 
 SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -93,12 +93,8 @@ class _ReaderGoneError(Exception):
     """Whoever read stdout stopped reading."""
 
 
-class _TerminatedError(BaseException):
-    """SIGTERM came. It unwinds as Ctrl-C does, so that no partial file stays."""
-
-
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    raise _TerminatedError
+    raise TerminatedError
 
 
 def complain(message: str) -> None:
@@ -120,7 +116,7 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
         case click.Abort() | KeyboardInterrupt():
             complain("interrupted")
             return INTERRUPTED
-        case _TerminatedError():
+        case TerminatedError():
             complain("terminated")
             return TERMINATED
         case click.exceptions.NoArgsIsHelpError():

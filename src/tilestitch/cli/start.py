@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from tilestitch.base.interruption import between_compiled, come_again
+from tilestitch.base.interruption import TerminatedError, between_compiled, come_again
 
 _INTERRUPTED = 130
 
@@ -36,8 +36,10 @@ def main() -> NoReturn:
 
 
 def _again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """An interruption that came where Python can raise nothing, such as in a callback of the compiler, comes again."""
+    """A signal that came where Python can raise nothing, such as in a callback of the compiler, comes again."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         come_again(signal.SIGINT)  # at once it would be lost here again
+    elif isinstance(unraisable.exc_value, TerminatedError):
+        come_again(signal.SIGTERM)
     else:
         sys.__unraisablehook__(unraisable)

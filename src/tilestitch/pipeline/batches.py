@@ -153,7 +153,10 @@ def _explained(found: Compilation, planned: Sequence[Planned]) -> Compilation:
 def not_slower(request: Request, networks: Networks, best: Compilation, other: Strategy) -> Compilation:
     """`best`, or what another strategy makes of the batch where that is faster, with a note that says so."""
     strategy, ours = given(best.schedule).strategy, latency(best)
-    found = fastest(request, networks, other, possible_batches(request), best)
+    try:
+        found = fastest(request, networks, other, possible_batches(request), best)
+    except InputError:  # the batch cannot be another; that of `best` can
+        return best
     if found is best or found.schedule is None:
         return best
     note = f"{strategy} falls back to {other.name}: {latency(found):,} cycles instead of {ours:,}."
