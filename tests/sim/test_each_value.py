@@ -83,7 +83,7 @@ def test_bounds_follow_what_is_rounded():
     nothing, power = net.op("Sub", x, x), net.op("Exp", x)
     graph = net.graph(moved, many, few, nothing, power)
     inputs = random_inputs(graph)
-    bounds = rounding(graph, inputs, {}).wide
+    bounds = rounding(graph, [inputs], [{}])[0].wide
     assert not bounds[moved].any()
     assert not bounds[nothing].any()
     assert (bounds[many] > 4 * bounds[few]).all()

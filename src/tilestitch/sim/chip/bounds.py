@@ -1,7 +1,8 @@
 """The network untiled, operator by operator, with what rounding may do to each value beside the value."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -10,11 +11,12 @@ import numpy as np
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import RULES
-from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Moved, bounds_of
+from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Computed, Moved, bounds_of
 from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans, store, to_arithmetic, to_storage
 
 # Weights of a Resize, factors of a Fourier transform: functions of a place along an axis, which others round as well.
 _COMPUTED = re.compile(r"\.(weights\d+|matrix)$")
+_WORTH_A_THREAD = 1 << 15  # elements of a result
 _NEW_NUMBERS = frozenset({"bit_cast", "cast", "clip", "pad"})  # exact, and perhaps not stored so far
 
 
@@ -34,19 +36,26 @@ class Rounding:
 @np.errstate(all="ignore")  # as in `execute`
 def rounding(
     graph: Graph,
-    inputs: Mapping[str, np.ndarray],
-    known: Mapping[str, np.ndarray],
+    inputs: Sequence[Mapping[str, np.ndarray]],
+    known: Sequence[Mapping[str, np.ndarray]],
     *,
     long: frozenset[str] = frozenset(),
-) -> Rounding:
-    """Analyse a network on some inputs; `known` are the tensors with which an execution goes on, exactly as they are.
+) -> list[Rounding]:
+    """Analyse a network on the inputs of every iteration.
 
-    `long` are the tensors that the file stores in 64 bits.
+    `known` are the tensors with which an execution goes on, exactly as they are; `long` are the tensors that the file
+    stores in 64 bits.
     """
-    walk = _Walk(graph, known, long)
-    for name in graph.constants:
-        if name in graph.consumers or name in graph.outputs:
-            walk.begin(name, graph.constants[name], constant=True)
+    with ThreadPoolExecutor(1) as other:
+        start = _Walk(graph, {}, long, other)
+        for name in graph.constants:
+            if name in graph.consumers or name in graph.outputs:
+                start.begin(name, graph.constants[name], constant=True)
+        return [_analysed(start.again(ours), one) for one, ours in zip(inputs, known, strict=True)]
+
+
+def _analysed(walk: "_Walk", inputs: Mapping[str, np.ndarray]) -> Rounding:
+    graph = walk.graph
     for name in graph.inputs:
         walk.begin(name, inputs[name])
     uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
@@ -63,12 +72,21 @@ def rounding(
 class _Walk:
     """Values as the float32 execution stores them, and their bounds at both widths (None: exact)."""
 
-    def __init__(self, graph: Graph, known: Mapping[str, np.ndarray], long: frozenset[str]) -> None:
-        self.graph, self.known, self.long = graph, known, long
+    def __init__(
+        self, graph: Graph, known: Mapping[str, np.ndarray], long: frozenset[str], other: ThreadPoolExecutor
+    ) -> None:
+        self.graph, self.known, self.long, self.other = graph, known, long, other
         self.values: dict[str, np.ndarray] = {}
         self.bounds: tuple[dict[str, Bound], dict[str, Bound]] = {}, {}  # wide, narrow
         self.steps: dict[str, np.ndarray] = {}
         self.beyond: list[tuple[str, int, int]] = []
+
+    def again(self, known: Mapping[str, np.ndarray]) -> "_Walk":
+        """Another walk from here."""
+        other = _Walk(self.graph, known, self.long, self.other)
+        other.values, other.beyond = dict(self.values), list(self.beyond)
+        other.bounds = dict(self.bounds[0]), dict(self.bounds[1])
+        return other
 
     def begin(self, name: str, array: np.ndarray, *, constant: bool = False) -> None:
         """What comes from outside: off by what storing it loses, which is known."""
@@ -104,35 +122,53 @@ class _Walk:
             op, [operand(n, op.whole, plans, stored.__getitem__) for n in range(len(plans))]
         )
         arithmetic = [to_arithmetic(x, plan.dtype) for x, plan in zip(stored, plans, strict=True)]
-        found = []
-        for bounds in self.bounds:
-            mine = []
-            for plan in plans:
-                bound = bounds[plan.access.tensor]
-                mine.append(None if bound is None else bound[plan.region.slices])
-            found.append(bounds_of(Moved(op, plans, arithmetic, mine), results))
-        for number, write in enumerate(op.writes):
-            self._keep(op, write, results[number], [one[number] for one in found])
+        computed = Computed(op, plans, arithmetic, results)
+        for write, result in zip(op.writes, results, strict=True):
+            self._expect_32_bits(write.tensor, result)
+        self._bound_both(computed)
+        for write, result in zip(op.writes, results, strict=True):
+            self._keep(op, write, result)
 
-    def _keep(self, op: Operator, write: Access, result: np.ndarray, found: list[Bound]) -> None:
-        name, tensor = write.tensor, self.graph.tensors[write.tensor]
-        origin = (0,) * len(tensor.shape)
-        self._expect_32_bits(name, result)
-        if name not in self.values:
-            self.values[name] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=True))
-            self.bounds[0][name] = self.bounds[1][name] = None
-        store(self.values[name], write, op.whole, origin, to_storage(result, tensor.dtype, wide=True))
-        for wide, bounds, bound in zip((True, False), self.bounds, found, strict=True):
+    def _bound_both(self, computed: Computed) -> None:
+        """Of the results at both widths, at the same time where that is worth it."""
+        if max(result.size for result in computed.results) < _WORTH_A_THREAD:
+            for wide in (True, False):
+                self._bound(computed, wide=wide)
+            return
+        narrow = self.other.submit(self._bound, computed, wide=False)
+        self._bound(computed, wide=True)
+        narrow.result()
+
+    @np.errstate(all="ignore")  # which holds for one thread
+    def _bound(self, computed: Computed, *, wide: bool) -> None:
+        op, bounds = computed.op, self.bounds[0 if wide else 1]
+        mine = []
+        for plan in computed.plans:
+            bound = bounds[plan.access.tensor]
+            mine.append(None if bound is None else bound[plan.region.slices])
+        found = bounds_of(Moved(computed, mine))
+        for write, result, bound in zip(op.writes, computed.results, found, strict=True):
+            tensor = self.graph.tensors[write.tensor]
             bound = _with_storing(op, result, bound, tensor.dtype, wide=wide)
+            kept = bounds.setdefault(write.tensor, None)
             if bound is None:
                 continue
-            if bounds[name] is None:
-                bounds[name] = np.zeros(tensor.shape, np.float32)
-            kept = bounds[name]
-            assert kept is not None
-            bound = np.nan_to_num(bound, nan=np.inf, posinf=np.inf).astype(np.float32)
-            store(kept, write, op.whole, origin, np.broadcast_to(bound, result.shape))
-        if name in self.known:  # execution goes on with what is expected
+            if kept is None:
+                kept = bounds[write.tensor] = np.zeros(tensor.shape, np.float32)
+            bound = np.asarray(bound, np.float32)
+            odd = np.isnan(bound)
+            if odd.any():
+                bound = np.where(odd, np.float32(np.inf), bound)
+            store(kept, write, op.whole, (0,) * len(tensor.shape), np.broadcast_to(bound, result.shape))
+
+    def _keep(self, op: Operator, write: Access, result: np.ndarray) -> None:
+        """Store a result; execution goes on with what is expected, where that is known."""
+        name, tensor = write.tensor, self.graph.tensors[write.tensor]
+        if name not in self.values:
+            self.values[name] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=True))
+        origin = (0,) * len(tensor.shape)
+        store(self.values[name], write, op.whole, origin, to_storage(result, tensor.dtype, wide=True))
+        if name in self.known:
             self.steps[name] = self.bound(self.bounds[0], name).copy()
             self.values[name] = to_storage(self.known[name], tensor.dtype, wide=True)
             self.bounds[0][name] = None
@@ -151,16 +187,21 @@ def _with_storing(op: Operator, result: np.ndarray, bound: Bound, dtype: DType, 
         return bound
     coarse = FACTOR * _half_step(dtype.numpy(wide=wide))
     if coarse > UNIT and (op.kind not in EXACT or op.kind in _NEW_NUMBERS):
-        size = np.abs(result.astype(np.float64))
-        lost = np.abs(to_storage(result, dtype, wide=wide).astype(np.float64) - result)
-        rounded = np.hypot(coarse * size, FACTOR * 2.0**-25 if dtype is DType.FLOAT16 else 0.0)
-        known = np.zeros(result.shape, bool) if bound is not None else np.ones(result.shape, bool)
+        known = np.ones(result.shape, bool) if bound is None else (bound == 0) | ~np.isfinite(result)
+        squared = np.float32 if dtype is DType.FLOAT16 else np.float64  # which holds the squares of its range
+        size = np.asarray(np.abs(result, dtype=squared))  # of 0 dims too
+        rounded = np.asarray(np.square(coarse * size))
         if bound is not None:
-            known = np.broadcast_to(bound == 0, result.shape)
-            rounded = np.hypot(rounded, bound)
-        bound = np.where(known | ~np.isfinite(result), FACTOR * np.nan_to_num(lost, nan=0.0, posinf=0.0), rounded)
+            rounded += np.square(bound, dtype=squared)
+        if dtype is DType.FLOAT16:
+            rounded += (FACTOR * 2.0**-25) ** 2
+        bound = np.sqrt(rounded, out=rounded)
+        if known.any():
+            lost = np.abs(np.subtract(to_storage(result[known], dtype, wide=wide), result[known], dtype=np.float64))
+            bound[known] = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=0.0)
         if dtype is DType.FLOAT16 and not wide:
-            bound = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, bound)  # an infinity of the same sign
+            beyond = np.isfinite(size) & (size > FLOAT16_MAX)
+            bound[beyond] = size[beyond] / 2  # an infinity of the same sign
     return bound if bound is not None and np.any(bound) else None
 
 

@@ -54,11 +54,20 @@ def compare(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds:
 
 
 @np.errstate(invalid="ignore", over="ignore")
+def gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """How far values are apart: infinitely where one alone is no number, or is infinite."""
+    apart = np.abs(np.subtract(found, expected, dtype=np.float64))
+    odd = ~np.isfinite(apart)
+    if odd.any():
+        same = (found == expected) | ((found != found) & (expected != expected))  # NaN is not itself
+        apart[odd] = np.where(np.broadcast_to(same, apart.shape)[odd], 0.0, np.inf)
+    return apart
+
+
+@np.errstate(invalid="ignore", over="ignore")
 def excess(found: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """The difference of each value as a share of what is allowed; of a NaN or infinity on one side it is infinite."""
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    gap = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf))
+    gap = gaps(found, expected)
     with np.errstate(divide="ignore"):
         share = np.where(gap > 0, gap / bound, 0.0)
     return np.where(np.isposinf(bound) | (gap == 0), 0.0, share)

@@ -4,6 +4,7 @@ Where it differs, onnx's reference evaluator is asked too.
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import ml_dtypes
@@ -17,7 +18,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ops.onnx_node import by_reference, readable_opset
 from tilestitch.ops.widening import in_float32
 from tilestitch.sim.chip.bounds import rounding
-from tilestitch.sim.chip.compare import decides
+from tilestitch.sim.chip.compare import decides, gaps
 from tilestitch.sim.chip.defined import expect_defined
 from tilestitch.sim.chip.exchange import exchangeable
 from tilestitch.sim.chip.interpret import interpret
@@ -125,9 +126,12 @@ class Reference:
         names = quantised_tensors(model, graph)
         dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
         expect_defined(graph, inputs)
-        with threadpool_limits(1):
-            narrow = [interpret(graph, one, wide=False) for one in inputs]
-        self.expected = onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes)
+        with threadpool_limits(1), ThreadPoolExecutor(1) as other:
+            untiled = other.submit(lambda: [interpret(graph, one, wide=False) for one in inputs])
+            self.expected = onnxruntime_outputs(
+                model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes
+            )
+            narrow = untiled.result()
         for name in graph.outputs:
             _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
         shapes = {name: graph.tensors[name].shape for name in names}
@@ -136,7 +140,7 @@ class Reference:
         ]
         long = long_tensors(model, graph)
         with threadpool_limits(1):
-            found = [rounding(graph, one, known, long=long) for one, known in zip(inputs, self.quantised, strict=True)]
+            found = rounding(graph, inputs, self.quantised, long=long)
         for one in found:
             for name, least, largest in one.beyond:
                 raise TooLarge(
@@ -187,10 +191,7 @@ def _at_least(bound: np.ndarray, untiled: np.ndarray, expected: np.ndarray) -> n
     """A bound at float16, and no less than what the untiled network needs; anything where that has lost the value."""
     if untiled.shape != expected.shape:
         return bound
-    a, b = untiled.astype(np.float64), expected.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-    return np.maximum(bound, FACTOR * np.nan_to_num(gap, nan=np.inf, posinf=np.inf))
+    return np.maximum(bound, FACTOR * gaps(untiled, expected))
 
 
 def _expect_storable(name: str, dtype: DType, values: Sequence[np.ndarray]) -> None:

@@ -12,13 +12,15 @@ roundings of n terms add up to about sqrt(n) of them, not n.
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import cached_property
+from math import isfinite, prod
 
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
 from tilestitch.ops import RULES, VIEWS, contraction, is_contraction, is_elementwise
 from tilestitch.ops.views import by_dims, padded
+from tilestitch.sim.chip.compare import gaps
 from tilestitch.sim.chip.values import ReadPlan, gathered
 
 FACTOR = 4.0
@@ -44,14 +46,17 @@ _MONOTONE = frozenset({"max_pool", "reduce_max", "reduce_min"})
 _SUMS = frozenset({"average_pool", "reduce_mean", "reduce_sum"})
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The operands of all iterations of an operator as they are stored, and how far each element may be off."""
+class Computed:
+    """An operator and all its iterations: operands as the units compute with them, and results, one axis per dim.
 
-    op: Operator
-    plans: Sequence[ReadPlan]
-    stored: Sequence[np.ndarray]  # the region that a plan names, as the units compute with it
-    bounds: Sequence[Bound]  # of the same shapes
+    Here lies what the bounds of both widths are made from, so that it is computed once.
+    """
+
+    def __init__(
+        self, op: Operator, plans: Sequence[ReadPlan], stored: Sequence[np.ndarray], results: Sequence[np.ndarray]
+    ) -> None:
+        self.op, self.plans, self.results = op, plans, results
+        self.stored = stored  # the region that each plan names
 
     def seen(self, number: int, array: np.ndarray, pad: float = 0.0) -> np.ndarray:
         """An array of the shape of a stored operand with one axis per dim, a view where possible."""
@@ -64,15 +69,53 @@ class Moved:
     def operand(self, number: int) -> np.ndarray:
         return self.seen(number, self.stored[number], self.plans[number].access.pad_value)
 
+    @cached_property
+    def operands(self) -> list[np.ndarray]:
+        """All of them, floats in float64."""
+        return [_wide(self.operand(number)) for number in range(len(self.stored))]
+
+    @cached_property
+    def own(self) -> np.ndarray:
+        """Squares of what an element-wise operator rounds itself."""
+        return np.square(_own(self.op, self.operands, self.results[0]))
+
+    @cached_property
+    def factors(self) -> tuple["Factor", "Factor"]:
+        """What a contraction multiplies."""
+        zeros = self.op.attribute("zeros", (0, 0))
+        assert isinstance(zeros, tuple)
+        first, second = (
+            _factor(x.astype(np.float32) - np.float32(zero) if zero else x.astype(np.float32, copy=False))
+            for x, zero in zip(self.stored, zeros, strict=False)
+        )
+        return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Squares of a stored operand over that of its largest magnitude, in float32."""
+
+    squares: np.ndarray
+    scale: float  # that magnitude
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The operands of an operator, and how far each element of them may be off."""
+
+    computed: Computed
+    bounds: Sequence[Bound]  # of the shapes in which they are stored
+
     def bound(self, number: int) -> Bound:
         found = self.bounds[number]
-        return None if found is None else self.seen(number, found)
+        return None if found is None else self.computed.seen(number, found)
 
     def moved(self, number: int, sign: int) -> np.ndarray:
         """An operand of floats that is off by its bound."""
-        stored, bound = self.stored[number].astype(np.float64), self.bounds[number]
-        return self.seen(
-            number, stored if bound is None else stored + sign * bound, self.plans[number].access.pad_value
+        computed, bound = self.computed, self.bounds[number]
+        stored = computed.stored[number].astype(np.float64)
+        return computed.seen(
+            number, stored if bound is None else stored + sign * bound, computed.plans[number].access.pad_value
         )
 
     @property
@@ -80,9 +123,10 @@ class Moved:
         return all(bound is None for bound in self.bounds)
 
 
-def bounds_of(moved: Moved, results: Sequence[np.ndarray]) -> list[Bound]:
-    """The bounds of an operator's results, which are given, without that of storing them; one axis per dim."""
-    op, stored = moved.op, moved.stored
+def bounds_of(moved: Moved) -> list[Bound]:
+    """The bounds of an operator's results, without that of storing them; one axis per dim."""
+    computed = moved.computed
+    op, stored, results = computed.op, computed.stored, computed.results
     if moved.exact and (op.kind in EXACT or not _rounds(op, stored, results)):
         return [None] * len(results)
     if op.kind in VIEWS or op.kind in ("pad", "copy"):
@@ -90,24 +134,23 @@ def bounds_of(moved: Moved, results: Sequence[np.ndarray]) -> list[Bound]:
     if op.kind == "gather":
         return [_gathered(moved)]
     if is_contraction(op):
-        return [_contraction(moved, results[0])]
+        return [_contraction(moved) if stored[0].dtype.kind == "f" else _integer_contraction(moved)]
     if op.kind in _SUMS and results[0].dtype.kind == "f":
-        return [_sum(moved, results[0])]
+        return [_sum(moved)]
     if op.kind in _MONOTONE and stored[0].dtype.kind == "f":
         sides = [RULES[op.kind].evaluate(op, [moved.moved(0, sign)])[0] for sign in (1, -1)]
-        return [np.maximum(*(_distance(side, results[0]) for side in sides))]
+        return [np.maximum(*(gaps(side, results[0]) for side in sides))]
     if op.kind in ("arg_max", "arg_min"):
-        return [_place(op, moved.operand(0), moved.bound(0))]
-    operands = [_wide(moved.operand(number)) for number in range(len(stored))]
+        return [_place(op, computed.operand(0), moved.bound(0))]
     bounds = [moved.bound(number) for number in range(len(stored))]
     if is_elementwise(op):
-        squares = _own(op, operands, results[0]) ** 2
+        squares = computed.own
         for access in dict.fromkeys(op.reads):  # what is read twice moves together: x - x is zero
             alike = [number for number, read in enumerate(op.reads) if read == access]
             if bounds[alike[0]] is not None:
-                squares = squares + _moved_by(op, operands, alike, bounds[alike[0]]) ** 2
+                squares = squares + np.square(_moved_by(computed, alike, bounds[alike[0]]), dtype=np.float64)
         return [np.sqrt(squares)]
-    return _sampled(op, operands, bounds)
+    return _sampled(op, computed.operands, bounds)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -127,56 +170,85 @@ def _gathered(moved: Moved) -> Bound:
     return np.where(index > 0, np.inf, 0.0 if bound is None else bound)
 
 
-def _contraction(moved: Moved, result: np.ndarray) -> Bound:
+def _contraction(moved: Moved) -> Bound:
     """sum of a b: b moves what a may be off by, and a what b may; each of n partial sums is rounded.
 
     A partial sum is part of the whole, and what random terms add to that: n/3 and n/6 of their squares on average.
+    Everything is in roundings of the largest a times the largest b, so that squares of small numbers stay in float32.
     """
-    op, terms = moved.op, _terms(moved.op)
-    zeros = op.attribute("zeros", (0, 0))
-    assert isinstance(zeros, tuple)
-    integers = moved.stored[0].dtype.kind != "f"
-    rounded = not integers or op.attribute("rescaled", 0) != 0
-    a2, b2 = (np.square(_single(x) - np.float32(zero)) for x, zero in zip(moved.stored, zeros, strict=False))
-    local = UNIT**2 * max(terms / 6, 2.0) if rounded else 0.0
-    total = np.zeros(result.shape)
-    first = local * a2 if moved.bounds[0] is None else _square(moved.bounds[0]) + local * a2
-    if first.any():
-        total = total + _products(moved, first, b2)
+    computed = moved.computed
+    result, terms = computed.results[0], _terms(computed.op)
+    a, b = computed.factors
+    largest = a.scale * b.scale
+    total = max(terms / 6, 2.0) * _products(computed, _and_its_own(moved, terms), b.squares)
     if moved.bounds[1] is not None:
-        total = total + _products(moved, a2, _square(moved.bounds[1]))
-    others = [moved.operand(number) for number in range(2, len(moved.stored))]
-    bounds = [moved.bound(number) for number in range(2, len(moved.stored))]
-    if not integers:
-        whole = result.astype(np.float64) - (others[0] if others else 0.0)
-        total = total + UNIT**2 * (terms / 3 * whole**2 + result.astype(np.float64) ** 2)
-        return np.sqrt(total if not bounds or bounds[0] is None else total + _square(bounds[0]))
-    whole = contraction.multiply(op, moved.operand(0), moved.operand(1)).astype(np.float64)
+        off = _factor(moved.bounds[1])
+        total += (off.scale / b.scale / UNIT) ** 2 * _products(computed, a.squares, off.squares)
+    added = computed.operand(2) if len(computed.stored) > 2 else None
+    whole = (result if added is None else np.subtract(result, added, dtype=np.float32)) / largest
+    total += terms / 3 * np.square(whole, out=whole)
+    total += np.square(np.divide(result, largest, out=whole), out=whole)
+    bound = None if added is None else moved.bound(2)
+    if bound is not None:
+        total += np.square(bound / (largest * UNIT))
+    return np.sqrt(total, out=total) * (largest * UNIT)
+
+
+def _and_its_own(moved: Moved, terms: int) -> np.ndarray:
+    """Squares of what the first factor may be off by and of what multiplying with it rounds, the latter being 1."""
+    a = moved.computed.factors[0]
+    bound = moved.bounds[0]
+    if bound is None:
+        return a.squares
+    found = np.square(bound * np.float32(1 / (a.scale * UNIT * max(terms / 6, 2.0) ** 0.5)))
+    found += a.squares
+    return found
+
+
+def _integer_contraction(moved: Moved) -> Bound:
+    """The same of integers, which only what follows the sum may round."""
+    computed = moved.computed
+    op, result, terms = computed.op, computed.results[0], _terms(computed.op)
+    rounded = op.attribute("rescaled", 0) != 0
+    a, b = computed.factors
+    total = np.zeros(result.shape)
+    if rounded:
+        total += UNIT**2 * max(terms / 6, 2.0) * _products(computed, a.squares, b.squares)
+    if moved.bounds[0] is not None:
+        off = _factor(moved.bounds[0])
+        total += (off.scale / a.scale) ** 2 * _products(computed, off.squares, b.squares)
+    if moved.bounds[1] is not None:
+        off = _factor(moved.bounds[1])
+        total += (off.scale / b.scale) ** 2 * _products(computed, a.squares, off.squares)
+    total *= (a.scale * b.scale) ** 2
+    others = [computed.operand(number) for number in range(2, len(computed.stored))]
+    bounds = [moved.bound(number) for number in range(2, len(computed.stored))]
+    whole = contraction.multiply(op, computed.operand(0), computed.operand(1)).astype(np.float64)
     by = np.sqrt(total + (UNIT**2 * (terms / 3 + 2) * whole**2 if rounded else 0.0))
     found = np.zeros(result.shape)
     for sign in (1, -1):
         given = [_perturbed(x, bound, sign) for x, bound in zip(others, bounds, strict=True)]
-        found = np.maximum(found, _distance(contraction.finished(op, whole + sign * by, given), result))
+        found = np.maximum(found, gaps(contraction.finished(op, whole + sign * by, given), result))
     return found + (UNIT * np.abs(result) if result.dtype.kind == "f" else 0.0)
 
 
-def _single(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float32)
+def _factor(x: np.ndarray) -> Factor:
+    size = np.abs(x)
+    scale = float(size.max(initial=0.0))
+    if not isfinite(scale):
+        scale = float(size.max(initial=0.0, where=np.isfinite(size)))
+    scale = scale or 1.0
+    size /= scale
+    return Factor(np.square(size, out=size), scale)
 
 
-def _square(x: Bound) -> np.ndarray:
-    assert x is not None
-    return np.square(x.astype(np.float64))
+def _square(x: np.ndarray) -> np.ndarray:
+    return np.square(x, dtype=np.float64)
 
 
-def _products(moved: Moved, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Sums of products of two operands without a sign, in float32: scaled, so that squares of small numbers stay."""
-    scales = [float(np.max(x, initial=0.0, where=np.isfinite(x))) or 1.0 for x in (first, second)]
-    small = [
-        moved.seen(number, _single(x / scale))
-        for number, (x, scale) in enumerate(zip((first, second), scales, strict=True))
-    ]
-    return contraction.multiply(moved.op, *small).astype(np.float64) * scales[0] * scales[1]
+def _products(computed: Computed, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Sums of products of what takes the place of two stored operands, in float32."""
+    return contraction.multiply(computed.op, computed.seen(0, first), computed.seen(1, second))
 
 
 def _terms(op: Operator) -> int:
@@ -184,15 +256,16 @@ def _terms(op: Operator) -> int:
     return prod(dim.extent for dim in op.dims if dim.kind is DimKind.REDUCTION)
 
 
-def _sum(moved: Moved, result: np.ndarray) -> Bound:
+def _sum(moved: Moved) -> Bound:
     """As of a contraction with ones, or with the share of each term."""
-    op, terms = moved.op, _terms(moved.op)
+    computed = moved.computed
+    op, result, terms = computed.op, computed.results[0], _terms(computed.op)
     axes = tuple(number for number, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION)
-    share = 1.0 if op.kind == "reduce_sum" else moved.operand(1) if len(moved.stored) > 1 else 1.0 / terms
-    squares = UNIT**2 * max(terms / 6, 2.0) * _square(moved.stored[0])
+    share = 1.0 if op.kind == "reduce_sum" else computed.operand(1) if len(computed.stored) > 1 else 1.0 / terms
+    squares = UNIT**2 * max(terms / 6, 2.0) * _square(computed.stored[0])
     if moved.bounds[0] is not None:
-        squares = squares + _square(moved.bounds[0])
-    total = moved.seen(0, squares).sum(axis=axes, keepdims=True)
+        squares += _square(moved.bounds[0])
+    total = computed.seen(0, squares).sum(axis=axes, keepdims=True)
     return np.sqrt(total * np.square(share) + UNIT**2 * (terms / 3 + 1) * _square(result))
 
 
@@ -206,14 +279,21 @@ def _place(op: Operator, x: np.ndarray, bound: Bound) -> Bound:
     return np.where(candidates > 1, float(x.shape[axis]), 0.0)
 
 
-def _moved_by(op: Operator, operands: Sequence[np.ndarray], alike: Sequence[int], bound: Bound) -> np.ndarray:
+def _moved_by(computed: Computed, alike: Sequence[int], bound: Bound) -> np.ndarray:
     """The most that the result changes when one operand, read once or more, moves by its bound, up or down."""
-    apply = RULES[op.kind].evaluate
+    op = computed.op
+    if len(alike) == 1 and bound is not None and computed.stored[alike[0]].dtype.kind == "f":
+        if op.kind in ("add", "sub"):
+            return bound
+        if op.kind == "relu":
+            x = computed.operand(0)
+            return np.where(x <= 0, np.maximum(x + bound, 0), bound)
+    apply, operands = RULES[op.kind].evaluate, computed.operands
     (there,) = apply(op, operands)
     found = np.zeros(there.shape)
     for sign in (1, -1):
         given = [_perturbed(x, bound, sign) if number in alike else x for number, x in enumerate(operands)]
-        found = np.maximum(found, _distance(apply(op, given)[0], there))
+        found = np.maximum(found, gaps(apply(op, given)[0], there))
     return found
 
 
@@ -226,13 +306,6 @@ def _perturbed(x: np.ndarray, bound: Bound, sign: "int | np.ndarray") -> np.ndar
     if x.dtype.kind != "f":
         return x + (sign * np.rint(np.minimum(bound, 2.0**31))).astype(np.int64)
     return x + sign * bound.astype(np.float64)
-
-
-def _distance(found: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """How far two results are apart: infinitely where one alone is no number."""
-    a, b = found.astype(np.float64), there.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.nan_to_num(np.where(same, 0.0, np.abs(a - b)), nan=np.inf, posinf=np.inf)
 
 
 def _finite(x: np.ndarray) -> np.ndarray:
@@ -277,7 +350,7 @@ def _sampled(op: Operator, operands: Sequence[np.ndarray], moved: Sequence[Bound
             for x, bound in zip(operands, amounts, strict=True)
         ]
         for number, result in enumerate(apply(op, given)):
-            found[number] = np.maximum(found[number], _distance(result, there[number]))
+            found[number] = np.maximum(found[number], gaps(result, there[number]))
     return [
         one + 4 * UNIT * _finite(result) if own and result.dtype.kind == "f" else one
         for one, result in zip(found, there, strict=True)
