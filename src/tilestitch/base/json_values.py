@@ -1,4 +1,4 @@
-"""Frozen values as JSON, and back: fields by their names, tuples as lists, choices by their values."""
+"""JSON: files with a format and a version; frozen values, and back: fields by their names, tuples as lists."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,15 @@ from tilestitch.base.errors import InputError, printable
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+VERSION = 1  # of all formats
+
 _Value = TypeVar("_Value")
+
+
+def document(kind: str, body: Mapping[str, Json]) -> str:
+    """The text of a file of the format `tilestitch.<kind>`."""
+    tree = {"format": f"tilestitch.{kind}", "version": VERSION, **body}
+    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def plain(value: object) -> Json:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilestitch.base.html import Record
+from tilestitch.base.json_values import document
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted
-from tilestitch.report.report_json import listing_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Listing(Shown):
 
     def to_json(self) -> str:
         """What `tilestitch machines --json` and `tilestitch models --json` write."""
-        return listing_json(self.kind, [dict(one) for one in self._plain()])
+        return document(self.kind, {self.kind: [dict(one) for one in self._plain()]})
 
     def heading(self) -> str:
         """How many there are."""

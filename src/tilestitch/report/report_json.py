@@ -3,37 +3,31 @@
 The fields of a report are those of docs/report.md; another meaning of one of them needs another version.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from fractions import Fraction
 from math import isfinite
-from typing import TypeAlias
 
 import numpy as np
 
+from tilestitch.base.json_values import Json, document
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
-
-VERSION = 1
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 def report_json(report: Report) -> str:
     """One report, of the format `tilestitch.report`."""
-    return _text({"format": "tilestitch.report", "version": VERSION, **_report(report)})
+    return document("report", _report(report))
 
 
 def compare_json(results: Sequence[Report | Misfit]) -> str:
     """Several reports, of the format `tilestitch.comparison`; the first is the one that speed-ups refer to."""
     reports = [result for result in results if isinstance(result, Report)]
     first = reports[0].latency_cycles
-    return _text(
+    return document(
+        "comparison",
         {
-            "format": "tilestitch.comparison",
-            "version": VERSION,
             "strategies": [
                 {"strategy": result.strategy, "speed_up": first / result.latency_cycles}
                 if isinstance(result, Report)
@@ -41,7 +35,7 @@ def compare_json(results: Sequence[Report | Misfit]) -> str:
                 for result in results
             ],
             "reports": [_report(report) for report in reports],
-        }
+        },
     )
 
 
@@ -65,12 +59,7 @@ def value_json(kind: str, value: object, *, limit: int | None = None) -> str:
         }
     else:
         body = {kind: _plain(value)}
-    return _text({"format": f"tilestitch.{kind}", "version": VERSION, **body})
-
-
-def listing_json(kind: str, entries: Sequence[dict[str, str | int]]) -> str:
-    """Names and what is known of them, of the format `tilestitch.<kind>`."""
-    return _text({"format": f"tilestitch.{kind}", "version": VERSION, kind: [dict(entry) for entry in entries]})
+    return document(kind, body)
 
 
 def _report(report: Report) -> dict[str, Json]:
@@ -182,7 +171,3 @@ def _plain(value: object) -> Json:
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.compare}
     assert hasattr(value, "items"), f"no form in JSON for {type(value)}"
     return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore
-
-
-def _text(tree: dict[str, Json]) -> str:
-    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
