@@ -17,11 +17,11 @@ from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.compare import compare
 from tilestitch.sim.chip.execute import execute
-from tilestitch.sim.chip.reference import Reference, relative_error
+from tilestitch.sim.chip.reference import Reference, largest_magnitude, relative_error
 from tilestitch.sim.chip.room import fits_side_by_side
 from tilestitch.sim.chip.steps import SHARE, Steps, differing_share, is_quantised
 
-FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude, beside the bound of each value
+FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude, where rounding alone does not move decided values more
 FLOAT16_FACTOR = 4.0  # times the error of the same network untiled, every stored tensor rounded to float16
 INSTRUCTIONS_WORTH_A_PROCESS = 5000
 
@@ -34,9 +34,10 @@ def check(
 ) -> tuple[CheckRow, ...]:
     """Execute the program at both widths and compare every value; rows that did not pass are rows too.
 
-    Each value has a bound of its own, see `sim.chip.rounding`; beside that no output may be further off than a share of
-    its largest magnitude. An integer (the place of a maximum) may follow from rounded values: at float16 that of the
-    untiled network is right as well. Quantised tensors are compared in steps, see `sim.chip.steps`.
+    Each value has a bound of its own, see `sim.chip.rounding`. Beside that no output may be further off than a share of
+    its largest magnitude, which says something about the values that are not decided. An integer (the place of a
+    maximum) may follow from rounded values: at float16 that of the untiled network is right as well. Quantised
+    tensors are compared in steps, see `sim.chip.steps`.
     """
     rows: list[CheckRow] = []
     # One thread a matrix product: sums then do not depend on the number of cores, and the two processes do not fight.
@@ -75,10 +76,6 @@ def _row(graph: Graph, reference: Reference, outputs: "Outputs", *, wide: bool) 
     found: list[CheckRow] = []
     for name in graph.outputs:
         dtype = graph.tensors[name].dtype
-        if dtype.is_float:
-            allowed = FLOAT32_TOLERANCE if wide else FLOAT16_FACTOR * reference.narrow_error[name]
-        else:
-            allowed = 0.0
         error = relative_error(name, outputs, reference.expected)
         one = compare(
             [values[name] for values in outputs],
@@ -86,6 +83,12 @@ def _row(graph: Graph, reference: Reference, outputs: "Outputs", *, wide: bool) 
             [values[name] for values in bounds],
         )
         ratio = one.ratio
+        if not dtype.is_float:
+            allowed = 0.0
+        elif wide:
+            allowed = max(FLOAT32_TOLERANCE, one.bound / (largest_magnitude(name, reference.expected) or 1.0))
+        else:
+            allowed = FLOAT16_FACTOR * reference.narrow_error[name]
         if error > allowed and not wide and name in reference.narrow[0]:
             error = relative_error(name, outputs, reference.narrow)
             untiled = [values[name] for values in reference.narrow]

@@ -23,13 +23,14 @@ class Comparison:
     """One output, all iterations: how many values were compared, how many are decided, the worst difference.
 
     `ratio` is the largest difference as a share of what rounding may do to that value; more than 1 is wrong. `worst`
-    is that value, None where all are equal.
+    is that value, None where all are equal. `bound` is the largest bound of a value that is decided.
     """
 
     compared: int
     decided: int
     ratio: float
     worst: Element | None
+    bound: float = 0.0
 
     @property
     def wrong(self) -> bool:
@@ -39,18 +40,20 @@ class Comparison:
 def compare(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds: Sequence[np.ndarray]) -> Comparison:
     """Compare one output in all iterations; other shapes than expected are wrong everywhere."""
     compared = sum(array.size for array in expected)
-    decided, ratio, worst = 0, 0.0, None
+    decided, ratio, worst, largest = 0, 0.0, None, 0.0
     for iteration, (ours, theirs, bound) in enumerate(zip(found, expected, bounds, strict=True)):
         if ours.shape != theirs.shape:
             return Comparison(compared, compared, np.inf, None)
-        decided += int(np.count_nonzero(decides(theirs, bound)))
+        sure = decides(theirs, bound)
+        decided += int(np.count_nonzero(sure))
+        largest = max(largest, float(np.max(bound, initial=0.0, where=sure)))
         shares = excess(ours, theirs, bound)
         place = int(shares.argmax()) if shares.size else 0
         if shares.size and shares.flat[place] > ratio:
             ratio = float(shares.flat[place])
             index = tuple(int(number) for number in np.unravel_index(place, shares.shape))
             worst = Element(iteration, index, float(ours[index]), float(theirs[index]))
-    return Comparison(compared, decided, ratio, worst)
+    return Comparison(compared, decided, ratio, worst, largest)
 
 
 @np.errstate(invalid="ignore", over="ignore")

@@ -216,7 +216,7 @@ def relative_error(
 
     Equal infinities and NaNs in both agree; integers and booleans must be equal (0 or 1).
     """
-    largest, difference = 0.0, 0.0
+    difference = 0.0
     for ours, theirs in zip(found, expected, strict=True):
         a, b = np.asarray(ours[name]), np.asarray(theirs[name])
         if a.shape != b.shape:
@@ -231,9 +231,14 @@ def relative_error(
         if np.isnan(gap).any():
             return float("nan")
         difference = max(difference, float(gap.max(initial=0.0)))
-        finite = b[np.isfinite(b)]
-        largest = max(largest, float(np.abs(finite).max(initial=0.0)))
+    largest = largest_magnitude(name, expected)
     return difference / largest if largest else difference
+
+
+def largest_magnitude(name: str, expected: Sequence[Mapping[str, np.ndarray]]) -> float:
+    """That of the finite values of an output over all iterations."""
+    arrays = (np.abs(np.asarray(one[name], np.float64)) for one in expected)
+    return max(float(np.max(array, initial=0.0, where=np.isfinite(array))) for array in arrays)
 
 
 def lost_share(
