@@ -1,6 +1,6 @@
 """What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -56,9 +56,31 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
     return _bounds(graph, needs(graph), machine, iterations=iterations, sharers=sharers)
 
 
-def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:
-    macs = operations = 0
-    matrix = folds = vector = Fraction(0)
+@dataclass(frozen=True, slots=True)
+class OperatorBound:
+    """What one operator takes of the units of its class at least, in one iteration, if all of them shared it."""
+
+    operator: str
+    matrix: bool  # on matrix units, else on vector units
+    iterations: int  # of its loops, that are needed
+    work: int  # multiply-accumulates of a contraction, else primitive operations
+    peak_cycles: Fraction  # at the peak of the units
+    least_cycles: Fraction  # in the best folds
+
+
+def operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
+    """What `bounds` counts for each operator that is computed and that an output needs."""
+    return tuple(_operator_bounds(graph, needs(graph), machine))
+
+
+def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapping[str, int]:
+    """What `bounds` lets one DDR carry at least, by tensor."""
+    needed = needs(graph)
+    found = {name: size * sharers * iterations for name, size in _border_bytes(graph, needed).items()}
+    return {**_constant_bytes(graph, needed, iterations), **found}
+
+
+def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Iterator[OperatorBound]:
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
     lanes = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None]
     macs_per_cycle = sum(map(_peak, multipliers))
@@ -69,16 +91,29 @@ def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: in
             continue  # not needed, or moved and not computed
         dtype = operand_dtype(op, graph)
         work = vector_operations(op, box)
-        macs += work if is_contraction(op) else 0
         if on_matrix_unit(op, dtype, machine):
             rates = {unit: matrix_rate(unit, dtype) for unit in multipliers}
             able = [(unit, rate) for unit, rate in rates.items() if rate is not None]
-            matrix += min(work / rate for _, rate in able) / macs_per_cycle
-            folds += min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
+            peak = min(work / rate for _, rate in able) / macs_per_cycle
+            folds = min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
+            yield OperatorBound(op.name, True, box.size, work, peak, folds)
         else:
-            operations += work
             slowdown = min(Fraction(count[DType.FLOAT16], count.get(dtype, count[DType.FLOAT16])) for count in lanes)
-            vector += work * slowdown / all_lanes
+            cycles = work * slowdown / all_lanes
+            yield OperatorBound(op.name, False, box.size, work, cycles, cycles)
+
+
+def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:
+    macs = operations = 0
+    matrix = folds = vector = Fraction(0)
+    for one in _operator_bounds(graph, needed, machine):
+        macs += one.work if is_contraction(graph.by_name[one.operator]) else 0
+        if one.matrix:
+            matrix += one.peak_cycles
+            folds += one.least_cycles
+        else:
+            operations += one.work
+            vector += one.least_cycles
     constants, tables, borders = _compulsory(graph, needed, iterations)
     constants += tables
     carried = constants + borders * iterations * sharers
@@ -139,17 +174,29 @@ def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:
 
 def _compulsory(graph: Graph, needed: Needs, iterations: int) -> tuple[int, int, int]:
     """Bytes that must move: of constants, of constant tables in all runs, of the inputs and outputs of one run."""
+    found = _constant_bytes(graph, needed, iterations)
+    tables = sum(size for name, size in found.items() if name in needed.rows)
+    return sum(found.values()) - tables, tables, sum(_border_bytes(graph, needed).values())
 
-    def size_bytes(names: Iterable[str]) -> int:
-        return sum(needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes for name in names)
 
-    tables = 0
-    for name, (asked, size) in needed.rows.items():
-        if name in graph.constants:
-            tables += size_bytes([name]) // asked * min(size, asked * iterations)
-    outputs = sum(graph.tensors[name].size_bytes for name in graph.outputs)
-    constants = size_bytes(name for name in graph.constants if name not in needed.rows)
-    return constants, tables, size_bytes(graph.inputs) + outputs
+def _constant_bytes(graph: Graph, needed: Needs, iterations: int) -> dict[str, int]:
+    """Of each constant, in all runs: what is needed of it once, and of a table as many rows as are asked for."""
+    found = {}
+    for name in graph.constants:
+        size_bytes = needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
+        if name in needed.rows:
+            asked, size = needed.rows[name]
+            size_bytes = size_bytes // asked * min(size, asked * iterations)
+        found[name] = size_bytes
+    return found
+
+
+def _border_bytes(graph: Graph, needed: Needs) -> dict[str, int]:
+    """Of each input and output of the network, in one run."""
+    found = {name: graph.tensors[name].size_bytes for name in graph.outputs}
+    for name in graph.inputs:
+        found[name] = found.get(name, 0) + needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
+    return found
 
 
 def _ceil(value: Fraction) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from tilestitch.base.errors import InputError, InvalidIR
 from tilestitch.base.jit import compiled
 from tilestitch.ir.program import Kind, Program
-from tilestitch.ir.trace import Trace
+from tilestitch.ir.trace import Sharing, Trace
 
 MAX_TICKS_PER_CYCLE = 10**6
 MAX_TICKS = 2**62  # room for one more addition in 64 bits
@@ -49,6 +49,16 @@ def simulate(program: Program) -> Trace:
     Raises InputError where the bandwidths or the length of the program are out of reach of exact ticks, InvalidIR
     where an instruction can never start.
     """
+    return _simulated(program, record=False)[0]
+
+
+def sharing(program: Program) -> Sharing:
+    """What sharing of resources does to the transfers of a program, as `simulate` runs it; raises as that does."""
+    return _simulated(program, record=True)[1]
+
+
+def _simulated(program: Program, *, record: bool) -> tuple[Trace, Sharing]:
+    """The trace, and where `record` what sharing did; without, that of no instruction."""
     _check(program)
     ticks_per_cycle = lcm(*(r.bandwidth_bytes_per_cycle.numerator for r in program.resources))
     if ticks_per_cycle > MAX_TICKS_PER_CYCLE:
@@ -95,6 +105,8 @@ def simulate(program: Program) -> Trace:
             "granule_bytes, or a smaller batch."
         )
     successor_offsets, successors, open_waits = _successors(engine, wait_offsets, waits, len(program.engines))
+    recorded = len(program) if record else 0
+    found = Sharing(np.zeros(recorded, np.int64), np.full(recorded, -1, np.int64))
     start_ticks, end_ticks = _run(
         engine,
         cycles * ticks_per_cycle,
@@ -112,10 +124,13 @@ def simulate(program: Program) -> Trace:
         program.granule_bytes,
         ticks_per_cycle,
         len(program.engines),
+        found.delay_ticks,
+        found.behind,
     )
     if open_waits.any():
         raise InvalidIR(_blocked_text(program, open_waits > 0))
-    return Trace(program, ticks_per_cycle, start_ticks, end_ticks, resource_bytes * ticks_per_byte, resource_bytes)
+    trace = Trace(program, ticks_per_cycle, start_ticks, end_ticks, resource_bytes * ticks_per_byte, resource_bytes)
+    return trace, found
 
 
 def _check(program: Program) -> None:
@@ -319,6 +334,52 @@ def _serve(
 
 
 @compiled
+def _mark_repeats(ports: np.ndarray, shares: np.ndarray) -> None:
+    """Fill `shares` for `_share`: the row before of the same resource, or -1."""
+    for k in range(len(ports)):
+        before = k - 1
+        while before >= 0 and ports[before] != ports[k]:
+            before -= 1
+        shares[k, 3] = before
+
+
+@compiled
+def _share(
+    time: int,
+    granules: int,
+    number: int,
+    ports: np.ndarray,
+    ticks_per_byte: np.ndarray,
+    shares: np.ndarray,
+    free: np.ndarray,
+    holder: np.ndarray,
+) -> tuple[int, int]:
+    """What sharing does to the next granule of instruction `number`, before `_serve` serves it.
+
+    By how much it passes later than if it had its resources to itself, and which instruction was served before it
+    where it is through last.
+    """
+    passed = time
+    alone = 0
+    behind = -1
+    for k in range(len(ports)):
+        r: int = ports[k]
+        own = shares[k, 0]
+        if shares[k, 2] + shares[k, 1] >= granules:
+            own += ticks_per_byte[r]
+        before = shares[k, 3]
+        own += shares[before, 4] if before >= 0 else 0
+        shares[k, 4] = own
+        alone = max(alone, own)
+        if max(time, free[r]) + own > passed:
+            passed = max(time, free[r]) + own
+            behind = holder[r]
+    for k in range(len(ports)):
+        holder[ports[k]] = number
+    return passed - time - alone, behind
+
+
+@compiled
 def _run(
     engine: np.ndarray,
     engine_ticks: np.ndarray,
@@ -336,11 +397,17 @@ def _run(
     granule_bytes: int,
     ticks_per_cycle: int,
     engines: int,
+    delay: np.ndarray,
+    behind: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end ticks; counts `open_waits` down, and what is left above zero never started."""
+    """Start and end ticks; counts `open_waits` down, and what is left above zero never started.
+
+    Where `delay` and `behind` have an entry for each instruction, what sharing does to it is written there.
+    """
     start = np.zeros(len(engine), np.int64)  # until its last wait has ended: the latest end so far
     end = np.zeros(len(engine), np.int64)
     free = np.zeros(len(ticks_per_byte), np.int64)
+    holder = np.full(len(ticks_per_byte), -1, np.int64)
     # An engine is at one instruction at a time: it can start, or it has one request in the heap.
     startable = np.empty(engines, np.int64)
     request_time = np.empty(engines, np.int64)
@@ -349,10 +416,11 @@ def _run(
     current = np.empty(engines, np.int64)
     granules = np.empty(engines, np.int64)
     passed_granules = np.empty(engines, np.int64)
-    longest = 0
+    most = 0
     for p in range(len(path_offsets) - 1):
-        longest = max(longest, path_offsets[p + 1] - path_offsets[p])
-    shares = np.empty((engines, longest, 3), np.int64)
+        most = max(most, path_offsets[p + 1] - path_offsets[p])
+    shares = np.empty((engines, most, 5), np.int64)
+    longest = np.empty(engines, np.int64)  # delay of a granule of the current instruction
 
     for i in range(len(engine)):
         if open_waits[i] == 0:
@@ -371,12 +439,22 @@ def _run(
                 )
                 current[e] = i
                 passed_granules[e] = 0
+                if len(delay) > 0:
+                    longest[e] = 0
+                    _mark_repeats(ports, shares[e])
                 requests = _push(request_time, request_engine, requests, time, e)
                 continue
         else:
             e: int = request_engine[0]
             i: int = current[e]
             ports = path_resource[path_offsets[path[i]] : path_offsets[path[i] + 1]]
+            if len(delay) > 0:
+                waited, other = _share(
+                    request_time[0], granules[e], i, ports, ticks_per_byte, shares[e], free, holder
+                )
+                delay[i] += waited
+                if waited > longest[e]:
+                    longest[e], behind[i] = waited, other
             time = _serve(request_time[0], granules[e], ports, ticks_per_byte, shares[e], free)
             passed_granules[e] += 1
             if passed_granules[e] < granules[e]:
