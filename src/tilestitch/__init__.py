@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilestitch.commands.simulate.layers import SimulateOptions
     from tilestitch.commands.simulate.run import Simulation, simulate
     from tilestitch.commands.validate.run import ValidateOptions, ValidationPage, validate
+    from tilestitch.commands.why.run import Why, why
     from tilestitch.hardware.accelerator import Accelerator
     from tilestitch.hardware.array_machine import ArrayMachine
     from tilestitch.hardware.load import Machine, load_machine
@@ -62,6 +63,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.simulate.layers": "SimulateOptions",
     "tilestitch.commands.simulate.run": "Simulation simulate",
     "tilestitch.commands.validate.run": "ValidateOptions ValidationPage validate",
+    "tilestitch.commands.why.run": "Why why",
     "tilestitch.hardware.accelerator": "Accelerator",
     "tilestitch.hardware.array_machine": "ArrayMachine",
     "tilestitch.hardware.load": "Machine load_machine",
@@ -123,6 +125,7 @@ __all__ = [
     "Trace",
     "ValidateOptions",
     "ValidationPage",
+    "Why",
     "__version__",
     "characterize",
     "compare",
@@ -143,6 +146,7 @@ __all__ = [
     "stage_text",
     "strategies",
     "validate",
+    "why",
     "with_function",
 ]
 

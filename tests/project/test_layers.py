@@ -19,7 +19,7 @@ LAYERS = {
     7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
     5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
-    4: ("cost", "kernels", "mapping"),
+    4: ("blame", "cost", "kernels", "mapping"),
     3: ("ops",),
     2: ("ir",),
     1: ("hardware",),
@@ -36,6 +36,7 @@ BESIDE = {
     ("commands", "exploration"),
     ("kernels", "mapping"),  # the time of a tile on an array
     ("cost", "kernels"),
+    ("blame", "cost"),  # the bounds
 }
 # The judge does not ask the model, and a program says what was decided, whatever it was estimated to cost.
 NEVER = {("sim", "cost"), ("sim", "kernels"), ("sim", "mapping"), ("lower", "cost")}

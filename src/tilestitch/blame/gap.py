@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.dtypes import DType
 from tilestitch.blame.idle import waits_for_room
 from tilestitch.blame.purpose import MOVES, Purpose, purposes
 from tilestitch.blame.waits import critical_waits
 from tilestitch.blame.walk import Lanes, Waited, engine_lanes, port_lane, walked
-from tilestitch.base.dtypes import DType
 from tilestitch.cost.bounds import Bounds, bounds, compulsory_bytes, operator_bounds
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.gap import PARTS, PORT, Blame, Busy, Part, Rate, Waits
@@ -45,7 +45,8 @@ def blame(trace: Trace, sharing: Sharing, machine: Accelerator, *, sharers: int 
         work = _unit_work(trace, machine, limits)
     critical = critical_waits(trace)
     rows = walked(trace, critical, work.lanes)
-    began, ended = int(work.busy.begin_ticks.min(initial=0)), int(work.busy.end_ticks.max(initial=0))
+    total = int(trace.end_ticks.max(initial=0))
+    began, ended = int(work.busy.begin_ticks.min(initial=total)), int(work.busy.end_ticks.max(initial=0))
     rows = _cut_at(_cut_at(rows, began), ended)
     inner = _parts(program, purpose, work, rows)
     outside = (rows.end <= began) | (rows.begin >= ended)
@@ -94,7 +95,7 @@ def _parts(program: Program, purpose: Purpose, work: _Work, rows: Waited) -> np.
     """Which part each wait is; of what a unit waits for on its own core, the arithmetic is that of the other unit."""
     part = purpose.part[rows.waited_for]
     if work.unit == PORT:
-        return part
+        return np.where(part == PARTS.index(Part.OTHER_CORES), PARTS.index(Part.ARITHMETIC), part)
     engines = {engine.name: engine for engine in program.engines}
     cores = np.array([engines[name].core for name in work.names], np.int64)
     own = (program.kind[rows.waited_for] == Kind.COMPUTE) & (purpose.core[rows.waited_for] == cores[rows.lane])
@@ -104,7 +105,7 @@ def _parts(program: Program, purpose: Purpose, work: _Work, rows: Waited) -> np.
 def _of_transfers(trace: Trace, sharing: Sharing, rows: Waited) -> tuple[np.ndarray, np.ndarray]:
     """Of each wait for a transfer, the ticks of its set-up, and of what others at its ports added.
 
-    Such delays are spread evenly over the time in which the bytes flow.
+    Such delays are spread evenly over the time in which the bytes flow, rounded down.
     """
     program, what = trace.program, rows.waited_for
     flows_from = trace.start_ticks + program.cycles * trace.ticks_per_cycle
@@ -112,7 +113,7 @@ def _of_transfers(trace: Trace, sharing: Sharing, rows: Waited) -> tuple[np.ndar
     setup = np.where(moves, np.clip(np.minimum(rows.end, flows_from[what]) - rows.begin, 0, None), 0)
     flow = (trace.end_ticks - flows_from)[what]
     mine = np.where(moves, rows.end - rows.begin - setup, 0)
-    delay = sharing.delay_ticks[what].astype(float) * mine / np.maximum(flow, 1)  # for show: it is part of no sum
+    delay = sharing.delay_ticks[what].astype(float) * mine / np.maximum(flow, 1)
     return setup, np.minimum(delay.astype(np.int64), mine)
 
 
@@ -161,9 +162,7 @@ def _peak(program: Program, machine: Accelerator, engine: int, *, on_matrix: boo
     return dict(parts.vector.lanes)[DType.FLOAT16]
 
 
-def _operator_rates(
-    program: Program, machine: Accelerator, *, on_matrix: bool
-) -> tuple[tuple[Rate, ...], np.ndarray]:
+def _operator_rates(program: Program, machine: Accelerator, *, on_matrix: bool) -> tuple[tuple[Rate, ...], np.ndarray]:
     """How fast each operator of a program could be computed; the last rate is for what the bound does not know.
 
     An iteration of an operator takes its share of the least cycles; of all iterations that are executed, the bound
@@ -223,7 +222,7 @@ def _tensor_rates(
     """For each tensor of a program, how fast its bytes could pass DDR, and how many of them have to."""
     moved = np.zeros(len(program.tensors), np.int64)
     np.add.at(moved, purpose.tensor[moving], size_bytes)
-    excess = {purpose.tensor[one]: PARTS[purpose.part[one]] for one in moving.tolist()}
+    excess = {int(purpose.tensor[one]): PARTS[purpose.part[one]] for one in moving.tolist()}
     cycles = 1 / program.resources[DDR].bandwidth_bytes_per_cycle
     return tuple(
         Rate(

@@ -75,6 +75,10 @@ EXAMPLES = {
         "Compare the mapper's model with the simulation.",
         "tilestitch validate resnet18:small --machine dmazerunner-256 --mappings 20",
     ),
+    "why": (
+        "Say what the time beyond the bound goes to.",
+        "tilestitch why resnet18:small --machine toy --strategy graphturbo",
+    ),
 }
 
 

@@ -31,6 +31,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.simulate import simulate
 from tilestitch.cli.validate import validate
+from tilestitch.cli.why import why
 from tilestitch.ir.choices import Stage
 
 
@@ -176,7 +177,7 @@ def compare_command(
 
 
 for command in (
-    *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate),
+    *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate, why),
 ):
     main.add_command(command)
 with_examples(main)

@@ -17,6 +17,7 @@ class Part(StrEnum):
 
     OTHER_UNIT = "other unit"
     OTHER_CORES = "other cores"
+    ARITHMETIC = "arithmetic"
     WEIGHTS = "weights"
     SPILLS = "results through DDR"
     BORDERS = "inputs and outputs"
@@ -34,6 +35,7 @@ PARTS = tuple(Part)
 MEANINGS = {
     Part.OTHER_UNIT: "it waits for what the other unit of its core computes",
     Part.OTHER_CORES: "it waits for what other cores compute",
+    Part.ARITHMETIC: "it waits for what cores compute",
     Part.WEIGHTS: "it waits for constants on their way from DDR",
     Part.SPILLS: "it waits for results that go to DDR or come from there",
     Part.BORDERS: "it waits for inputs and outputs of the network",
@@ -189,20 +191,32 @@ class Blame(Brief):
             np.flatnonzero((waiting >= 0) & chosen[waiting]),
         )
 
-    def by(self, labels: np.ndarray, names: Sequence[str]) -> tuple[Gap, ...]:
+    def by(self, labels: np.ndarray, names: Sequence[str], cycles: tuple[int, int] | None = None) -> tuple[Gap, ...]:
         """The gaps of instructions with the same label, a number in `names`; those with -1 are left out.
 
         What comes after the last instruction of each lane belongs to none, so these are less than the whole by that.
+        Of a range of `cycles` where it is given, the second one left out.
         """
         waiting = self.waits.waiting
         busy_label = labels[self.busy.instruction]
         wait_label = np.where(waiting >= 0, labels[waiting], -1)
+        begin = end = None
+        if cycles is not None:
+            begin, end = cycles[0] * self.ticks_per_cycle, cycles[1] * self.ticks_per_cycle
+            busy_label = np.where(_inside(self.busy, begin, end), busy_label, -1)
+            wait_label = np.where(_inside(self.waits, begin, end), wait_label, -1)
         every = np.arange(len(names) + 1)
         busy_order, wait_order = np.argsort(busy_label, kind="stable"), np.argsort(wait_label, kind="stable")
         busy_at = np.searchsorted(busy_label[busy_order], every)
         wait_at = np.searchsorted(wait_label[wait_order], every)
         return tuple(
-            self._gap(name, busy_order[busy_at[n] : busy_at[n + 1]], wait_order[wait_at[n] : wait_at[n + 1]])
+            self._gap(
+                name,
+                busy_order[busy_at[n] : busy_at[n + 1]],
+                wait_order[wait_at[n] : wait_at[n + 1]],
+                begin=begin,
+                end=end,
+            )
             for n, name in enumerate(names)
         )
 
@@ -215,12 +229,13 @@ class Blame(Brief):
         return self.by(self.program.kernel, self.program.kernels)
 
     def between(self, begin_cycle: int, end_cycle: int) -> Gap:
-        """The gap of a range of cycles. Of what runs beyond it, an equal share of its work for each of its cycles."""
+        """The gap of a range of cycles, the last one left out.
+
+        Of what runs beyond it, it has the share of the work that it has of the cycles.
+        """
         begin, end = begin_cycle * self.ticks_per_cycle, end_cycle * self.ticks_per_cycle
-        what = f"cycles {begin_cycle:,} to {end_cycle:,}"
-        inside = [
-            np.flatnonzero((rows.end_ticks > begin) & (rows.begin_ticks < end)) for rows in (self.busy, self.waits)
-        ]
+        what = f"cycles {begin_cycle:,} to {end_cycle - 1:,}"
+        inside = [np.flatnonzero(_inside(rows, begin, end)) for rows in (self.busy, self.waits)]
         return self._gap(what, *inside, begin=begin, end=end)
 
     def _gap(
@@ -272,22 +287,28 @@ class Blame(Brief):
         table = self.busy
         starts, stops = table.begin_ticks[rows], table.end_ticks[rows]
         setup, work = table.setup_ticks[rows], table.work[rows]
-        extra: list[tuple[int, int, int, Fraction | int, Fraction | int]] = []
+        found: list[tuple[int, int, int, Fraction | int, Fraction | int]] = []
         if begin is not None and end is not None:
             cut = (starts < begin) | (stops > end)
             for row in np.flatnonzero(cut).tolist():
                 ticks = min(int(stops[row]), end) - max(int(starts[row]), begin)
                 share = Fraction(ticks, int(stops[row] - starts[row]))
                 which = int(table.rate[rows[row]]), int(table.lane[rows[row]])
-                extra.append((*which, ticks, int(setup[row]) * share, int(work[row]) * share))
+                found.append((*which, ticks, int(setup[row]) * share, int(work[row]) * share))
             rows, starts, stops, setup, work = rows[~cut], starts[~cut], stops[~cut], setup[~cut], work[~cut]
         pairs = table.rate[rows].astype(np.int64) * len(self.lanes) + table.lane[rows]
         known, place = np.unique(pairs, return_inverse=True)
         sums = np.zeros((len(known), 3), np.int64)
         for number, column in enumerate((stops - starts, setup, work)):
             np.add.at(sums[:, number], place, column)
-        added = zip(known.tolist(), sums.tolist(), strict=True)
-        return [(*divmod(pair, len(self.lanes)), *values) for pair, values in added] + extra
+        for pair, (ticks, own, done) in zip(known.tolist(), sums.tolist(), strict=True):
+            found.append((pair // len(self.lanes), pair % len(self.lanes), ticks, own, done))
+        return found
+
+
+def _inside(rows: Busy | Waits, begin: int, end: int) -> np.ndarray:
+    """Which rows have a part in a range."""
+    return (rows.end_ticks > begin) & (rows.begin_ticks < end)
 
 
 PORT = "port of DDR"

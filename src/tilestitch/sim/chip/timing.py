@@ -449,9 +449,7 @@ def _run(
             i: int = current[e]
             ports = path_resource[path_offsets[path[i]] : path_offsets[path[i] + 1]]
             if len(delay) > 0:
-                waited, other = _share(
-                    request_time[0], granules[e], i, ports, ticks_per_byte, shares[e], free, holder
-                )
+                waited, other = _share(request_time[0], granules[e], i, ports, ticks_per_byte, shares[e], free, holder)
                 delay[i] += waited
                 if waited > longest[e]:
                     longest[e], behind[i] = waited, other
