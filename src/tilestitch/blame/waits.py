@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.ir.program import Kind, Mode
+from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 
 
@@ -27,7 +27,7 @@ class Critical(NamedTuple):
     tie: np.ndarray
 
 
-class _Operands(NamedTuple):
+class Operands(NamedTuple):
     """The operands of instructions, and which instructions start kernels."""
 
     offsets: np.ndarray
@@ -43,12 +43,6 @@ def critical_waits(trace: Trace) -> Critical:
     there is always one, but for those that start at once.
     """
     program = trace.program
-    operands = _Operands(
-        program.operand_offsets,
-        program.operand_buffer.astype(np.int64),
-        program.operand_mode.astype(np.int64),
-        program.kind == Kind.LAUNCH,
-    )
     return Critical(
         *_critical(
             program.engine.astype(np.int64),
@@ -56,9 +50,23 @@ def critical_waits(trace: Trace) -> Critical:
             program.waits,
             trace.start_ticks,
             trace.end_ticks,
-            operands,
+            _operands(program),
             len(program.engines),
         )
+    )
+
+
+def wait_ties(program: Program) -> np.ndarray:
+    """Why there is each of the waits of a program: `Tie.DATA`, `ROOM` or `LAUNCH`."""
+    return _wait_ties(program.wait_offsets, program.waits, _operands(program))
+
+
+def _operands(program: Program) -> Operands:
+    return Operands(
+        program.operand_offsets,
+        program.operand_buffer.astype(np.int64),
+        program.operand_mode.astype(np.int64),
+        program.kind == Kind.LAUNCH,
     )
 
 
@@ -69,7 +77,7 @@ def _critical(
     waits: np.ndarray,
     start: np.ndarray,
     end: np.ndarray,
-    operands: _Operands,
+    operands: Operands,
     engines: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     latest = np.full(engines, -1, np.int64)
@@ -88,7 +96,16 @@ def _critical(
 
 
 @compiled
-def _tie(operands: _Operands, i: int, other: int) -> int:
+def _wait_ties(wait_offsets: np.ndarray, waits: np.ndarray, operands: Operands) -> np.ndarray:
+    ties = np.zeros(len(waits), np.int64)
+    for i in range(len(wait_offsets) - 1):
+        for at in range(wait_offsets[i], wait_offsets[i + 1]):
+            ties[at] = _tie(operands, i, waits[at])
+    return ties
+
+
+@compiled
+def _tie(operands: Operands, i: int, other: int) -> int:
     """Why instruction `i` waits for another. One that shares no buffer with it makes room for it."""
     if operands.launches[i] or operands.launches[other]:
         return Tie.LAUNCH

@@ -1,7 +1,7 @@
 """The gap between a latency and its bound, as a sum of named parts; for a run and for what is chosen of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -72,6 +72,7 @@ class Gap(Shown):
     latency_cycles: Fraction
     bound_cycles: Fraction
     parts: tuple[GapPart, ...]  # in the order of `Part`, those that are not zero
+    ends: tuple[tuple[Part, Fraction], ...]  # what is waited for at start and end
 
     @property
     def gap_cycles(self) -> Fraction:
@@ -178,9 +179,9 @@ class Blame(Brief):
         rounding = self.bound_cycles - found.bound_cycles
         parts = {one.part: one for one in found.parts}
         old = parts.get(rest, GapPart(rest, Fraction(0), Fraction(0), Fraction(0), Fraction(0)))
-        parts[rest] = GapPart(rest, old.cycles - rounding, old.setup_cycles, old.sharing_cycles, old.room_cycles)
+        parts[rest] = replace(old, cycles=old.cycles - rounding)
         kept = tuple(parts[part] for part in PARTS if part in parts and parts[part].cycles != 0)
-        return Gap(found.what, found.latency_cycles, Fraction(self.bound_cycles), kept)
+        return replace(found, bound_cycles=Fraction(self.bound_cycles), parts=kept)
 
     def of(self, what: str, chosen: np.ndarray) -> Gap:
         """The gap of some instructions, `chosen` being true for them: their work, and the waits before them."""
@@ -243,8 +244,11 @@ class Blame(Brief):
     ) -> Gap:
         """Add up some rows of both tables, cut off at the range where there is one."""
         parts = {part: [Fraction(0)] * 4 for part in PARTS}
-        latency = self._add_waits(parts, waits, begin, end)
-        bound = Fraction(0)
+        sums, ends = self._sums(waits, begin, end)
+        for number, part in enumerate(PARTS):
+            for which in range(4):
+                parts[part][which] += self._mean(sums[number, :, which])
+        latency, bound = self._mean(sums[:, :, 0].sum(axis=0)), Fraction(0)
         for rate, lane, ticks, setup, work in self._work(busy, begin, end):
             kind, weight = self.rates[rate], self.weights[lane] / self.ticks_per_cycle
             best = work * kind.cycles_per_work
@@ -254,12 +258,16 @@ class Blame(Brief):
             parts[kind.rest][0] += (ticks - setup) * weight - best
             parts[kind.excess][0] += best * (1 - kind.needed)
         rows = tuple(GapPart(part, *values) for part, values in parts.items() if any(values))
-        return Gap(what, latency, bound, rows)
+        inner = tuple((part, self._mean(row)) for part, row in zip(PARTS, ends, strict=True) if row.any())
+        return Gap(what, latency, bound, rows, inner)
 
-    def _add_waits(
-        self, parts: dict[Part, list[Fraction]], rows: np.ndarray, begin: int | None, end: int | None
-    ) -> Fraction:
-        """Add waits to the parts, and give their time."""
+    def _mean(self, ticks: np.ndarray) -> Fraction:
+        """Cycles of the mean unit, from the ticks of each lane."""
+        lanes = np.flatnonzero(ticks).tolist()
+        return sum((int(ticks[lane]) * self.weights[lane] for lane in lanes), Fraction(0)) / self.ticks_per_cycle
+
+    def _sums(self, rows: np.ndarray, begin: int | None, end: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Ticks of waits by part, lane and column of `GapPart`; and of those at start and end, by inner part and lane."""
         table = self.waits
         starts, stops = table.begin_ticks[rows], table.end_ticks[rows]
         whole = stops - starts
@@ -268,17 +276,12 @@ class Blame(Brief):
             inside = np.minimum(stops, end) - np.maximum(starts, begin)
             columns = [inside, *(column * inside // whole for column in columns[1:])]
         sums = np.zeros((len(PARTS), len(self.lanes), 4), np.int64)
-        at = table.part[rows], table.lane[rows]
         for number, column in enumerate(columns):
-            np.add.at(sums[:, :, number], at, column)
-        time = Fraction(0)
-        for number, part in enumerate(PARTS):
-            for lane in np.flatnonzero(sums[number].any(axis=1)).tolist():
-                weight = self.weights[lane] / self.ticks_per_cycle
-                for which in range(4):
-                    parts[part][which] += int(sums[number, lane, which]) * weight
-                time += int(sums[number, lane, 0]) * weight
-        return time
+            np.add.at(sums[:, :, number], (table.part[rows], table.lane[rows]), column)
+        ends = np.zeros((len(PARTS), len(self.lanes)), np.int64)
+        outside = table.part[rows] == PARTS.index(Part.ENDS)
+        np.add.at(ends, (table.inner[rows][outside], table.lane[rows][outside]), columns[0][outside])
+        return sums, ends
 
     def _work(
         self, rows: np.ndarray, begin: int | None, end: int | None

@@ -40,6 +40,7 @@ def why_json(found: Explanation) -> str:
                     }
                     for one in gap.parts
                 ],
+                "ends": {str(part): float(cycles) for part, cycles in gap.ends},
                 "heaviest": [
                     {"part": str(one.part), one.kind: one.name, "cycles": float(one.cycles)} for one in found.heaviest
                 ],

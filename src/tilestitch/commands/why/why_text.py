@@ -62,7 +62,11 @@ def _parts(gap: Gap) -> list[str]:
     ]
     rows.append(("all", f"{total:,}", _share(gap.gap_cycles, gap.gap_cycles), "", "", "", ""))
     head = ("part", "cycles", "of the gap", "in set-up", "at ports", "for room", "")
-    return table(head, rows, "lrrrrrl", gap=2)
+    lines = table(head, rows, "lrrrrrl", gap=2)
+    if gap.ends:
+        ends = sorted(gap.ends, key=lambda one: -one[1])
+        lines.append(f"  At start and end it waits for {', '.join(f'{part} {_cycles(some)}' for part, some in ends)}.")
+    return lines
 
 
 def _heaviest(found: Explanation, kind: str) -> list[tuple[str, str, str, str]]:

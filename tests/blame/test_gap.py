@@ -1,0 +1,167 @@
+"""The gap of a run: its parts add up, for the run and for whatever is chosen of it, and each is what its name says."""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import tilestitch
+from tests.helpers.pairs import by_pairs
+from tests.helpers.removed import removals, waited_cycles
+from tilestitch.commands.why.explain import blame_of
+from tilestitch.ir.gap import PARTS, PORT, Blame, Gap, Part
+from tilestitch.ir.program import Flag, Kind
+from tilestitch.pipeline.compilation import Compilation
+
+NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small", "vit-b16:small", "dlrm:small")
+STRATEGIES = ("tvm", "graphturbo", "stay-in-lb", "layerwise")
+MACHINES = ("toy", "stcp920", "eyeriss")
+
+
+@cache
+def compiled(network: str, strategy: str, machine: str) -> Compilation:
+    return tilestitch.compile(network, machine, strategy=strategy)
+
+
+@cache
+def taken(network: str, strategy: str, machine: str) -> Blame:
+    return blame_of(compiled(network, strategy, machine))
+
+
+def adds_up(gap: Gap) -> bool:
+    return sum(part.cycles for part in gap.parts) == gap.latency_cycles - gap.bound_cycles
+
+
+@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS, STRATEGIES, MACHINES))
+def test_the_parts_add_up_to_the_gap(network, strategy, machine):
+    """Exactly, between the latency and the bound of the report; and none is negative, but for the bound's rounding."""
+    report, gap = compiled(network, strategy, machine).report, taken(network, strategy, machine).whole()
+    assert report is not None
+    assert (gap.latency_cycles, gap.bound_cycles) == (report.latency_cycles, report.bound_cycles)
+    assert adds_up(gap)
+    for part in gap.parts:
+        assert part.cycles > (-1 if part.part in (Part.SHAPE, Part.WAY) else 0)
+        for some in (part.setup_cycles, part.sharing_cycles, part.room_cycles):
+            assert 0 <= some <= max(0, part.cycles)
+    assert sum(cycles for _, cycles in gap.ends) == gap.cycles(Part.ENDS)
+
+
+@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS, STRATEGIES, MACHINES))
+def test_what_is_chosen_adds_up(network, strategy, machine):
+    """Operators, kernels and ranges of cycles: each by itself, and all of them to the run."""
+    found = taken(network, strategy, machine)
+    whole, latency = found.whole(), found.whole().latency_cycles
+    behind = waited_cycles(replace(found, waits=_behind(found)), np.ones(len(found.program), bool))
+    rounding = whole.bound_cycles - sum(one.bound_cycles for one in found.operators())
+    assert 0 <= rounding < 1
+    for gaps in (found.operators(), found.kernels()):
+        assert all(adds_up(gap) for gap in gaps)
+        assert sum(gap.latency_cycles for gap in gaps) + behind == latency
+        assert sum(gap.bound_cycles for gap in gaps) + rounding == whole.bound_cycles
+    cuts = [0, 1, int(latency) // 3, int(latency) // 2, int(latency)]
+    ranges = [found.between(first, last) for first, last in zip(cuts, cuts[1:], strict=False)]
+    assert all(adds_up(gap) for gap in ranges)
+    assert [gap.latency_cycles for gap in ranges] == list(np.diff(cuts))
+    assert sum(gap.bound_cycles for gap in ranges) + rounding == whole.bound_cycles
+    for part in PARTS:
+        off = rounding if part is (Part.WAY if found.unit == PORT else Part.SHAPE) else 0
+        assert sum(gap.cycles(part) for gap in ranges) - off == whole.cycles(part), part
+
+
+def _behind(found: Blame):
+    """Only the waits behind the last instruction of each lane."""
+    rows = np.flatnonzero(found.waits.waiting < 0)
+    return type(found.waits)(*(getattr(found.waits, name)[rows] for name in found.waits.__dataclass_fields__))
+
+
+def test_what_is_chosen_by_number_is_what_is_listed():
+    """`of` one operator is its entry of `operators`; one range by operator adds up to the range."""
+    found = taken("bert-base-128:small", "graphturbo", "toy")
+    gaps = found.operators()
+    number = max(range(len(gaps)), key=lambda n: gaps[n].gap_cycles)
+    one = found.of(gaps[number].what, found.owner == number)
+    assert one == gaps[number] and one.gap_cycles > 0
+    inside = found.by(found.owner, found.program.operators, (20_000, 40_000))
+    whole = found.between(20_000, 40_000)
+    assert all(adds_up(gap) for gap in inside)
+    assert sum(gap.latency_cycles for gap in inside) == whole.latency_cycles == 20_000
+
+
+def test_two_runs_say_the_same():
+    """To the last fraction."""
+    done = compiled("bert-base-128:small", "graphturbo", "toy")
+    assert blame_of(done).whole() == blame_of(done).whole()
+
+
+@pytest.mark.parametrize("strategy", ["tvm", "graphturbo"])
+def test_clusters_on_one_ddr_add_up(strategy):
+    """Whether the bound is the traffic of all clusters, or the arithmetic of one."""
+    shared = tilestitch.load_machine("toy").with_("memories.ddr.per", "chip")
+    units = set()
+    for network in ("resnet18:small", "bert-base-128:small"):
+        for bandwidth in (8, 256):
+            machine = shared.with_("memories.ddr.bandwidth_bytes_per_cycle", bandwidth)
+            done = tilestitch.compile(network, machine, strategy=strategy, batch=2)
+            found, report = blame_of(done), done.report
+            assert report is not None and report.clusters_simulated == 2
+            gap = found.whole()
+            assert (gap.latency_cycles, gap.bound_cycles) == (report.latency_cycles, report.bound_cycles)
+            assert adds_up(gap)
+            units.add(found.unit)
+    assert units == {PORT, "matrix units", "vector units"}
+
+
+def test_halo_recomputation_is_unneeded_work():
+    """Of a plan of fused blocks, whose cores compute again what their neighbours do; other strategies do not."""
+    machine = tilestitch.load_machine("mlu100").with_("memories.ddr.bandwidth_bytes_per_cycle", 4096)
+    for strategy, again in (("one-block", True), ("tvm", False)):
+        done = tilestitch.compile("resnet18:small", machine, strategy=strategy)
+        found = blame_of(done)
+        assert found.unit == "matrix units"
+        executed, needed = 0, 0
+        program = found.program
+        for instruction in program:
+            if instruction.kind == Kind.COMPUTE and instruction.flags & Flag.MATRIX:
+                assert instruction.box is not None
+                executed += instruction.box.size
+        for name in program.operators:
+            op = program.graph.by_name[name]
+            needed += op.whole.size if op.kind in ("conv", "matmul") else 0
+        assert (executed > needed) is again
+        assert (found.whole().cycles(Part.UNNEEDED) > 0) is again
+
+
+# A cause is removed, and the latency falls by about what its part says.
+
+RIGHT = (0.5, 1.5)  # saved cycles / cycles of the part
+LARGE = 0.05  # of the latency
+
+# docs/why.md says why for each.
+EXCEPTIONS = {
+    ("bert-base-128:small", "layerwise", "eyeriss", "fast DDR"),
+    ("resnet18:small", "graphturbo", "eyeriss", "room for everything"),
+    ("resnet18:small", "stay-in-lb", "eyeriss", "room for everything"),
+    ("mobilenet-v2:small", "stay-in-lb", "eyeriss", "room for everything"),
+}
+
+
+@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS[:3], STRATEGIES, MACHINES))
+def test_without_a_cause_the_latency_falls_by_about_its_part(network, strategy, machine):
+    """Wherever the part exceeds 5 % of the latency; what is listed as an exception is one."""
+    for removal in removals(compiled(network, strategy, machine)):
+        if removal.share >= LARGE:
+            right = RIGHT[0] <= removal.ratio <= RIGHT[1]
+            assert right != ((network, strategy, machine, removal.name) in EXCEPTIONS), removal
+
+
+def test_a_slower_port_makes_its_waits_longer():
+    """Half the bandwidth of DDR: what waits for it takes more, and nothing else changes by as much."""
+    toy = tilestitch.load_machine("toy")
+    gaps = []
+    for bandwidth in (8, 4):
+        machine = toy.with_("memories.ddr.bandwidth_bytes_per_cycle", bandwidth)
+        done = tilestitch.compile("bert-base-128:small", machine, strategy="tvm")
+        gaps.append(blame_of(done).whole())
+    assert gaps[1].cycles(Part.SPILLS) > Fraction(3, 2) * gaps[0].cycles(Part.SPILLS)
