@@ -76,6 +76,7 @@ def test_help_comes_at_once():
         "explore",
         "validate",
         "check",
+        "why",
     ],
 )
 def test_every_command_has_help(command):
@@ -362,6 +363,11 @@ def test_two_runs_write_the_same_bytes(tmp_path):
 
 
 MISTAKES = (
+    "why resnet18:small --machine toy --strategy tvm --batches 2",
+    "why resnet18:small --machine toy --strategy tvm --select conv1",
+    "why resnet18:small --machine toy --strategy tvm --select operator=conv11",
+    "why resnet18:small --machine toy --strategy tvm --select piece=a1",
+    "why resnet18:small --machine toy --strategy tvm --select cycles=5:99999999",
     "compile resnet19",
     "compile bert-base-9999",
     "compile missing/resnet18.onnx",

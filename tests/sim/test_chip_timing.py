@@ -32,7 +32,7 @@ from tilestitch.ir.program import Engine, EngineKind, Flag, Kind, Program
 from tilestitch.ir.region import Region
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.energy import energy
-from tilestitch.sim.chip.timing import simulate
+from tilestitch.sim.chip.timing import sharing, simulate
 
 SEEDS = range(300)
 
@@ -196,6 +196,36 @@ def test_without_shared_resources_less_waiting_never_hurts(seed):
     for at in range(len(program.waits)):
         offsets = program.wait_offsets - (program.wait_offsets > at)
         assert none_later(replace(program, wait_offsets=offsets, waits=np.delete(program.waits, at)), program)
+
+
+@pytest.mark.parametrize("seed", SEEDS[:60])
+def test_sharing_is_what_a_transfer_takes_longer_than_alone(seed):
+    """To the cycle that it rounds up to; and where there was a delay, somebody else caused it."""
+    program = random_program(seed)
+    trace, found = simulate(program), sharing(program)
+    taken = trace.end_ticks - trace.start_ticks
+    for row in program:
+        alone = simulate(only(program, row.number))
+        late = int(taken[row.number] - alone.end_ticks[0])
+        assert abs(late - int(found.delay_ticks[row.number])) < trace.ticks_per_cycle
+        assert (found.behind[row.number] >= 0) == (found.delay_ticks[row.number] > 0)
+        assert found.behind[row.number] != row.number
+
+
+def only(program: Program, number: int) -> Program:
+    """One instruction, alone on the machine."""
+    names = ("engine", "kind", "flags", "kernel", "iteration", "operator", "box", "cycles", "size_bytes", "run_bytes")
+    columns = {name: getattr(program, name)[number : number + 1] for name in (*names, "path")}
+    offsets = np.zeros(2, np.int64)
+    return replace(program, **columns, operand_offsets=offsets, wait_offsets=offsets, waits=np.zeros(0, np.int64))
+
+
+def test_sharing_by_hand():
+    """Two transfers of two granules take turns: the first waits a cycle for the second, the second two for the first."""
+    program = make_program([copy(0, 8192, (0,)), copy(1, 8192, (0,)), compute(2, 9)], [port("ddr", 4096)])
+    found, ticks = sharing(program), simulate(program).ticks_per_cycle
+    assert [int(delay) // ticks for delay in found.delay_ticks] == [1, 2, 0]
+    assert found.behind.tolist() == [1, 0, -1]
 
 
 def test_two_runs_give_the_same_bytes():

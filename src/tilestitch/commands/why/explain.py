@@ -6,11 +6,13 @@ from fractions import Fraction
 import numpy as np
 
 from tilestitch.blame.gap import blame
+from tilestitch.blame.idle import idle_times
 from tilestitch.commands.why.selection import Selection, labels_of, selected
 from tilestitch.ir.gap import PARTS, Blame, Gap, Part
+from tilestitch.ir.idle import Idle
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
-from tilestitch.ir.trace import slowest
+from tilestitch.ir.trace import Sharing, slowest
 from tilestitch.lower.clusters import share_ddr
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.sim.chip.timing import sharing, simulate
@@ -76,15 +78,30 @@ def blame_of(done: Compilation) -> Blame:
     that DDR is taken from there as a whole.
     """
     machine, program, trace = done.machine, given(done.program), given(done.trace)
-    sharers = 1 if machine.private_ddr else given(done.schedule).clusters
-    if sharers == 1:
-        return blame(trace, sharing(program), machine)
-    every = share_ddr(program, sharers)
-    whole, shared = simulate(every), sharing(every)
+    sharers = _sharers(done)
     report = given(done.report)
-    if report.traffic_bound_cycles == report.bound_cycles:
-        return blame(whole, shared, machine, sharers=sharers)
-    return blame(trace, shared.of_cluster(slowest(whole, sharers), sharers), machine, sharers=sharers)
+    if sharers > 1 and report.traffic_bound_cycles == report.bound_cycles:
+        every = share_ddr(program, sharers)
+        return blame(simulate(every), sharing(every), machine, sharers=sharers)
+    return blame(trace, _sharing(done), machine, sharers=sharers)
+
+
+def idle_of(done: Compilation) -> Idle:
+    """Every idle time of every engine of a simulated compilation, with its cause."""
+    return idle_times(given(done.trace), _sharing(done))
+
+
+def _sharers(done: Compilation) -> int:
+    return 1 if done.machine.private_ddr else given(done.schedule).clusters
+
+
+def _sharing(done: Compilation) -> Sharing:
+    """What other transfers did to those of the cluster that the trace is of, those of other clusters among them."""
+    program, sharers = given(done.program), _sharers(done)
+    if sharers == 1:
+        return sharing(program)
+    every = share_ddr(program, sharers)
+    return sharing(every).of_cluster(slowest(simulate(every), sharers), sharers)
 
 
 def _heaviest(part: Part, kind: str, gaps: tuple[Gap, ...], top: int) -> list[Heavy]:
