@@ -138,7 +138,8 @@ def expect_whole(program: Program, idle: Idle) -> None:
         ends = np.concatenate([trace.end_ticks[own], idle.end_ticks[mine]])
         order = np.lexsort((ends, begins))
         edges = np.concatenate([[0], ends[order]])
-        assert (begins[order] == edges[:-1]).all() and edges[-1] == total
+        assert (begins[order] == edges[:-1]).all()
+        assert edges[-1] == total
     assert (idle.end_ticks > idle.begin_ticks).all()
     assert (trace.start_ticks[idle.waited_for] <= idle.begin_ticks).all()
     assert (trace.end_ticks[idle.waited_for] >= idle.end_ticks).all()

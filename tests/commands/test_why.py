@@ -13,12 +13,12 @@ from tilestitch.commands.why.why_text import rounded
 from tilestitch.ir.gap import Part
 from tilestitch.pipeline.compilation import Compilation
 
-NETWORK = ("resnet18:small", "--machine", "toy", "--strategy", "graphturbo", "--batch", 8)
+NETWORK = ("resnet18:small", "--machine", "toy", "--strategy", "graphturbo", "--batch", 32)
 
 
 @cache
 def done() -> Compilation:
-    return tilestitch.compile("resnet18:small", "toy", strategy="graphturbo", batch=8)
+    return tilestitch.compile("resnet18:small", "toy", strategy="graphturbo", batch=32)
 
 
 def test_the_numbers_of_the_table_add_up():
@@ -42,7 +42,7 @@ def _cycles(line: str) -> str:
     "values, total, right",
     [
         ([Fraction(1, 3)] * 3, 1, [1, 0, 0]),
-        ([Fraction(7, 2), Fraction(-3, 4)], 3, [3, 0]),
+        ([Fraction(7, 2), Fraction(-3, 4)], 3, [4, -1]),
         ([Fraction(5, 2), Fraction(11, 4)], 5, [2, 3]),
         ([], 0, []),
     ],
@@ -59,7 +59,8 @@ def test_a_compilation_need_not_be_made_again():
 def test_pieces_add_up_to_their_sub_graph():
     """And the sub-graphs to the run, but for what comes after the last work."""
     schedule = done().schedule
-    assert schedule is not None and len(schedule.pieces) > 1
+    assert schedule is not None
+    assert len(schedule.pieces) > 1
     pieces = [tilestitch.why(done(), select=f"piece={piece.name}").gap for piece in schedule.pieces]
     groups = dict.fromkeys(piece.name.rstrip("0123456789") for piece in schedule.pieces)
     graphs = [tilestitch.why(done(), select=f"sub-graph={name}").gap for name in groups]
@@ -76,7 +77,8 @@ def test_the_heaviest_are_those_of_the_parts():
     for part in found.gap.parts:
         rows = [heavy.cycles for heavy in found.heaviest if (heavy.part, heavy.kind) == (part.part, "operator")]
         assert rows == sorted(rows, reverse=True)
-        assert len(rows) <= 3 and sum(rows) <= part.cycles
+        assert len(rows) <= 3
+        assert sum(rows) <= part.cycles
         assert bool(rows) or part.cycles < found.gap.gap_cycles / 20 or part.part is Part.ENDS
 
 
@@ -86,7 +88,8 @@ def test_the_longest_waits_are_in_the_trace():
     assert trace is not None
     whole = tilestitch.why(done(), top=10).waits
     lengths = [wait.end_cycle - wait.begin_cycle for wait in whole]
-    assert lengths == sorted(lengths, reverse=True) and len(whole) == 10
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(whole) == 10
     for wait in whole:
         assert trace.start_ticks[wait.waited_for_instruction] <= wait.begin_cycle * trace.ticks_per_cycle
         assert trace.end_ticks[wait.waited_for_instruction] >= wait.end_cycle * trace.ticks_per_cycle
@@ -95,7 +98,8 @@ def test_the_longest_waits_are_in_the_trace():
     assert chosen.waits[0] == whole[0]
     assert {wait.waiting for wait in chosen.waits} == {operator}
     inside = tilestitch.why(done(), select="cycles=100:999").waits
-    assert all(100 <= wait.begin_cycle < wait.end_cycle <= 1000 for wait in inside) and inside
+    assert all(100 <= wait.begin_cycle < wait.end_cycle <= 1000 for wait in inside)
+    assert inside
 
 
 def test_json_has_what_the_text_says():

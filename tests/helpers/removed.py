@@ -26,6 +26,11 @@ class Removal:
     share: float
     ratio: float  # saved cycles / cycles that the gap says
 
+    @property
+    def text(self) -> str:
+        """As docs/why.md has it."""
+        return f"{self.share:.1%} | {self.ratio:.2f}".replace("%", " %")
+
 
 def waited_cycles(found: Blame, chosen: np.ndarray) -> Fraction:
     """Of the mean unit, cycles of waits for the instructions that are chosen."""

@@ -221,7 +221,7 @@ def only(program: Program, number: int) -> Program:
 
 
 def test_sharing_by_hand():
-    """Two transfers of two granules take turns: the first waits a cycle for the second, the second two for the first."""
+    """Two transfers of two granules take turns: the first waits one cycle, the second two."""
     program = make_program([copy(0, 8192, (0,)), copy(1, 8192, (0,)), compute(2, 9)], [port("ddr", 4096)])
     found, ticks = sharing(program), simulate(program).ticks_per_cycle
     assert [int(delay) // ticks for delay in found.delay_ticks] == [1, 2, 0]

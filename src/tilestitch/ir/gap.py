@@ -267,7 +267,7 @@ class Blame(Brief):
         return sum((int(ticks[lane]) * self.weights[lane] for lane in lanes), Fraction(0)) / self.ticks_per_cycle
 
     def _sums(self, rows: np.ndarray, begin: int | None, end: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Ticks of waits by part, lane and column of `GapPart`; and of those at start and end, by inner part and lane."""
+        """Ticks of waits by part, lane and column of `GapPart`; of those at start and end, by inner part and lane."""
         table = self.waits
         starts, stops = table.begin_ticks[rows], table.end_ticks[rows]
         whole = stops - starts

@@ -60,7 +60,8 @@ def explanation(done: Compilation, select: str, top: int) -> Explanation:
     taken = blame_of(done)
     pieces = given(done.schedule).pieces
     chosen = selected(taken, pieces, select)
-    large = [one.part for one in chosen.gap.parts if one.cycles >= LARGE * chosen.gap.gap_cycles]
+    parts = sorted(chosen.gap.parts, key=lambda one: -one.cycles)
+    large = [one.part for one in parts if one.cycles >= LARGE * chosen.gap.gap_cycles]
     heaviest: list[Heavy] = []
     for kind in ("operator", "sub-graph"):
         labels, names = labels_of(kind, taken, pieces)

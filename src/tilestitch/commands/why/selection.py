@@ -40,7 +40,7 @@ def selected(blame: Blame, pieces: Sequence[PieceRun], asked: str) -> Selection:
         if not names:
             raise InputError(f"select {kind}={found}: no sub-graph of this run is cut into pieces; expected {FORM}")
         near = get_close_matches(name, names, 1, 0.0)[0]
-        raise InputError(f"select {kind}={found}: the run has {len(names):,} of these; the closest is {near}")
+        raise InputError(f"select {kind}={found}: there is none of that name; the closest of {len(names):,} is {near}")
     chosen = labels == names.index(name)
     return Selection(blame.of(f"{kind} {name}", chosen), chosen, None)
 
