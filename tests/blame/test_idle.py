@@ -37,8 +37,9 @@ def listed(program: Program, engine: int) -> list[tuple[int, int, int, int, str]
     """Of one engine: begin and end in cycles, who waits for whom, and why."""
     idle, ticks = idle_of(program), simulate(program).ticks_per_cycle
     rows = np.flatnonzero(idle.engine == engine).tolist()
-    columns = (idle.begin_ticks // ticks, idle.end_ticks // ticks, idle.waiting, idle.waited_for)
-    return [(*(int(column[row]) for column in columns), str(CAUSES[idle.cause[row]])) for row in rows]
+    begin, end = (idle.begin_ticks // ticks).tolist(), (idle.end_ticks // ticks).tolist()
+    who, whom = idle.waiting.tolist(), idle.waited_for.tolist()
+    return [(begin[row], end[row], who[row], whom[row], str(CAUSES[idle.cause[row]])) for row in rows]
 
 
 BUFFERS = {

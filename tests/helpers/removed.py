@@ -9,6 +9,7 @@ import numpy as np
 from tilestitch.blame.gap import blame
 from tilestitch.blame.purpose import MOVES, purposes
 from tilestitch.blame.waits import Tie, wait_ties
+from tilestitch.hardware.load import Machine
 from tilestitch.ir.gap import PARTS, PORT, Blame, Part
 from tilestitch.ir.program import Kind, Program
 from tilestitch.lower.program import lower
@@ -37,7 +38,8 @@ def waited_cycles(found: Blame, chosen: np.ndarray) -> Fraction:
     waits, sums = found.waits, np.zeros(len(found.lanes), np.int64)
     rows = chosen[waits.waited_for]
     np.add.at(sums, waits.lane[rows], (waits.end_ticks - waits.begin_ticks)[rows])
-    return sum(int(ticks) * weight for ticks, weight in zip(sums, found.weights, strict=True)) / found.ticks_per_cycle
+    weighted = (int(ticks) * weight for ticks, weight in zip(sums, found.weights, strict=True))
+    return sum(weighted, Fraction(0)) / found.ticks_per_cycle
 
 
 def without(program: Program, chosen: np.ndarray) -> Program:
@@ -74,6 +76,7 @@ def removals(done: Compilation) -> list[Removal]:
     computes = (program.kind == Kind.COMPUTE) & ~on_lane
     add("no time for other units", computes, without(program, computes))
     if found.unit != PORT:
+        assert isinstance(machine, Machine)
         path = "memories.ddr.bandwidth_bytes_per_cycle"
         fast = machine.with_(path, str(FAST * machine.ddr.bandwidth_bytes_per_cycle)).with_("setup.dma_cycles", 0)
         add("fast DDR", through_ddr, lower(schedule, fast))
