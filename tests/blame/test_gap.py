@@ -118,6 +118,28 @@ def test_clusters_on_one_ddr_add_up(strategy):
     assert units == {PORT, "matrix units", "vector units"}
 
 
+def test_a_unit_waits_for_its_core_and_for_others():
+    """Of waits for arithmetic, those for the same core are the other unit's, all others those of other cores."""
+    found = taken("bert-base-128:small", "graphturbo", "toy")
+    program, waits = found.program, found.waits
+    cores = {engine.name: engine.core for engine in program.engines}
+    sums = dict.fromkeys((Part.OTHER_UNIT, Part.OTHER_CORES), 0)
+    for lane, begin, end, culprit in zip(
+        waits.lane.tolist(),
+        waits.begin_ticks.tolist(),
+        waits.end_ticks.tolist(),
+        waits.waited_for.tolist(),
+        strict=True,
+    ):
+        one = program[culprit]
+        if one.kind == Kind.COMPUTE:
+            own = cores[one.engine] == cores[found.lanes[lane]]
+            sums[Part.OTHER_UNIT if own else Part.OTHER_CORES] += end - begin
+    gap, ends = found.whole(), dict(found.whole().ends)
+    for part, ticks in sums.items():
+        assert 0 < ticks == (gap.cycles(part) + ends.get(part, 0)) * found.ticks_per_cycle * len(found.lanes)
+
+
 @pytest.mark.parametrize("strategy, again", [("one-block", True), ("tvm", False)])
 def test_halo_recomputation_is_unneeded_work(strategy, again):
     """Of a plan of fused blocks, whose cores compute again what their neighbours do; of no other strategy."""

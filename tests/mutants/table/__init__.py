@@ -1,5 +1,6 @@
 """Every mutant, by the part of the compiler that it breaks."""
 
+from tests.mutants.table.blame import BLAME
 from tests.mutants.table.commands import COMMANDS
 from tests.mutants.table.cost import COST
 from tests.mutants.table.forms import FORMS
@@ -11,4 +12,4 @@ from tests.mutants.table.partition import PARTITION
 from tests.mutants.table.schedule import SCHEDULE
 from tests.mutants.table.sim import SIM
 
-MUTANTS = (*NETWORK, *FORMS, *KERNELS, *MAPPING, *COST, *PARTITION, *SCHEDULE, *LOWER, *SIM, *COMMANDS)
+MUTANTS = (*NETWORK, *FORMS, *KERNELS, *MAPPING, *COST, *PARTITION, *SCHEDULE, *LOWER, *SIM, *BLAME, *COMMANDS)
