@@ -59,6 +59,7 @@ def program_of(rows: Sequence[tuple[Row, str, str]]) -> Program:
     return placed(rows, BUFFERS, PORTS, constants=["w"], inputs=["x"])
 
 
+@pytest.mark.quick
 def test_a_unit_waits_for_a_load():
     """From the start of the transfer, its set-up included, to its end; then there is nothing left to do."""
     rows = [(copy(MOVER0, 80, (0, 2), setup=5), "w", "w0"), (compute(MATRIX0, 7, [0]), "x w0", "y")]
@@ -66,6 +67,7 @@ def test_a_unit_waits_for_a_load():
     assert listed(program, MATRIX0) == [(0, 15, 1, 0, "load"), (22, 25, -1, 2, "done")]
 
 
+@pytest.mark.quick
 def test_a_unit_waits_for_the_other_unit_and_what_that_waits_for():
     """Each time is one of who ran then, back to the start."""
     rows = [(copy(MOVER0, 80, (0, 2)), "w", "w0"), (compute(VECTOR0, 6, [0]), "w0", "x")]
@@ -96,6 +98,7 @@ def test_a_transfer_waits_for_its_turn_at_a_port():
     assert listed(program, MATRIX0)[0] == (0, 1536, 3, 2, "port")
 
 
+@pytest.mark.quick
 def test_a_unit_waits_for_room():
     """Until its result's place was stored; and a load that could not begin before a place was free is one too."""
     rows = [(compute(VECTOR0, 4), "x", "y"), (copy(MOVER0, 80, (2, 0), [0]), "y", "y.ddr")]
