@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --dura
 READY := $(shell $(BIN)/python -S -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run quick test test-slow bench mutants check lint types layers clean FORCE
+.PHONY: help install run quick test test-slow bench mutants check lint types layers page clean FORCE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | while IFS='	' read -r name does; do \
@@ -53,6 +53,9 @@ types: install
 
 layers: install
 	$(BIN)/python -m pytest -q tests/project/test_layers.py
+
+page: install  ## build the page of the HTML reports (web/) into the package
+	$(BIN)/python web/build.py
 
 clean:  ## remove caches and out/, but not .venv
 	rm -rf out build dist .pytest_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.contest import contest
 from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
-from tilestitch.cli.files import expect_folder, write_files
+from tilestitch.cli.files import expect_beside, expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.map import map_
@@ -22,11 +22,22 @@ from tilestitch.cli.options import (
     Choices,
     compile_options,
     expect_none_given,
+    html_option,
     is_given,
     output_options,
     strategy_given,
 )
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, outputs, show_output, stages, verdict
+from tilestitch.cli.output import (
+    Files,
+    encoded,
+    expect_json,
+    given_command,
+    json_file,
+    outputs,
+    show_output,
+    stages,
+    verdict,
+)
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.simulate import simulate
@@ -61,6 +72,7 @@ def main() -> None:
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
+@html_option
 @output_options
 def compile_command(
     model: str,
@@ -71,6 +83,7 @@ def compile_command(
     start: Path | None,
     out: Path | None,
     dump: Path | None,
+    html: Path | None,
     json_path: Path | None,
     quiet: bool,
 ) -> int:
@@ -80,7 +93,7 @@ def compile_command(
     outputs.
     """
     last = Stage(stop_after)
-    for option, given in (("--verify", verify), ("-o", out is not None)):
+    for option, given in (("--verify", verify), ("-o", out is not None), ("--html", html is not None)):
         if given and last is not Stage.SIMULATE:
             raise InputError(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
@@ -89,6 +102,10 @@ def compile_command(
     if start is not None:
         expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
     expect_json(json_path, model, choices.machine, strategy, *([] if start is None else [str(start)]))
+    if html is not None:
+        expect_beside(
+            "--html", html, json_path, [model, choices.machine, strategy, *([] if start is None else [start])]
+        )
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
@@ -117,6 +134,8 @@ def compile_command(
             files += outputs(out, done)
         if dump is not None:
             files += stages(dump, done)
+        if html is not None:
+            files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
     show_output(str(done), json_text, json_path, quiet=quiet)
     return verdict([] if done.report is None else [done.report])
@@ -129,6 +148,7 @@ def compile_command(
 @click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
 @click.option("--reports", is_flag=True, help="Print the report of each strategy as well.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files of all strategies.")
+@html_option
 @output_options
 def compare_command(
     model: str,
@@ -137,6 +157,7 @@ def compare_command(
     verify: bool,
     reports: bool,
     out: Path | None,
+    html: Path | None,
     json_path: Path | None,
     quiet: bool,
 ) -> int:
@@ -145,6 +166,8 @@ def compare_command(
     A strategy for which the machine is too small has a column that says so.
     """
     expect_json(json_path, model, choices.machine, *names)
+    if html is not None:
+        expect_beside("--html", html, json_path, [model, choices.machine, *names])
     if out is not None:
         expect_folder(out)
     with shown_progress(silent=quiet) as progress:
@@ -170,6 +193,8 @@ def compare_command(
             files += [(out / "compare.txt", encoded(table)), (out / "compare.json", encoded(json_text))]
             for done, report in zip(found.fitting, found.reports, strict=True):
                 files += outputs(out / report.strategy, done)
+        if html is not None:
+            files.append((html, encoded(found.to_html(given_command()))))
         write_files(files)
     shown = (table, *(map(str, found.fitting) if reports else ()))
     show_output("\n\n".join(shown), json_text, json_path, quiet=quiet)

@@ -217,6 +217,16 @@ def output_options(command: Command) -> Command:
     return command
 
 
+def html_option(command: Command) -> Command:
+    """Give a command the file of a page to look at, as `html`."""
+    return click.option(
+        "--html",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write a page to look at (timeline, memories, graph, roofline): one file, which opens without a network.",
+    )(command)
+
+
 def is_given(option: str) -> bool:
     """Whether an option is on the command line."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

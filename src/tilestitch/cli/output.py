@@ -1,11 +1,13 @@
 """What the commands write and print."""
 
 import gzip
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from tilestitch.cli.application import FAILURE, SUCCESS, complain
 from tilestitch.cli.files import expect_other, expect_writable
@@ -33,6 +35,30 @@ def expect_json(path: Path | None, *inputs: str) -> None:
 def json_file(path: Path | None, text: str) -> Files:
     """The file that `--json` asks for, if it does."""
     return [] if path is None or path == STDOUT else [(path, encoded(text))]
+
+
+_OF_OTHER_FILES = ("out", "dump", "json_path", "quiet", "reports")  # options without which a page is the same
+
+
+def given_command() -> str:
+    """The command as it was given, but for what it writes besides its page."""
+    context = click.get_current_context()
+    words = context.command_path.split()
+    words[0] = "tilestitch"
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _OF_OTHER_FILES:
+            continue
+        value = context.params[name]
+        if isinstance(parameter, click.Argument):
+            words.append(str(value))
+        elif isinstance(value, bool):
+            arguments.append((parameter.opts if value else parameter.secondary_opts)[0])
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                arguments += [parameter.opts[0], str(one)]
+    return shlex.join([*words, *arguments])
 
 
 def outputs(folder: Path, done: "Compilation") -> Files:

@@ -7,6 +7,8 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.ir.report import Misfit
 from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.origin import call_text, origin_of
+from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
 from tilestitch.report.report_json import compare_json
 from tilestitch.report.report_text import compare_text
@@ -43,6 +45,15 @@ class Comparison(Shown):
     def to_json(self) -> str:
         """What `tilestitch compare --json` writes."""
         return compare_json(self._rows())
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch compare --html` writes: one page of all strategies; `command` is said to make it again."""
+        first = self.fitting[0]
+        if not command:
+            names = [one.strategy for one in self._rows()]
+            command = call_text("compare", first.loaded.name, first.machine.name, names, first.options)
+        results = [one if isinstance(one, Misfit) else one.simulated_run() for one in self.results]
+        return run_page(results, origin_of(first.options, command))
 
     def heading(self) -> str:
         """Network, machine and batch."""

@@ -15,6 +15,9 @@ from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.origin import call_text, origin_of
+from tilestitch.report.html.contents import SimulatedRun
+from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
 from tilestitch.report.report_text import trace_text
 from tilestitch.report.schedule_text import schedule_text
@@ -105,6 +108,20 @@ class Compilation(Shown):
                 "tilestitch.stage_text(done, stage)"
             )
         return self.report.to_json()
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch compile --html` writes: a page to look at; `command` is said to make it again."""
+        if not command:
+            command = call_text("compile", self.loaded.name, self.machine.name, [self.run.strategy], self.options)
+        return run_page([self.simulated_run()], origin_of(self.options, command))
+
+    def simulated_run(self) -> SimulatedRun:
+        """What a page draws; raises `InputError` where nothing was simulated."""
+        if self.report is None or self.schedule is None or self.trace is None:
+            raise InputError(
+                f"{self.loaded.name}: was not simulated, so it has no page to look at; compile it without stop_after"
+            )
+        return SimulatedRun(self.report, self.schedule, self.trace, self.machine)
 
 
 def given(value: _Value | None) -> _Value:

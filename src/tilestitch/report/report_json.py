@@ -18,7 +18,7 @@ from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
 
 def report_json(report: Report) -> str:
     """One report, of the format `tilestitch.report`."""
-    return document("report", _report(report))
+    return document("report", report_tree(report))
 
 
 def compare_json(results: Sequence[Report | Misfit]) -> str:
@@ -34,7 +34,7 @@ def compare_json(results: Sequence[Report | Misfit]) -> str:
                 else {"strategy": result.strategy, "speed_up": None, "does_not_fit": result.reason}
                 for result in results
             ],
-            "reports": [_report(report) for report in reports],
+            "reports": [report_tree(report) for report in reports],
         },
     )
 
@@ -62,7 +62,8 @@ def value_json(kind: str, value: object, *, limit: int | None = None) -> str:
     return document(kind, body)
 
 
-def _report(report: Report) -> dict[str, Json]:
+def report_tree(report: Report) -> dict[str, Json]:
+    """A report as what JSON can hold."""
     return {
         "what": {
             "network": report.network,

@@ -14,17 +14,15 @@ from tilestitch.base.errors import InvalidIR
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import Bounds
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.hardware.units import peak_macs_per_cycle
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
 from tilestitch.ir.report import CheckRow, EngineRow, GenericRow, KernelRow, PlaceRow, TrafficRow
 from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.trace import Trace
-from tilestitch.ops import generic, is_contraction
-from tilestitch.ops.contraction import product_shape
-from tilestitch.ops.work import operand_dtype, vector_operations
+from tilestitch.ops import generic
 from tilestitch.report.page import ReportPage
+from tilestitch.report.work import work
 
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
@@ -227,40 +225,14 @@ def _work(program: Program, machine: Accelerator, first: np.ndarray) -> tuple[li
     """Per kernel, multiply-accumulates on any unit, and primitive operations on vector units, as executed.
 
     Last, the cycles that the products on matrix units would take at the peak of all of them for that element type.
-    A contraction on a vector unit counts as both. Tiles of one operator with the same extents do the same work.
     """
-    computes = first[program.kind[first] == Kind.COMPUTE]
-    on_vector = np.array([engine.kind is EngineKind.VECTOR for engine in program.engines], bool)
-    columns = (
-        program.kernel[computes],
-        program.operator[computes],
-        program.box[computes],
-        on_vector[program.engine[computes]],
-    )
-    sizes = (len(program.kernels), len(program.operators), len(program.regions), 2)
-    alike, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
-    rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
-    known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
-    peaks: dict[DType, Fraction] = {}
     at_peak = [Fraction(0)] * len(program.kernels)
     macs = [0] * len(program.kernels)
     operations = [0] * len(program.kernels)
-    for kernel, operator, box, vector, count in rows:
-        region = program.regions[box]
-        key = operator, region.extents
-        if key not in known:
-            op = program.graph.by_name[program.operators[operator]]
-            products = product_shape(op, region).macs if is_contraction(op) else 0
-            known[key] = products, vector_operations(op, region)
-        products, primitives = known[key]
-        macs[kernel] += count * products
-        if vector:
-            operations[kernel] += count * primitives
-        elif products:
-            dtype = operand_dtype(program.graph.by_name[program.operators[operator]], program.graph)
-            if dtype not in peaks:
-                peaks[dtype] = peak_macs_per_cycle(machine, dtype)
-            at_peak[kernel] += count * products / peaks[dtype]
+    for row in work(program, machine, first):
+        macs[row.kernel] += row.macs
+        operations[row.kernel] += row.vector_operations
+        at_peak[row.kernel] += row.peak_cycles
     return macs, operations, at_peak
 
 

@@ -1,0 +1,49 @@
+"""How a page was made: with which options and versions, and what makes it again."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib.metadata import version
+
+from tilestitch.pipeline.options import Options
+from tilestitch.report.html.page import Origin
+
+_PACKAGES = ("tilestitch", "numpy", "onnx", "onnxruntime")
+_SAID_ELSEWHERE = ("batch", "verify", "stop_after")  # by the report itself
+
+
+def origin_of(options: Options, command: str) -> Origin:
+    """Of a page that `command` makes again."""
+    versions = (("Python", platform.python_version()), *((name, version(name)) for name in _PACKAGES))
+    return Origin(command, _option_rows(options), versions)
+
+
+def _option_rows(options: Options) -> tuple[tuple[str, str], ...]:
+    found = []
+    for field in fields(Options):
+        value = getattr(options, field.name)
+        if field.name not in _SAID_ELSEWHERE and value != {}:
+            shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)
+            found.append((field.name.replace("_", " "), shown))
+    return tuple(found)
+
+
+def call_text(function: str, network: str, machine: str, strategies: Sequence[str], options: Options) -> str:
+    """The call in Python that gives a page again; a network or a machine of one's own is named as it names itself."""
+    given = [repr(network), repr(machine)]
+    given.append(f"strategy={strategies[0]!r}" if function == "compile" else repr(list(strategies)))
+    default = Options()
+    changed = {
+        field.name: getattr(options, field.name)
+        for field in fields(Options)
+        if getattr(options, field.name) != getattr(default, field.name)
+    }
+    given += [f"{name}={changed.pop(name)!r}" for name in ("batch", "verify") if name in changed]
+    if changed:
+        others = ", ".join(f"{name}={_literal(value)}" for name, value in changed.items())
+        given.append(f"options=tilestitch.Options({others})")
+    return f"tilestitch.{function}({', '.join(given)}).to_html()"
+
+
+def _literal(value: object) -> str:
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # a choice by its name

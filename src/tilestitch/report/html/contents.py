@@ -1,0 +1,246 @@
+"""What a page knows of one run: names and numbers in a header, and the program with its trace in columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tilestitch.base.dtypes import DType
+from tilestitch.base.shown import Brief
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.units import peak_macs_per_cycle, vector_lanes
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.program import Kind, Program
+from tilestitch.ir.report import Report
+from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.trace import Trace
+from tilestitch.ops import is_contraction
+from tilestitch.ops.work import operand_dtype
+from tilestitch.report.report_json import Json, report_tree
+from tilestitch.report.work import bytes_at, occupied_cycles, operators_served, transfers, work
+
+VERSION = 1
+
+Columns: TypeAlias = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, repr=False)
+class SimulatedRun(Brief):
+    """One network by one strategy, with all that the page draws."""
+
+    report: Report
+    schedule: Schedule
+    trace: Trace
+    machine: Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Which sub-graph and which instance each kernel belongs to, by their numbers, and what these are called."""
+
+    sub_graphs: tuple[str, ...]
+    instances: tuple[str, ...]
+    sub_graph: tuple[int, ...]  # of each kernel
+    instance: tuple[int, ...]  # of each kernel
+
+
+def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
+    """The header and the columns of a run."""
+    program, graph = run.trace.program, run.schedule.graph
+    served = operators_served(program, [kernel.operators for kernel in run.schedule.kernels])
+    parts = parts_of(run.schedule)
+    header: dict[str, Json] = {
+        "format": "tilestitch.page",
+        "version": VERSION,
+        "report": report_tree(run.report),
+        "graph": _graph(graph, program),
+        "program": _program(program, parts),
+        "sub_graphs": list(parts.sub_graphs),
+        "instances": list(parts.instances),
+        "ceilings": _ceilings(run.machine, graph, program),
+        "work": _work(run, served, parts),
+    }
+    return header, _columns(run.trace, served)
+
+
+def parts_of(schedule: Schedule) -> Parts:
+    """Pieces are instances of sub-graphs, else kernels of fused blocks, else kernels of groups of operators."""
+    sub_graphs: dict[str, int] = {}
+    instances: dict[str, int] = {}
+    names: list[tuple[str, str]] = []
+    for number, kernel in enumerate(schedule.kernels):
+        others = len(kernel.operators) - 1
+        name = kernel.operators[0] + (f" +{others}" if others else "")
+        names.append((name, f"k{number} {name}"))
+    for block in schedule.blocks:
+        for number in range(block.first, block.last + 1):
+            names[number] = f"block {block.number}", names[number][1]
+    for piece in schedule.pieces:
+        for number in range(piece.first, piece.last + 1):
+            names[number] = piece.name.rstrip("0123456789"), piece.name
+    return Parts(
+        sub_graph=tuple(sub_graphs.setdefault(name, len(sub_graphs)) for name, _ in names),
+        instance=tuple(instances.setdefault(name, len(instances)) for _, name in names),
+        sub_graphs=tuple(sub_graphs),
+        instances=tuple(instances),
+    )
+
+
+def _graph(graph: Graph, program: Program) -> dict[str, Json]:
+    """Operators in the order of the program's numbers, then those that have no instruction; tensors likewise."""
+    operators = list(dict.fromkeys([*program.operators, *(op.name for op in graph.operators)]))
+    tensors = list(dict.fromkeys([*program.tensors, *graph.tensors]))
+    number_of = {name: number for number, name in enumerate(tensors)}
+    roles = dict.fromkeys(graph.constants, "constant")
+    roles |= dict.fromkeys(graph.outputs, "output") | dict.fromkeys(graph.inputs, "input")
+    found: list[Json] = []
+    for name in operators:
+        op = graph.by_name.get(name)
+        reads = [] if op is None else [number_of[each] for each in op.inputs]
+        writes = [] if op is None else [number_of[each] for each in op.outputs]
+        found.append({"name": name, "kind": "" if op is None else op.kind, "reads": reads, "writes": writes})
+    return {
+        "operators": found,
+        "tensors": [
+            {"name": name, "shape": list(tensor.shape), "dtype": str(tensor.dtype), "size_bytes": tensor.size_bytes}
+            | {"role": roles.get(name, "result")}
+            if (tensor := graph.tensors.get(name)) is not None
+            else {"name": name, "shape": [], "dtype": "", "size_bytes": 0, "role": "result"}
+            for name in tensors
+        ],
+    }
+
+
+def _program(program: Program, parts: Parts) -> dict[str, Json]:
+    return {
+        "kernels": [
+            {"name": name, "sub_graph": sub_graph, "instance": instance}
+            for name, sub_graph, instance in zip(program.kernels, parts.sub_graph, parts.instance, strict=True)
+        ],
+        "kinds": [kind.name.lower() for kind in Kind],
+        "engines": [
+            {"name": engine.name, "kind": engine.kind.name.lower(), "core": engine.core} for engine in program.engines
+        ],
+        "spaces": [
+            {"name": space.name, "level": str(space.level), "core": space.core, "size_bytes": space.size_bytes}
+            for space in program.spaces
+        ],
+        "resources": [
+            {"name": resource.name, "bytes_per_cycle": float(resource.bandwidth_bytes_per_cycle)}
+            for resource in program.resources
+        ],
+        "paths": [list(path) for path in program.paths],
+        "inputs": sorted({buffer for one in program.inputs for buffer in one} | {b for _, b in program.constants}),
+        "outputs": sorted({buffer for one in program.outputs for buffer in one}),
+    }
+
+
+def _ceilings(machine: Accelerator, graph: Graph, program: Program) -> dict[str, Json]:
+    """Of one cluster: operations a cycle at the peak of its units (two a multiply-accumulate), and bytes of ports."""
+    computed = {program.operators[number] for number in program.operator[program.kind == Kind.COMPUTE].tolist()}
+    types = [operand_dtype(op, graph) for op in graph.operators if is_contraction(op) and op.name in computed]
+    peaks: list[Json] = []
+    for dtype in dict.fromkeys(types):
+        macs = peak_macs_per_cycle(machine, dtype)
+        if macs:
+            peaks.append({"name": f"matrix units, {dtype}", "operations_per_cycle": float(2 * macs)})
+    units = [core.vector for core in machine.cores if core.vector is not None]
+    lanes = sum(max(vector_lanes(unit, DType.FLOAT16), *(count for _, count in unit.lanes)) for unit in units)
+    if lanes:
+        peaks.append({"name": "vector units", "operations_per_cycle": float(lanes)})
+    levels = [level for level in (Level.DDR, Level.GB) if machine.memory(level) is not None]
+    ports = {resource.name: resource for resource in program.resources}
+    return {
+        "peaks": peaks,
+        "ports": [
+            {"level": str(level), "bytes_per_cycle": float(ports[str(level)].bandwidth_bytes_per_cycle)}
+            for level in levels
+            if str(level) in ports
+        ],
+    }
+
+
+def _work(run: SimulatedRun, served: np.ndarray, parts: Parts) -> dict[str, Json]:
+    """What operators, sub-graphs and instances do in the first batch, each in a row; the rows of a kind add up."""
+    program, trace = run.trace.program, run.trace
+    first = np.flatnonzero(program.iteration < run.report.iterations)
+    rows = work(program, run.machine, first)
+    kernel = program.kernel[first]
+    labels = {
+        "operators": (len(program.operators), served[first], [row.operator for row in rows]),
+        "sub_graphs": _by_kernel(parts.sub_graphs, parts.sub_graph, kernel, [row.kernel for row in rows]),
+        "instances": _by_kernel(parts.instances, parts.instance, kernel, [row.kernel for row in rows]),
+    }
+    moves = transfers(program, first)
+    place = np.full(len(program), -1, np.int64)
+    place[first] = np.arange(len(first))
+    moved = {level: bytes_at(program, moves, level) for level in (Level.DDR, Level.GB)}
+    core = np.array([-1 if engine.core is None else engine.core for engine in program.engines], np.int64)
+    on_core = core[program.engine[first]]
+    computes = np.isin(program.kind[first], (Kind.COMPUTE, Kind.GATHER)) & (on_core >= 0)
+    start, end = trace.start_ticks[first], trace.end_ticks[first]
+    found: dict[str, Json] = {}
+    for name, (count, label, row_labels) in labels.items():
+        totals = {
+            "macs": _summed([row.macs for row in rows], row_labels, count),
+            "vector_operations": _summed([row.vector_operations for row in rows], row_labels, count),
+            "ddr_bytes": _summed(moved[Level.DDR].tolist(), label[place[moves.number]].tolist(), count),
+            "gb_bytes": _summed(moved[Level.GB].tolist(), label[place[moves.number]].tolist(), count),
+            "occupied_cycles": (occupied_cycles(start, end, label, count) // trace.ticks_per_cycle).tolist(),
+            "instructions": np.bincount(label[label >= 0], minlength=count).tolist(),
+        }
+        pairs = set(zip(label[computes].tolist(), on_core[computes].tolist(), strict=True))
+        totals["cores"] = _summed([1] * len(pairs), [pair[0] for pair in pairs], count)
+        found[name] = [dict(zip(totals, values, strict=True)) for values in zip(*totals.values(), strict=True)]
+    return found
+
+
+def _by_kernel(
+    names: Sequence[str], part: Sequence[int], kernel: np.ndarray, rows: Sequence[int]
+) -> tuple[int, np.ndarray, list[int]]:
+    return len(names), np.array(part, np.int64)[kernel], [part[number] for number in rows]
+
+
+def _summed(values: Sequence[int], labels: Sequence[int], count: int) -> list[int]:
+    total = [0] * count
+    for value, label in zip(values, labels, strict=True):
+        if label >= 0:
+            total[label] += value
+    return total
+
+
+def _columns(trace: Trace, served: np.ndarray) -> Columns:
+    """Instructions, their operands and waits, buffers and regions; times are whole numbers of cycles."""
+    program, buffers = trace.program, trace.program.buffers
+    ticks = trace.ticks_per_cycle
+    numbers = np.repeat(np.arange(len(program)), np.diff(program.wait_offsets))
+    ranks = np.array([len(region.start) for region in program.regions], np.int64)
+    bounds = [bound for region in program.regions for bound in (*region.start, *region.stop)]
+    return {
+        "start": trace.start_ticks // ticks,
+        "cycles": (trace.end_ticks - trace.start_ticks) // ticks,
+        "engine": program.engine,
+        "kind": program.kind,
+        "flags": program.flags,
+        "kernel": program.kernel,
+        "iteration": program.iteration,
+        "operator": served,
+        "box": program.box,
+        "own_cycles": program.cycles,  # of a transfer its set-up
+        "size_bytes": program.size_bytes,
+        "path": program.path,
+        "operands": np.diff(program.operand_offsets),
+        "operand_buffer": program.operand_buffer,
+        "operand_region": program.operand_region,
+        "operand_mode": program.operand_mode,
+        "wait_count": np.diff(program.wait_offsets),
+        "waits_back": numbers - program.waits,
+        "buffer_space": buffers.space,
+        "buffer_address": buffers.address,
+        "buffer_bytes": buffers.size_bytes,
+        "buffer_tensor": buffers.tensor,
+        "buffer_region": buffers.region,
+        "region_rank": ranks,
+        "region_bounds": np.array(bounds, np.int64),
+    }

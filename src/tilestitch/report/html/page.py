@@ -1,0 +1,84 @@
+"""One HTML file with everything in it: it opens from disk, and asks nobody for anything."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+
+from tilestitch.ir.report import Misfit, Report
+from tilestitch.report.html.contents import SimulatedRun, contents
+from tilestitch.report.html.packing import packed
+from tilestitch.report.report_json import Json
+from tilestitch.report.report_text import compare_text, report_text
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How a page was made."""
+
+    command: str  # that makes it again
+    options: tuple[tuple[str, str], ...]  # that somebody may choose, with what was chosen
+    versions: tuple[tuple[str, str], ...]  # of the programs that it was made with
+
+
+def run_page(results: Sequence[SimulatedRun | Misfit], origin: Origin) -> str:
+    """The page of one network by one or several strategies, at least one of which fits; the same each time."""
+    runs = [result for result in results if isinstance(result, SimulatedRun)]
+    texts = [packed(*contents(run)) for run in runs]
+    reports = [result.report if isinstance(result, SimulatedRun) else result for result in results]
+    summary = _summary(reports, origin)
+    return _filled(
+        {
+            "title": escape(str(summary["title"])),
+            "style": _part("page.css"),
+            "text": escape(report_text(runs[0].report) if len(results) == 1 else compare_text(reports)),
+            # In a script element only `<` could end it, or begin what is none.
+            "summary": json.dumps(summary, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+            "runs": "\n".join(
+                f'<script type="text/plain" id="run-{number}">{text}</script>' for number, text in enumerate(texts)
+            ),
+            "script": _part("page.js"),
+        }
+    )
+
+
+def _summary(results: Sequence[Report | Misfit], origin: Origin) -> dict[str, Json]:
+    reports = [result for result in results if isinstance(result, Report)]
+    first = reports[0]
+    place = {id(report): number for number, report in enumerate(reports)}
+    by = f"by {first.strategy}" if len(results) == 1 else "strategies compared"
+    return {
+        "title": f"{first.network} on {first.machine}, batch {first.batch:,}, {by}",
+        "command": origin.command,
+        "options": [list(option) for option in origin.options],
+        "versions": [list(version) for version in origin.versions],
+        "strategies": [
+            {"strategy": result.strategy, "does_not_fit": None, "report": place[id(result)]}
+            if isinstance(result, Report)
+            else {"strategy": result.strategy, "does_not_fit": result.reason, "report": -1}
+            for result in results
+        ],
+        "compared": [
+            {
+                "strategy": report.strategy,
+                "latency_cycles": report.latency_cycles,
+                "latency_seconds": report.latency_seconds,
+                "speed_up": first.latency_cycles / report.latency_cycles,
+                "latency_to_bound": report.ratio_to_bound,
+                "ddr_bytes": report.ddr_bytes,
+                "energy_pj": report.total_energy_pj,
+                "verification": report.verdict,
+            }
+            for report in reports
+        ],
+    }
+
+
+def _filled(parts: dict[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _part("page.html"))
+
+
+def _part(name: str) -> str:
+    return files("tilestitch.report.html").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,361 @@
+// The timeline: a lane for each engine, and if asked for each port.
+
+import { clipped, Surface } from "./canvas";
+import { colour, colourIndices, inkOn, type Rgb } from "./colours";
+import { button, element } from "./dom";
+import { bytes, count, fixed, seconds } from "./format";
+import { Lane, Port, paintLane, paintPort, Row } from "./lanes";
+import type { Page, Pane } from "./pane";
+import { criticalPath, lastToEnd } from "./run";
+import type { State } from "./selection";
+import { attachTime, drawRuler, GUTTER, scaleOf, show, showAround } from "./time";
+
+const TOP = 20; // pixels of the ruler
+const HIGH = 16; // of a lane
+const BETWEEN = 7; // before the lanes of another core
+const MOST_NAMED = 300; // boxes of a lane that may have their names in them
+const MOST_ARROWS = 60; // of what the selected instruction waited for, and of what waited for it
+const PORT_COLOUR: Rgb = [0, 114, 178];
+
+interface LaneRow {
+  name: string;
+  core: number | null;
+  lane: Lane | null; // of an engine
+  port: Port | null; // else of a port
+  bandwidth: number; // bytes a cycle of a port
+  y: number;
+}
+
+export class Timeline implements Pane {
+  readonly element = element("section", { id: "timeline", "data-pane": "timeline" });
+  private readonly surface = new Surface(
+    "Timeline. Keys: w and s zoom, a and d move, 0 shows everything, arrows go from instruction to instruction.",
+  );
+  private readonly strip = document.createElement("canvas").getContext("2d")!;
+  private readonly buttons = element("div", { class: "tools" });
+  private rows: LaneRow[] = [];
+  private colours: Uint8Array = new Uint8Array(0);
+  private path: number[] = [];
+  private height = 0;
+  private ports = new Map<number, Port>();
+  private lanes: Lane[] = [];
+
+  constructor(private readonly page: Page) {
+    const place = element("div", { class: "surface" });
+    place.append(this.surface.canvas);
+    this.element.append(
+      element("h2", {}, "Timeline"),
+      element(
+        "p",
+        { class: "note" },
+        "Simulated: what each engine of one cluster does when. Drag moves; w and s, ctrl + wheel or two fingers zoom; " +
+          "a click selects an instruction. Neighbours that are too small to be seen are merged: the paler, the more of " +
+          "the time an engine is idle.",
+      ),
+      this.buttons,
+      place,
+    );
+    attachTime(page, this.surface, (event) => this.click(event));
+    this.surface.canvas.addEventListener("pointermove", (event) => this.hover(event));
+    this.surface.canvas.addEventListener("dblclick", (event) => this.zoomTo(event));
+    this.surface.canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  load(): void {
+    const { run } = this.page;
+    this.lanes = run.lanes.map((numbers) => new Lane(run, numbers));
+    this.ports = new Map();
+    this.path = criticalPath(run, lastToEnd(run));
+    this.buttons.replaceChildren(
+      button("+", "Zoom in (w)", () => this.zoomBy(0.5)),
+      button("−", "Zoom out (s)", () => this.zoomBy(2)),
+      button("whole run", "Show everything (0)", () => show(this.page, 0, run.duration)),
+      button("to the selection", "Show the selected instructions (f)", () => this.showSelected()),
+      this.toggle("path", `critical path: ${count(this.path.length)} instructions`),
+      this.toggle("ports", "ports"),
+    );
+  }
+
+  draw(changed: ReadonlySet<keyof State>): void {
+    const { run, state, marks } = this.page;
+    if (changed.has("strategy") || changed.has("ports")) this.arrange();
+    if (changed.has("strategy") || changed.has("colouring")) this.colours = colourIndices(run, state.colouring);
+    if (changed.has("strategy") || changed.has("selected")) {
+      for (const lane of this.lanes) lane.mark(marks?.instructions ?? null);
+    }
+    for (const box of this.buttons.querySelectorAll("input")) box.checked = state[box.name as "path" | "ports"];
+    if (this.surface.fit(this.height)) this.paint();
+  }
+
+  private toggle(name: "path" | "ports", text: string): HTMLElement {
+    const box = element("input", { type: "checkbox", name });
+    box.checked = this.page.state[name];
+    box.addEventListener("change", () => this.page.change({ [name]: box.checked }));
+    return element("label", {}, box, text);
+  }
+
+  private arrange(): void {
+    const { run, state } = this.page;
+    const { engines, resources } = run.header.program;
+    const rows: LaneRow[] = engines.map((engine, number) => ({
+      name: engine.name,
+      core: engine.core,
+      lane: this.lanes[number],
+      port: null,
+      bandwidth: 0,
+      y: 0,
+    }));
+    if (state.ports) {
+      resources.forEach((resource, number) => {
+        const port = this.ports.get(number) ?? new Port(run, number);
+        this.ports.set(number, port);
+        const digits = /\d+$/.exec(resource.name);
+        const core = digits === null ? null : Number(digits[0]);
+        const name = `port ${resource.name}`;
+        if (port.used) rows.push({ name, core, lane: null, port, bandwidth: resource.bytes_per_cycle, y: 0 });
+      });
+    }
+    const cores = [...new Set(rows.map((row) => row.core))].sort((a, b) => (a ?? -1) - (b ?? -1));
+    this.rows = cores.flatMap((core) => rows.filter((row) => row.core === core));
+    let y = TOP;
+    this.rows.forEach((row, at) => {
+      if (at > 0 && this.rows[at - 1].core !== row.core) y += BETWEEN;
+      row.y = y;
+      y += HIGH;
+    });
+    this.height = y + 4;
+  }
+
+  private paint(): void {
+    const { page, surface } = this;
+    const { context } = surface;
+    const scale = scaleOf(page, surface);
+    context.clearRect(0, 0, surface.width, surface.height);
+    const width = Math.max(1, Math.round((surface.width - GUTTER) * surface.ratio));
+    const row = new Row(width);
+    this.strip.canvas.width = width;
+    this.strip.canvas.height = 1;
+    context.imageSmoothingEnabled = false;
+    context.font = "11px sans-serif";
+    context.textBaseline = "middle";
+    for (const line of this.rows) {
+      if (line.lane !== null) paintLane(row, line.lane, scale.from, scale.to, this.colours, page.theme.lane);
+      else paintPort(row, line.port!, scale.from, scale.to, line.bandwidth, page.theme.lane, PORT_COLOUR);
+      this.strip.putImageData(row.image, 0, 0);
+      context.drawImage(this.strip.canvas, 0, 0, width, 1, GUTTER, line.y + 1, surface.width - GUTTER, HIGH - 2);
+      context.fillStyle = page.theme.ink;
+      context.fillText(line.name, 4, line.y + HIGH / 2);
+      if (line.lane !== null) this.names(line, line.lane);
+    }
+    drawRuler(page, surface, TOP - 3);
+    if (page.state.path) this.paintPath();
+    this.paintSelected();
+  }
+
+  /** The names of instructions whose boxes have room for them. */
+  private names(line: LaneRow, lane: Lane): void {
+    const { page, surface } = this;
+    const scale = scaleOf(page, surface);
+    const first = lane.firstAfter(scale.from);
+    const stop = lane.firstFrom(scale.to);
+    if (stop - first > MOST_NAMED) return;
+    for (let at = first; at < stop; at++) {
+      const i = lane.numbers[at];
+      const left = Math.max(GUTTER, scale.x(page.run.start[i]));
+      const text = clipped(page.run.nameOf(i), Math.min(surface.width, scale.x(page.run.end[i])) - left - 8);
+      if (text === "") continue;
+      const dimmed = page.marks !== null && page.marks.instructions[i] === 0;
+      surface.context.fillStyle = dimmed ? page.theme.ink : inkOn(colour(this.colours[i]));
+      surface.context.fillText(text, left + 4, line.y + HIGH / 2 + 0.5);
+    }
+  }
+
+  private yOf(instruction: number): number {
+    const lane = this.lanes[this.page.run.engine[instruction]];
+    return this.rows.find((row) => row.lane === lane)!.y;
+  }
+
+  private clip(): void {
+    const { context, width, height } = this.surface;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, 0, width - GUTTER, height);
+    context.clip();
+  }
+
+  private paintPath(): void {
+    const { page, surface } = this;
+    const { context } = surface;
+    const { run } = page;
+    const scale = scaleOf(page, surface);
+    let low = 0;
+    let high = this.path.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (run.end[this.path[middle]] < scale.from) low = middle + 1;
+      else high = middle;
+    }
+    this.clip();
+    context.beginPath();
+    let lastX = Number.NEGATIVE_INFINITY;
+    for (let at = low; at < this.path.length && run.start[this.path[at]] <= scale.to; at++) {
+      const i = this.path[at];
+      const y = this.yOf(i) + HIGH - 2;
+      const x = Math.max(-10, scale.x(run.start[i]));
+      if (lastX === Number.NEGATIVE_INFINITY) context.moveTo(x, y);
+      else context.lineTo(x, y);
+      lastX = Math.min(surface.width + 10, scale.x(run.end[i]));
+      context.lineTo(lastX, y);
+    }
+    context.strokeStyle = page.theme.ink;
+    context.lineWidth = 2;
+    context.stroke();
+    context.restore();
+  }
+
+  private paintSelected(): void {
+    const { page, surface } = this;
+    const { context } = surface;
+    const { run, state } = page;
+    if (state.selected?.kind !== "instruction") return;
+    const i = state.selected.number;
+    const scale = scaleOf(page, surface);
+    this.clip();
+    context.strokeStyle = page.theme.accent;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const wait of run.waitsOf(i).subarray(0, MOST_ARROWS)) this.arrow(wait, i);
+    for (const after of run.successors(i).subarray(0, MOST_ARROWS)) this.arrow(i, after);
+    context.stroke();
+    const left = scale.x(run.start[i]);
+    context.lineWidth = 2;
+    context.strokeRect(left, this.yOf(i), Math.max(3, scale.x(run.end[i]) - left), HIGH);
+    context.restore();
+  }
+
+  /** From the end of an instruction to the start of one that waits for it. */
+  private arrow(from: number, to: number): void {
+    const { context } = this.surface;
+    const scale = scaleOf(this.page, this.surface);
+    const [x, y] = [scale.x(this.page.run.end[from]), this.yOf(from) + HIGH / 2];
+    const [toX, toY] = [scale.x(this.page.run.start[to]), this.yOf(to) + HIGH / 2];
+    context.moveTo(x, y);
+    context.bezierCurveTo(x + 14, y, toX - 14, toY, toX, toY);
+    context.lineTo(toX - 5, toY - 3);
+    context.moveTo(toX, toY);
+    context.lineTo(toX - 5, toY + 3);
+  }
+
+  /** The row and the instruction under a pointer; of several that are too small, the longest within 3 pixels. */
+  private at(event: MouseEvent): { row: LaneRow; cycle: number; instruction: number } | null {
+    const [x, y] = this.surface.place(event);
+    const row = this.rows.find((each) => y >= each.y && y < each.y + HIGH);
+    if (row === undefined || x < GUTTER) return null;
+    const { run } = this.page;
+    const scale = scaleOf(this.page, this.surface);
+    const cycle = scale.cycle(x);
+    let found = -1;
+    if (row.lane !== null) {
+      const near = 3 / scale.rate;
+      const stop = Math.min(row.lane.firstFrom(cycle + near), row.lane.numbers.length);
+      const first = Math.max(row.lane.firstAfter(cycle - near), stop - 2000);
+      for (let at = first; at < stop; at++) {
+        const i = row.lane.numbers[at];
+        if (run.start[i] <= cycle && cycle < run.end[i]) return { row, cycle, instruction: i };
+        if (found < 0 || run.end[i] - run.start[i] > run.end[found] - run.start[found]) found = i;
+      }
+    }
+    return { row, cycle, instruction: found };
+  }
+
+  private click(event: MouseEvent): void {
+    const under = this.at(event);
+    const selects = under !== null && under.instruction >= 0;
+    this.page.select(selects ? { kind: "instruction", number: under.instruction } : null);
+  }
+
+  private zoomTo(event: MouseEvent): void {
+    const under = this.at(event);
+    if (under === null || under.instruction < 0) return;
+    showAround(this.page, this.page.run.start[under.instruction], this.page.run.end[under.instruction]);
+  }
+
+  private hover(event: PointerEvent): void {
+    const under = event.buttons === 0 ? this.at(event) : null;
+    if (under === null) {
+      this.page.tip.hide();
+      return;
+    }
+    const { run } = this.page;
+    const when = `${seconds(run.secondsOf(under.cycle))} (cycle ${count(under.cycle)})`;
+    if (under.row.port !== null) {
+      const window = Math.max(1, 1 / scaleOf(this.page, this.surface).rate);
+      const carried = under.row.port.until(under.cycle + window) - under.row.port.until(under.cycle);
+      const rate = `${fixed(carried / window, 1)} B of ${fixed(under.row.bandwidth, 1)} B a cycle`;
+      this.page.tip.show(event, [`${under.row.name}, ${when}`, `${rate}, each transfer spread evenly over its time`]);
+      return;
+    }
+    const i = under.instruction;
+    if (i < 0) {
+      this.page.tip.show(event, [`${under.row.name} is idle at ${when}`]);
+      return;
+    }
+    const lines = [
+      `${under.row.name}: ${run.header.program.kinds[run.kind[i]]} ${run.nameOf(i)}`,
+      `${count(run.start[i])} to ${count(run.end[i])}: ${count(run.end[i] - run.start[i])} cycles`,
+    ];
+    if (run.bytes[i] > 0) lines.push(bytes(run.bytes[i]));
+    if (run.operator[i] >= 0) lines.push(`for ${run.operatorName(run.operator[i])}`);
+    this.page.tip.show(event, lines);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.key === "f") this.showSelected();
+    else if (event.key === "Escape") this.page.select(null);
+    else if (event.key.startsWith("Arrow")) {
+      if (!this.step(event.key)) return;
+    } else return;
+    event.preventDefault();
+  }
+
+  /** To the next instruction of the lane, or to the nearest one of the next lane. */
+  private step(key: string): boolean {
+    const { run, state } = this.page;
+    const lanes = this.rows.flatMap((row) => (row.lane !== null && row.lane.numbers.length > 0 ? [row.lane] : []));
+    let next = lanes[0].numbers[lanes[0].firstAfter(state.from)] ?? lanes[0].numbers[0];
+    if (state.selected?.kind === "instruction") {
+      const i = state.selected.number;
+      const lane = lanes.findIndex((each) => run.engine[each.numbers[0]] === run.engine[i]);
+      const at = lanes[lane].numbers.indexOf(i);
+      const along = key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0;
+      const other = lanes[lane + (key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0)];
+      if (other === undefined) return true;
+      const place = along !== 0 ? at + along : Math.min(other.firstAfter(run.start[i]), other.numbers.length - 1);
+      next = other.numbers[place] ?? i;
+    }
+    this.page.select({ kind: "instruction", number: next });
+    if (run.end[next] < state.from || run.start[next] > state.to) {
+      const half = (state.to - state.from) / 2;
+      show(this.page, run.start[next] - half, run.start[next] + half);
+    }
+    return true;
+  }
+
+  private zoomBy(factor: number): void {
+    const { from, to } = this.page.state;
+    const centre = (from + to) / 2;
+    show(this.page, centre - ((to - from) * factor) / 2, centre + ((to - from) * factor) / 2);
+  }
+
+  private showSelected(): void {
+    const { run, marks } = this.page;
+    if (marks === null) return;
+    let [start, end] = [Number.POSITIVE_INFINITY, 0];
+    for (let i = 0; i < run.length; i++) {
+      if (marks.instructions[i] === 0) continue;
+      start = Math.min(start, run.start[i]);
+      end = Math.max(end, run.end[i]);
+    }
+    if (start < end) show(this.page, start - (end - start) / 8, end + (end - start) / 8);
+  }
+}
