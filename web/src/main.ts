@@ -4,7 +4,10 @@ import { type Theme, theme } from "./colours";
 import { unpack } from "./decode";
 import { Details } from "./details";
 import { element, Tip } from "./dom";
+import { Graph } from "./graph";
+import { Memories } from "./memories";
 import type { Page, Pane } from "./pane";
+import { Roofline } from "./roofline";
 import { Run } from "./run";
 import {
   COLOURINGS,
@@ -50,9 +53,13 @@ class Application implements Page {
   constructor(private readonly summary: Summary) {
     const verdict = new Verdict(this, summary);
     const timeline = new Timeline(this);
+    const memories = new Memories(this);
+    const graph = new Graph(this);
+    const roofline = new Roofline(this);
     const details = new Details(this);
-    this.panes = [verdict, timeline, details];
-    const main = element("main", {}, verdict.element, timeline.element);
+    this.panes = [verdict, timeline, memories, graph, roofline, details];
+    const shown = this.panes.filter((pane) => pane !== details).map((pane) => pane.element);
+    const main = element("main", {}, ...shown);
     document.body.append(this.header(), element("div", { class: "page" }, main, details.element), this.tip.element);
   }
 

@@ -59,6 +59,7 @@ export interface Report {
 
 export interface Work {
   macs: number;
+  matrix_macs: number;
   vector_operations: number;
   ddr_bytes: number;
   gb_bytes: number;

@@ -62,7 +62,14 @@ export class Verdict implements Pane {
       element("div", { class: "figures" }, ...figures(report)),
       element("p", { class: `outcome ${outcome.replace(" ", "-")}` }, OUTCOMES[outcome] ?? outcome),
       ...checks(report),
-      element("div", { class: "columns" }, bounds(report), energies(report), this.origin(report)),
+      bounds(report),
+      element(
+        "details",
+        {},
+        element("summary", {}, "Engines, ports and energy"),
+        element("div", { class: "columns" }, ...shares(report)),
+      ),
+      this.origin(report),
     );
   }
 
@@ -119,12 +126,15 @@ export class Verdict implements Pane {
     return element(
       "div",
       {},
-      element("h3", {}, "What it was made from"),
-      table([], rows, "origin"),
-      element("h3", {}, "The command that makes it again"),
-      element("pre", { id: "command" }, this.summary.command),
-      copy,
       ...what.notes.map((note) => element("p", { class: "note" }, note)),
+      element(
+        "details",
+        {},
+        element("summary", {}, "What it was made from"),
+        element("div", { class: "scroll" }, table([], rows, "origin")),
+      ),
+      element("h3", {}, "What makes it again ", copy),
+      element("pre", { id: "command" }, this.summary.command),
     );
   }
 }
@@ -209,7 +219,7 @@ function bounds(report: Report): HTMLElement {
   return element("div", { class: "scroll" }, element("h3", {}, "Bounds"), table(heads, rows, "bounds"));
 }
 
-function energies(report: Report): HTMLElement {
+function shares(report: Report): HTMLElement[] {
   const { simulated } = report;
   const rows = Object.entries(simulated.energy_pj_by_part).map(([part, value]) => [
     part,
@@ -228,14 +238,11 @@ function energies(report: Report): HTMLElement {
     bytes(one.size_bytes),
     percent(one.busy_cycles / simulated.latency_cycles),
   ]);
-  return element(
-    "div",
-    { class: "scroll" },
-    element("h3", {}, "Engines of a cluster (simulated)"),
-    table(["engine", "number", "instructions", "occupied"], engines, "engines"),
-    element("h3", {}, "Ports of a cluster (simulated)"),
-    table(["port", "number", "bytes, bursts included", "occupied"], ports, "traffic"),
-    element("h3", {}, "Energy of a cluster (simulated)"),
-    table(["part", "energy", "share"], rows, "energy"),
-  );
+  const part = (title: string, heads: string[], cells: string[][], name: string) =>
+    element("div", { class: "scroll" }, element("h3", {}, title), table(heads, cells, name));
+  return [
+    part("Engines of a cluster (simulated)", ["engine", "number", "instructions", "occupied"], engines, "engines"),
+    part("Ports of a cluster (simulated)", ["port", "number", "bytes, bursts included", "occupied"], ports, "traffic"),
+    part("Energy of a cluster (simulated)", ["part", "energy", "share"], rows, "energy"),
+  ];
 }

@@ -26,6 +26,7 @@ class Work:
     kernel: int
     operator: int
     macs: int  # on any unit
+    matrix_macs: int  # on matrix units
     vector_operations: int  # on vector units; a contraction there counts as both
     peak_cycles: Fraction  # that its products on matrix units would take at the peak of all of them
 
@@ -54,7 +55,7 @@ def work(program: Program, machine: Accelerator, instructions: np.ndarray) -> tu
     rows = zip(*(column.tolist() for column in np.unravel_index(alike, sizes)), counts.tolist(), strict=True)
     known: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
     peaks: dict[DType, Fraction] = {}
-    found: dict[tuple[int, int], tuple[int, int, Fraction]] = {}
+    found: dict[tuple[int, int], tuple[int, int, int, Fraction]] = {}
     for kernel, operator, box, vector, count in rows:
         region = program.regions[box]
         key = operator, region.extents
@@ -63,16 +64,17 @@ def work(program: Program, machine: Accelerator, instructions: np.ndarray) -> tu
             products = product_shape(op, region).macs if is_contraction(op) else 0
             known[key] = products, vector_operations(op, region)
         products, primitives = known[key]
-        macs, operations, at_peak = found.get((kernel, operator), (0, 0, Fraction(0)))
+        macs, on_matrix, operations, at_peak = found.get((kernel, operator), (0, 0, 0, Fraction(0)))
         macs += count * products
         if vector:
             operations += count * primitives
         elif products:
+            on_matrix += count * products
             dtype = operand_dtype(op, program.graph)
             if dtype not in peaks:
                 peaks[dtype] = peak_macs_per_cycle(machine, dtype)
             at_peak += count * products / peaks[dtype]
-        found[kernel, operator] = macs, operations, at_peak
+        found[kernel, operator] = macs, on_matrix, operations, at_peak
     return tuple(Work(*key, *values) for key, values in found.items())
 
 

@@ -184,6 +184,7 @@ def _work(run: SimulatedRun, served: np.ndarray, parts: Parts) -> dict[str, Json
     for name, (count, label, row_labels) in labels.items():
         totals = {
             "macs": _summed([row.macs for row in rows], row_labels, count),
+            "matrix_macs": _summed([row.matrix_macs for row in rows], row_labels, count),
             "vector_operations": _summed([row.vector_operations for row in rows], row_labels, count),
             "ddr_bytes": _summed(moved[Level.DDR].tolist(), label[place[moves.number]].tolist(), count),
             "gb_bytes": _summed(moved[Level.GB].tolist(), label[place[moves.number]].tolist(), count),
