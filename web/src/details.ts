@@ -8,9 +8,14 @@ import { criticalPath, type Run, type Work } from "./run";
 import type { Selection } from "./selection";
 import { showAround } from "./time";
 
-const MOST_ROWS = 40;
+const MOST_ROWS = 16;
 
 type Child = Node | string;
+
+/** What a table leaves out. */
+function more(all: number): Child[] {
+  return all > MOST_ROWS ? [element("p", { class: "note" }, `and ${count(all - MOST_ROWS)} more`)] : [];
+}
 
 export class Details implements Pane {
   readonly element = element("aside", { id: "details", "aria-live": "polite", "aria-label": "Selection" });
@@ -161,7 +166,7 @@ export class Details implements Pane {
       ]);
     const title = element("h3", {}, "What it waited for");
     if (found.length === 0) return [title, element("p", {}, "Nothing: it starts the run.")];
-    return [title, table(["instruction", "what", "end (cycle)", ""], rows, "waited")];
+    return [title, table(["instruction", "what", "end (cycle)", ""], rows, "waited"), ...more(found.length)];
   }
 
   private waiting(i: number): Child[] {
@@ -177,7 +182,7 @@ export class Details implements Pane {
       ]);
     const title = element("h3", {}, `What waited for it: ${count(found.length)}`);
     if (found.length === 0) return [title];
-    return [title, table(["instruction", "what", "start (cycle)", ""], rows, "waiting")];
+    return [title, table(["instruction", "what", "start (cycle)", ""], rows, "waiting"), ...more(found.length)];
   }
 
   private operands(i: number): Child[] {
@@ -236,28 +241,41 @@ export class Details implements Pane {
       element("h3", {}, `buffer ${number}: ${run.tensorName(number)}`),
       table([], facts, "buffer"),
       button("zoom to it", "Show its time", () => showAround(this.page, buffers.first[number], buffers.last[number])),
+      ...this.occupants(run, number),
       element("h3", {}, `Written by ${count(writers.length)}`),
       table(heads, writers.slice(0, MOST_ROWS).map(row), "writers"),
+      ...more(writers.length),
       element("h3", {}, `Read by ${count(readers.length)}`),
       table(heads, readers.slice(0, MOST_ROWS).map(row), "readers"),
-      ...this.occupants(run, number),
+      ...more(readers.length),
     ];
   }
 
   private occupants(run: Run, number: number): Child[] {
-    const rows = before(run, number).map((other) => {
+    const found = before(run, number);
+    const rows = found.slice(0, MOST_ROWS).map((other) => {
       const again = comesAgain(run, other);
+      const held = `${run.regionText(run.buffers.region[other])}, ${bytes(run.buffers.bytes[other])}`;
       return [
-        this.link({ kind: "buffer", number: other }, run.tensorName(other)),
-        `${run.regionText(run.buffers.region[other])}, ${bytes(run.buffers.bytes[other])}`,
+        element(
+          "div",
+          {},
+          this.link({ kind: "buffer", number: other }, run.tensorName(other)),
+          element("div", {}, held),
+        ),
         count(run.buffers.last[other]),
         again < 0
           ? "not used again"
-          : element("span", {}, "comes again: ", this.link({ kind: "buffer", number: again }, `buffer ${again}`)),
+          : element(
+              "span",
+              {},
+              "evicted: comes again as ",
+              this.link({ kind: "buffer", number: again }, `buffer ${again}`),
+            ),
       ];
     });
     const title = element("h3", {}, "Who made room for it");
     if (rows.length === 0) return [title, element("p", {}, "Nothing lay at its addresses before.")];
-    return [title, table(["lay there before", "region", "until (cycle)", "afterwards"], rows, "before")];
+    return [title, table(["lay there before", "until (cycle)", "afterwards"], rows, "before"), ...more(found.length)];
   }
 }

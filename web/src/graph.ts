@@ -9,13 +9,14 @@ import type { Page, Pane } from "./pane";
 import type { Work } from "./run";
 import type { Kind, State } from "./selection";
 
-const HEIGHT = 520;
+const [LOWEST, HIGHEST] = [160, 520]; // pixels of the pane
 const [WIDE, HIGH] = [190, 46]; // pixels of an operator
 const PAD = 12; // around the operators of a sub-graph
-const HEAD = 40; // for its name
+const HEAD = 52; // for its name
 const FEW = 60; // operators of a network that begins unfolded
 const MOST_NAMED = 600; // nodes with names in them
 const CLICK = 4;
+const READABLE = 0.7; // of the size in which names are drawn
 
 interface Drawn extends Node {
   kind: Kind & ("operator" | "sub-graph");
@@ -37,6 +38,7 @@ export class Graph implements Pane {
   private open = new Set<number>(); // sub-graphs
   private subGraphOf: Int32Array = new Int32Array(0); // of operators
   private fitted = false;
+  private height = LOWEST;
 
   constructor(private readonly page: Page) {
     const place = element("div", { class: "surface" });
@@ -52,8 +54,8 @@ export class Graph implements Pane {
       element(
         "div",
         { class: "tools" },
-        button("+", "Zoom in", () => this.zoom(1.4, this.surface.width / 2, HEIGHT / 2)),
-        button("−", "Zoom out", () => this.zoom(1 / 1.4, this.surface.width / 2, HEIGHT / 2)),
+        button("+", "Zoom in", () => this.zoom(1.4, this.surface.width / 2, this.height / 2)),
+        button("−", "Zoom out", () => this.zoom(1 / 1.4, this.surface.width / 2, this.height / 2)),
         button("whole network", "Show everything (0)", () => this.fit()),
         button("unfold all", "Show every operator", () => this.foldAll(false)),
         button("fold all", "Show sub-graphs alone", () => this.foldAll(true)),
@@ -88,8 +90,11 @@ export class Graph implements Pane {
 
   draw(changed: ReadonlySet<keyof State>): void {
     if (changed.size === 2 && changed.has("from") && changed.has("to")) return; // it shows no time
-    if (!this.surface.fit(HEIGHT)) return;
-    if (!this.fitted) this.fit();
+    if (!this.surface.fit(this.height)) return;
+    if (!this.fitted) {
+      this.fit();
+      if (this.view.scale < READABLE / 2) this.showTop();
+    }
     if (changed.has("selected")) this.follow();
     this.paint();
   }
@@ -143,6 +148,7 @@ export class Graph implements Pane {
         each.y += node.y - node.height / 2 + HEAD;
       }
     }
+    this.height = Math.min(HIGHEST, Math.max(LOWEST, this.size.height + 40));
     this.drawn = [...outer, ...inner.flatMap(([, nodes]) => nodes)];
     const pairs = new Map<Drawn, Set<Drawn>>();
     for (const [from, to] of tensorEdges) {
@@ -187,6 +193,7 @@ export class Graph implements Pane {
     this.open = new Set(folded ? [] : this.page.run.header.sub_graphs.keys());
     this.arrange();
     this.fit();
+    if (!folded && this.view.scale < READABLE) this.showTop();
   }
 
   private toggle(number: number): void {
@@ -204,15 +211,21 @@ export class Graph implements Pane {
 
   private fit(): void {
     const { width, height } = this.size;
-    const whole = Math.min((this.surface.width - 20) / width, (HEIGHT - 20) / height, 1);
+    const whole = Math.min((this.surface.width - 20) / width, (this.height - 20) / height, 1);
     const scale = Math.max(whole, 0.02);
-    this.view = { scale, x: width / 2 - this.surface.width / 2 / scale, y: height / 2 - HEIGHT / 2 / scale };
+    this.view = { scale, x: width / 2 - this.surface.width / 2 / scale, y: height / 2 - this.height / 2 / scale };
     this.fitted = this.surface.width > 0;
     this.redraw();
   }
 
+  /** The beginning of a network that is too large to be read as a whole. */
+  private showTop(): void {
+    this.view = { scale: READABLE, x: this.size.width / 2 - this.surface.width / 2 / READABLE, y: -10 };
+    this.redraw();
+  }
+
   private redraw(): void {
-    if (this.surface.fit(HEIGHT)) this.paint();
+    if (this.surface.fit(this.height)) this.paint();
   }
 
   private zoom(factor: number, x: number, y: number): void {
@@ -277,8 +290,8 @@ export class Graph implements Pane {
     else if (event.key === "s" || event.key === "ArrowDown") this.view.y += step;
     else if (event.key === "a" || event.key === "ArrowLeft") this.view.x -= step;
     else if (event.key === "d" || event.key === "ArrowRight") this.view.x += step;
-    else if (event.key === "+") this.zoom(1.25, this.surface.width / 2, HEIGHT / 2);
-    else if (event.key === "-") this.zoom(0.8, this.surface.width / 2, HEIGHT / 2);
+    else if (event.key === "+") this.zoom(1.25, this.surface.width / 2, this.height / 2);
+    else if (event.key === "-") this.zoom(0.8, this.surface.width / 2, this.height / 2);
     else if (event.key === "0") this.fit();
     else if (event.key === "Enter" && selected?.kind === "sub-graph") this.toggle(selected.number);
     else return;
@@ -299,11 +312,11 @@ export class Graph implements Pane {
     if (node === undefined) return;
     const { view, surface } = this;
     const x = (node.x - view.x) * view.scale;
-    const y = (node.y - Math.min(node.height, HEIGHT / view.scale) / 2 - view.y) * view.scale;
-    if (x > 0 && x < surface.width && y > 0 && y < HEIGHT && view.scale > 0.4) return;
+    const y = (node.y - Math.min(node.height, this.height / view.scale) / 2 - view.y) * view.scale;
+    if (x > 0 && x < surface.width && y > 0 && y < this.height && view.scale > 0.4) return;
     view.scale = Math.max(view.scale, 0.7);
     view.x = node.x - surface.width / 2 / view.scale;
-    view.y = node.y - Math.min(node.height / 2, HEIGHT / 2 / view.scale - 20) - HEIGHT / 3 / view.scale;
+    view.y = node.y - Math.min(node.height / 2, this.height / 2 / view.scale - 20) - this.height / 3 / view.scale;
   }
 
   private under(event: MouseEvent): Drawn | null {
@@ -331,11 +344,11 @@ export class Graph implements Pane {
   private paint(): void {
     const { page, surface, view } = this;
     const { context } = surface;
-    context.clearRect(0, 0, surface.width, HEIGHT);
+    context.clearRect(0, 0, surface.width, this.height);
     context.save();
     context.scale(view.scale, view.scale);
     context.translate(-view.x, -view.y);
-    const [right, bottom] = [view.x + surface.width / view.scale, view.y + HEIGHT / view.scale];
+    const [right, bottom] = [view.x + surface.width / view.scale, view.y + this.height / view.scale];
     const seen = this.drawn.filter(
       (node) =>
         node.x + node.width / 2 > view.x &&

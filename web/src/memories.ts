@@ -31,7 +31,7 @@ export class Memories implements Pane {
     "Memories: addresses over time. Keys: w and s zoom, a and d move, 0 shows everything.",
   );
   private readonly choice = element("select", { id: "memory", "aria-label": "Memory" });
-  private readonly facts = element("div", { class: "columns" });
+  private readonly facts = element("div", { class: "facts" });
   private maps: Map_[] = [];
   private known = new Map<number, Occupancy>();
   private height = 0;

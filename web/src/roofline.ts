@@ -244,7 +244,7 @@ export class Roofline implements Pane {
     for (let power = this.x[0]; power <= this.x[1]; power++) {
       const x = this.px(10 ** power);
       line(context, x, TOP, x, HEIGHT - BOTTOM);
-      context.fillText(power < 0 ? (10 ** power).toString() : scaled(10 ** power), x, HEIGHT - BOTTOM + 5);
+      if (power < this.x[1]) context.fillText(powerText(power), x, HEIGHT - BOTTOM + 5);
     }
     const level = this.level.toUpperCase();
     context.fillText(`no ${level}`, right + NONE / 2, HEIGHT - BOTTOM + 5);
@@ -258,7 +258,7 @@ export class Roofline implements Pane {
       const y = this.py(10 ** power);
       line(context, LEFT, y, this.plotWidth - RIGHT, y);
       context.fillStyle = theme.faint;
-      context.fillText(power < 0 ? (10 ** power).toString() : scaled(10 ** power), LEFT - 5, y);
+      context.fillText(powerText(power), LEFT - 5, y);
     }
     context.save();
     context.translate(12, (HEIGHT - BOTTOM + TOP) / 2);
@@ -351,6 +351,13 @@ function line(context: CanvasRenderingContext2D, x: number, y: number, toX: numb
   context.moveTo(x, y);
   context.lineTo(toX, toY);
   context.stroke();
+}
+
+/** A power of ten in few letters: 0.1, 10, 1 k. */
+function powerText(power: number): string {
+  if (power < 0) return (10 ** power).toString();
+  const step = Math.min(4, Math.floor(power / 3));
+  return `${10 ** (power - 3 * step)} ${["", "k", "M", "G", "T"][step]}`.trim();
 }
 
 /** The whole powers of ten around values. */

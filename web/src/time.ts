@@ -135,7 +135,7 @@ function niceStep(length: number, most: number): number {
 export function drawRuler(page: Page, surface: Surface, bottom: number): void {
   const { context } = surface;
   const scale = scaleOf(page, surface);
-  const step = Math.max(1, niceStep(scale.to - scale.from, Math.max(2, (surface.width - GUTTER) / 110)));
+  const step = Math.max(1, niceStep(scale.to - scale.from, Math.max(3, (surface.width - GUTTER) / 90)));
   context.font = "11px sans-serif";
   context.textBaseline = "alphabetic";
   context.lineWidth = 1;
@@ -148,7 +148,7 @@ export function drawRuler(page: Page, surface: Surface, bottom: number): void {
     context.stroke();
     context.fillStyle = page.theme.faint;
     const fine = scale.to - scale.from < 20_000;
-    const text = fine ? `${count(at)} cyc` : seconds(page.run.secondsOf(at));
+    const text = at === 0 ? "0" : fine ? `${count(at)} cyc` : seconds(page.run.secondsOf(at));
     if (x + 6 * text.length < surface.width) context.fillText(text, x + 3, 11);
   }
 }
