@@ -6,8 +6,11 @@ export function count(value: number): string {
   return grouped.format(value);
 }
 
+/** With so many digits; a tie goes to the even one, as in Python. */
 export function fixed(value: number, digits: number): string {
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const places = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const options: Intl.NumberFormatOptions & { roundingMode: string } = { ...places, roundingMode: "halfEven" };
+  return value.toLocaleString("en-US", options);
 }
 
 export function counted(value: number, noun: string): string {

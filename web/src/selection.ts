@@ -103,7 +103,8 @@ export function hashOf(run: Run, state: State): string {
     parts.set("cycles", `${Math.round(state.from)}-${Math.round(state.to)}`);
   }
   if (state.colouring !== "operator") parts.set("colour", state.colouring);
-  if (state.memory !== defaultMemory(run)) parts.set("memory", state.memory);
+  const first = state.selected?.kind === "buffer" ? memoryOf(run, state.selected.number) : defaultMemory(run);
+  if (state.memory !== first) parts.set("memory", state.memory);
   if (state.path) parts.set("path", "shown");
   if (state.ports) parts.set("ports", "shown");
   return `#${parts.toString()}`;
@@ -122,13 +123,15 @@ export function stateIn(hash: string, run: Run, strategy: string): State {
   const memory = parts.get("memory") ?? "";
   const window = cycles === null ? [0, run.duration] : [Number(cycles[1]), Number(cycles[2])];
   const sound = window[0] < window[1] && window[1] <= run.duration;
+  const selected = parsedSelection(run, parts.get("select") ?? "");
+  const first = selected?.kind === "buffer" ? memoryOf(run, selected.number) : defaultMemory(run);
   return {
     strategy,
-    selected: parsedSelection(run, parts.get("select") ?? ""),
+    selected,
     from: sound ? window[0] : 0,
     to: sound ? window[1] : Math.max(1, run.duration),
     colouring: COLOURINGS.includes(colour) ? colour : "operator",
-    memory: memoryChoices(run).includes(memory) ? memory : defaultMemory(run),
+    memory: memoryChoices(run).includes(memory) ? memory : first,
     path: parts.get("path") === "shown",
     ports: parts.get("ports") === "shown",
   };
@@ -145,6 +148,11 @@ export function memoryChoices(run: Run): string[] {
   return [...spaces.filter((space) => space.core === null).map((space) => space.name), ...found].concat(
     spaces.filter((space) => space.core !== null).map((space) => space.name),
   );
+}
+
+/** The memory of a buffer. */
+export function memoryOf(run: Run, buffer: number): string {
+  return run.header.program.spaces[run.buffers.space[buffer]].name;
 }
 
 /** The first memory on the chip. */

@@ -54,7 +54,10 @@ def _stored(values: np.ndarray) -> tuple[np.ndarray, str]:
         return np.zeros(0, np.uint8), "u1"
     values = values.astype(np.int64)
     differences = np.diff(values, prepend=0)
-    plain, between = _smallest(values), _smallest(differences)
+    plain = _smallest(values)
+    if plain.kind == "f":
+        return values.astype(plain), plain.str[1:]
+    between = _smallest(differences)
     if between.itemsize < plain.itemsize or (plain.itemsize >= 4 and _changes(differences) < _changes(values)):
         return differences.astype(between), f"d{between.str[1:]}"
     return values.astype(plain), plain.str[1:]
