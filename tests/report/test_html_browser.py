@@ -28,12 +28,23 @@ def page(compared, tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def started():
+    """The browser of these tests, once one of them has started it."""
+    found: list[Browser] = []
+    yield found
+    for each in found:
+        each.driver.quit()
+
+
 @pytest.fixture
-def browser(request):
-    """A browser of its own for a test."""
-    driver = browser_or_reason(request)
-    yield Browser(driver)
-    driver.quit()
+def browser(request, started):
+    """A browser in daylight, of the size of a small screen."""
+    if not started:
+        started.append(Browser(browser_or_reason(request)))
+    started[0].size(1280)
+    started[0].dark(False)
+    return started[0]
 
 
 def cycles_of(done):
@@ -217,7 +228,6 @@ def test_a_buffer_says_who_lay_there_before(browser, page, compared):
 
 def test_one_selection_holds_in_every_pane(browser, page, compared):
     """Each canvas changes, the address has its name, and that address shows the same again."""
-    browser.size(1280)
     browser.open(page)
     before = {pane: browser.pixels(pane) for pane in PANES}
     operator = compared.fitting[0].program.operators[10]
@@ -243,7 +253,6 @@ def test_a_click_selects_what_is_under_it(browser, page, compared):
     program = done.program
     start, end = cycles_of(done)
     number = int(np.argmax(end - start))
-    browser.size(1280)
     low, high = int(start[number]) - 100, int(end[number]) + 100
     browser.open(page, f"#strategy=graphturbo&cycles={max(0, low)}-{min(high, int(end.max()))}")
     lane = browser.run(
@@ -355,7 +364,6 @@ def test_resnet50_is_small_and_quick_and_answers(browser, tmp_path):
     path = tmp_path / "resnet50.html"
     path.write_text(done.to_html(), encoding="utf-8")
     assert path.stat().st_size < 15e6
-    browser.size(1280)
     browser.open(path)
     [first] = browser.run(
         "return performance.getEntriesByType('paint').filter(e => e.name === 'first-contentful-paint')"

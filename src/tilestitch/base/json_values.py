@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from tilestitch.base.errors import InputError, printable
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 VERSION = 1  # of all formats
 

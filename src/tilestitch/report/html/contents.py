@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.json_values import Json
 from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.units import peak_macs_per_cycle, vector_lanes
@@ -17,7 +18,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import is_contraction
 from tilestitch.ops.work import operand_dtype
-from tilestitch.report.report_json import Json, report_tree
+from tilestitch.report.report_json import report_tree
 from tilestitch.report.work import bytes_at, occupied_cycles, operators_served, transfers, work
 
 VERSION = 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilestitch.report.report_json import Json
+from tilestitch.base.json_values import Json
 
 _WHOLE = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 _ALIGNED = 8  # bytes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
+from tilestitch.base.json_values import Json
 from tilestitch.ir.report import Misfit, Report
 from tilestitch.report.html.contents import SimulatedRun, contents
 from tilestitch.report.html.packing import packed
-from tilestitch.report.report_json import Json
 from tilestitch.report.report_text import compare_text, report_text
 
 
