@@ -1,0 +1,40 @@
+"""The pictures in docs/page.md: `python docs/pictures/page.py PAGE.html FOLDER`, with chromium and selenium.
+
+The page is what `tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html`
+writes; the pictures are panes of it in the folder, as `page-timeline.png`.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+WIDTH, HEIGHT = 1280, 4000  # high enough for the whole page, so that nothing lies over a pane
+ADDRESS = "#select=operator:layer3.0.conv2&colour=instance"
+PANES = ("timeline", "memories", "roofline")
+PATIENCE = 30  # seconds
+
+
+def take(page: Path, folder: Path) -> None:
+    """Open the page in a headless Chromium, and photograph its panes."""
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.binary_location = "/usr/bin/chromium"
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver")) as driver:
+        driver.set_window_size(WIDTH, HEIGHT)
+        driver.get(page.resolve().as_uri() + ADDRESS)
+        end = time.monotonic() + PATIENCE
+        while not driver.execute_script("return document.documentElement.dataset.drawn"):
+            if time.monotonic() > end:
+                sys.exit(f"{page} is not drawn within {PATIENCE} s")
+            time.sleep(0.1)
+        time.sleep(1)
+        for name in PANES:
+            driver.find_element(By.CSS_SELECTOR, f"#{name} .surface").screenshot(str(folder / f"page-{name}.png"))
+
+
+if __name__ == "__main__":
+    take(*map(Path, sys.argv[1:]))
