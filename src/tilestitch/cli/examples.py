@@ -17,7 +17,7 @@ EXAMPLES = {
     ),
     "compile": (
         "Compile a network, simulate it, print the report.",
-        "tilestitch compile resnet18:small --machine toy --verify",
+        "tilestitch compile resnet18:small --machine toy --verify --html page.html",
     ),
     "contest": (
         "Schedule a graph by the rules of MLSys 2026.",
