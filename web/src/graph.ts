@@ -104,22 +104,35 @@ export class Graph implements Pane {
     const groups = new Map<number, number[]>(); // operators by sub-graph, in the order of the first; -1 - n for none
     header.graph.operators.forEach((_, operator) => {
       const key = this.subGraphOf[operator] < 0 ? -1 - operator : this.subGraphOf[operator];
-      groups.set(key, [...(groups.get(key) ?? []), operator]);
+      const own = groups.get(key) ?? [];
+      own.push(operator);
+      groups.set(key, own);
     });
     const tensorEdges = this.operatorEdges();
+    const edgesIn = new Map<number, Edge[]>(); // of sub-graphs
+    for (const edge of tensorEdges) {
+      const key = this.subGraphOf[edge[0]];
+      if (key < 0 || key !== this.subGraphOf[edge[1]]) continue;
+      const own = edgesIn.get(key) ?? [];
+      own.push(edge);
+      edgesIn.set(key, own);
+    }
+    const pieces = header.sub_graphs.map(() => new Set<number>());
+    for (const kernel of header.program.kernels) pieces[kernel.sub_graph].add(kernel.instance);
     const nodeOf = new Map<number, Drawn>(); // of operators, those of folded sub-graphs too
     const outer: Drawn[] = [];
     const inner: [Drawn, Drawn[]][] = [];
     const place = new Map<number, number>(); // of operators, in `outer`
     for (const [key, operators] of groups) {
       for (const operator of operators) place.set(operator, outer.length);
-      if (key < 0) {
+      // A sub-graph of one operator is drawn as that.
+      if (key < 0 || operators.length === 1) {
         const node = this.operatorNode(operators[0]);
         outer.push(node);
         nodeOf.set(operators[0], node);
         continue;
       }
-      const node = this.subGraphNode(key, operators.length);
+      const node = this.subGraphNode(key, operators.length, pieces[key].size);
       outer.push(node);
       if (!node.open) {
         for (const operator of operators) nodeOf.set(operator, node);
@@ -130,9 +143,7 @@ export class Graph implements Pane {
         nodeOf.set(operator, nodes[at]);
       });
       const at = new Map(operators.map((operator, index) => [operator, index]));
-      const within = tensorEdges.flatMap(([from, to]): Edge[] =>
-        at.has(from) && at.has(to) ? [[at.get(from)!, at.get(to)!]] : [],
-      );
+      const within = (edgesIn.get(key) ?? []).map(([from, to]): Edge => [at.get(from)!, at.get(to)!]);
       const size = layered(nodes, within);
       node.width = Math.max(WIDE, size.width + 2 * PAD);
       node.height = size.height + HEAD + PAD;
@@ -177,9 +188,8 @@ export class Graph implements Pane {
     return { kind: "operator", number, open: false, name, lines, width: WIDE, height: HIGH, x: 0, y: 0 };
   }
 
-  private subGraphNode(number: number, operators: number): Drawn {
+  private subGraphNode(number: number, operators: number, pieces: number): Drawn {
     const { header } = this.page.run;
-    const pieces = new Set(header.program.kernels.flatMap((k) => (k.sub_graph === number ? [k.instance] : []))).size;
     const open = this.open.has(number);
     const lines = [
       `${counted(operators, "operator")}, ${counted(pieces, "instance")}`,
@@ -308,7 +318,9 @@ export class Graph implements Pane {
     if (kind === "operator" && !this.open.has(this.subGraphOf[number]) && this.subGraphOf[number] >= 0) {
       [kind, number] = ["sub-graph", this.subGraphOf[number]];
     }
-    const node = this.drawn.find((each) => each.kind === kind && each.number === number);
+    const node =
+      this.drawn.find((each) => each.kind === kind && each.number === number) ??
+      this.drawn.find((each) => each.kind === selected.kind && each.number === selected.number);
     if (node === undefined) return;
     const { view, surface } = this;
     const x = (node.x - view.x) * view.scale;

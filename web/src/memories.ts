@@ -107,8 +107,8 @@ export class Memories implements Pane {
     const height = chosen.length === 1 ? ALONE : Math.max(LEAST, Math.round(560 / chosen.length));
     this.maps = chosen.map((space, number) => {
       const occupancy = this.occupancy(space);
-      // DDR is far larger than what a run takes of it: it is shown up to its high-water mark.
-      const top = spaces[space].level === "ddr" ? occupancy.highest : spaces[space].size_bytes;
+      // A memory of which little is used is shown up to a quarter above its high-water mark.
+      const top = Math.min(spaces[space].size_bytes, 1.25 * occupancy.highest);
       return { space, occupancy, y: TOP + number * (height + BETWEEN), height, top: Math.max(1, top) };
     });
     this.height = TOP + chosen.length * (height + BETWEEN);
