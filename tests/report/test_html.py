@@ -17,7 +17,7 @@ from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.pipeline.options import Options
 from tilestitch.report.html.contents import contents
 from tilestitch.report.html.packing import packed, unpacked
-from tilestitch.report.work import occupied_cycles, operators_served
+from tilestitch.report.work import bytes_at, occupied_cycles, operators_served, transfers
 
 STRATEGIES = ("tvm", "graphturbo", "dlfusion")
 BATCHES = 2
@@ -274,3 +274,39 @@ def test_every_kind_of_engine_has_a_lane(compiled):
     assert [one["name"] for one in header["program"]["engines"]] == [engine.name for engine in program.engines]
     assert {one["kind"] for one in header["program"]["engines"]} <= {kind.name.lower() for kind in EngineKind}
     assert contents(compiled["tvm"].simulated_run())[0]["program"] == header["program"]
+
+
+def test_a_transfer_inside_a_kernel_is_a_load_of_the_reader_and_a_store_of_the_writer():
+    """Where a kernel has both, what goes away from the units is of the writer, and what comes of the reader."""
+    net = Net()
+    y = net.op("MatMul", net.input(1, 64), net.random(64, 64))
+    done = api.compile(net.model(y, net.op("Relu", y)), "toy", strategy="tvm")
+    program = done.program
+    served = operators_served(program, [program.operators] * len(program.kernels))
+    assert program.operators == ("matmul0", "relu1")
+    found = {
+        (program.engines[program.engine[i.number]].kind, program.operators[served[i.number]])
+        for i in program
+        if i.kind is Kind.COPY and program.tensors[program.buffers.tensor[i.operands[0].buffer]] == y
+    }
+    assert (EngineKind.DMA_OUT, "matmul0") in found
+    assert (EngineKind.DMA_IN, "relu1") in found
+    assert (EngineKind.DMA_OUT, "relu1") not in found
+    assert (EngineKind.DMA_IN, "matmul0") not in found
+
+
+def test_what_streams_past_a_core_counts_once():
+    """A stream has one end in a memory; the bytes of all operators are still those of the report."""
+    net = Net(20)
+    y = net.op("Det", net.op("Reshape", net.op("Relu", net.input(64, 64, 24)), [24 * 16, 16, 16]))
+    done = api.compile(net.model(y), "toy", strategy="tvm")
+    assert Kind.STREAM in set(done.program.kind.tolist())
+    header, _ = embedded(done.to_html())
+    for rows in header["work"].values():
+        assert sum(row["ddr_bytes"] for row in rows) == done.report.ddr_bytes
+    moves = transfers(done.program, np.arange(len(done.program)))
+    levels = [space.level for space in done.program.spaces]
+    one_end = (moves.source < 0) | (moves.target < 0)
+    assert one_end.any()
+    everywhere = sum(bytes_at(done.program, moves, level) for level in set(levels))
+    assert (everywhere[one_end] == done.program.size_bytes[moves.number][one_end]).all()
