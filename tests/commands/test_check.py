@@ -34,9 +34,9 @@ def flawed(*shape: int | str) -> onnx.ModelProto:
 def sound() -> onnx.ModelProto:
     """A product, a view and a generic operator."""
     net = Net()
-    x = net.op("MatMul", net.input(3, 8, 4, name="x"), net.random(4, 6))
+    x = net.op("MatMul", net.input(3, 9, 4, name="x"), net.random(4, 8))
     x = net.op("Transpose", x, perm=[0, 2, 1])
-    net.op("Det", net.op("Slice", net.op("Relu", x), [0], [6], [2], name="square"), name="det")
+    net.op("Det", net.op("Slice", net.op("Relu", x), [0], [8], [2], name="square"), name="det")
     return net.model("det")
 
 
@@ -74,11 +74,11 @@ def test_what_a_network_is_made_of() -> None:
     content, target = found.content, found.target
     assert content is not None
     assert target is not None
-    assert content.inputs == (("x", "float16", (3, 8, 4)),)
-    assert content.macs == 3 * 8 * 4 * 6
+    assert content.inputs == (("x", "float16", (3, 9, 4)),)
+    assert content.macs == 3 * 9 * 4 * 8
     assert (content.by_rule, content.views) == (2, 2)
     assert [operator for _, operator, _ in content.generic] == ["Det"]
-    assert content.constant_bytes == 2 * 4 * 6
+    assert content.constant_bytes == 2 * 4 * 8
     assert {unit: operators for unit, operators, _ in target.units} == {"matrix units": 1, "vector units": 2}
     assert "value from onnxruntime, not independently verified" in check_text(found)
 

@@ -1,66 +1,17 @@
 """onnxruntime's own operators: each in a network of its own, compiled and compared with onnxruntime."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 from tests.helpers.graphs import random_inputs
+from tests.helpers.single_nodes import Case, Input, model_of
 from tests.helpers.verified import machine_named
 from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.microsoft.definitions import DEFINITIONS
-from tilestitch.frontend.microsoft.schemas import DOMAIN, operators
+from tilestitch.frontend.microsoft.schemas import operators
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.sim.chip.interpret import interpret
-
-
-@dataclass(frozen=True)
-class Input:
-    """An input of the network."""
-
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A node: its operands are inputs, constants or absent."""
-
-    op: str
-    operands: Sequence[Input | np.ndarray | None]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    outputs: int | tuple[int, ...] = 1  # how many, or the numbers of those that are read
-    name: str = ""
-    generic: bool = False
-    domain: str = DOMAIN
-
-    def __str__(self) -> str:
-        return f"{self.op}-{self.name}" if self.name else self.op
-
-
-def model_of(case: Case, *, opset: int = 20) -> onnx.ModelProto:
-    """The node alone."""
-    inputs, weights, names = [], [], []
-    for number, operand in enumerate(case.operands):
-        name = "" if operand is None else f"x{number}"
-        names.append(name)
-        if isinstance(operand, Input):
-            number = helper.np_dtype_to_tensor_dtype(np.dtype(operand.dtype))
-            inputs.append(helper.make_tensor_value_info(name, number, operand.shape))
-        elif operand is not None:
-            weights.append(numpy_helper.from_array(operand, name))
-    read = tuple(range(case.outputs)) if isinstance(case.outputs, int) else case.outputs
-    outputs = [f"y{number}" if number in read else "" for number in range(max(read) + 1)]
-    node = helper.make_node(case.op, names, outputs, "node", domain=case.domain, **case.attributes)
-    results = [helper.make_empty_tensor_value_info(name) for name in outputs if name]
-    graph = helper.make_graph([node], "net", inputs, results, weights)
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(DOMAIN, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets[:1]))
 
 
 def f(*shape: int) -> Input:

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InputError
+from tilestitch.frontend.composed.definitions import COMPOSED
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.elementwise import unary
 from tilestitch.frontend.operators.handlers import HANDLERS
@@ -24,8 +25,10 @@ OPSET = 22
 @pytest.fixture(autouse=True)
 def without_rules(monkeypatch):
     """As if these had no rules, whatever rules there are."""
-    for op in ("GRU", "LpNormalization", "Resize", "Det"):
+    for op in ("GRU", "LpNormalization", "Resize"):
         monkeypatch.delitem(HANDLERS, op, raising=False)
+    for key in (("", "Det"), ("ai.onnx.ml", "Binarizer"), ("ai.onnx.preview.training", "Momentum")):
+        monkeypatch.delitem(COMPOSED, key, raising=False)
 
 
 def recurrent() -> onnx.ModelProto:

@@ -114,6 +114,14 @@ class Node:
         found = self.attributes.pop(name, None)
         return None if found is None else tuple(found.ints)
 
+    def reals(self, name: str) -> tuple[float, ...] | None:
+        found = self.attributes.pop(name, None)
+        return None if found is None else tuple(found.floats)
+
+    def tensor(self, name: str) -> np.ndarray | None:
+        found = self.attributes.pop(name, None)
+        return None if found is None else numpy_helper.to_array(found.t)
+
     def real(self, name: str, default: float) -> float:
         found = self.attributes.pop(name, None)
         if found is not None and isnan(found.f):

@@ -11,6 +11,7 @@ from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError, printable
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch, with_sizes
 from tilestitch.frontend.budget import Budget
+from tilestitch.frontend.composed.definitions import COMPOSED
 from tilestitch.frontend.element_types import known_types, numpy_type, schema_type, type_name, type_text
 from tilestitch.frontend.folding import MAY_BE_RANDOM, RANDOM, evaluate
 from tilestitch.frontend.functions import Definition, chosen_branch, definition
@@ -223,14 +224,17 @@ def _read_nodes(node: Node, inside: Definition, network: Reading) -> None:
 def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) -> None:
     """The operators of a node: by the rule for it, else by the standard's definition, else one generic operator."""
     mark, node = network.mark(), fresh()
-    ours, microsofts = proto.domain in STANDARD and proto.op_type in HANDLERS, is_microsofts(proto)
+    domain, microsofts = "" if proto.domain in STANDARD else proto.domain, is_microsofts(proto)
+    composed = DEFINITIONS.get(proto.op_type) if microsofts else COMPOSED.get((domain, proto.op_type))
     try:
-        if microsofts and proto.op_type in DEFINITIONS:
-            _read_nodes(node, DEFINITIONS[proto.op_type](node, network), network)
+        if composed is not None:
+            if not microsofts:
+                _check_types(node, domain, network)
+            _read_nodes(node, composed(node, network), network)
             return
-        if not ours:
+        if domain or proto.op_type not in HANDLERS:
             raise node.not_covered(f"operator {proto.op_type} has no rule of its own.")
-        _check_types(node, network)
+        _check_types(node, domain, network)
         HANDLERS[proto.op_type](node, network)
         node.expect_nothing_left()
         return
@@ -255,9 +259,9 @@ def _append(fresh: Callable[[], Node], proto: onnx.NodeProto, network: Reading) 
         raise node.not_covered(text, depends_on=error.depends_on) from None
 
 
-def _check_types(node: Node, network: Reading) -> None:
+def _check_types(node: Node, domain: str, network: Reading) -> None:
     """Refuse operands of a type that the operator does not take, or of several where it takes them of one."""
-    formal = defs.get_schema(node.op_type, node.opset, "").inputs
+    formal = defs.get_schema(node.op_type, node.opsets[domain], domain).inputs
     first: dict[str, str] = {}  # per type variable the operand that it stands for
     for number, operand in enumerate(node.inputs):
         expected = formal[min(number, len(formal) - 1)]
@@ -271,7 +275,7 @@ def _check_types(node: Node, network: Reading) -> None:
             raise node.fault(f"{where}; supported: {known_types()}.")
         if schema_type(found) not in expected.types:
             raise node.fault(f"{where}, which {node.op_type} does not take there; add a Cast.")
-        other = first.setdefault(expected.type_str, operand)
+        other = first.setdefault(expected.type_str, operand) if expected.is_homogeneous else operand
         if network.element_type(other) != found:
             raise node.fault(f"{where}, and '{other}' of {type_text(network.element_type(other))}; add a Cast.")
 

@@ -7,6 +7,7 @@ from typing import Any
 from onnx import defs
 
 from tilestitch.base.dtypes import STORAGE
+from tilestitch.frontend.composed.definitions import COMPOSED
 from tilestitch.frontend.element_types import schema_type
 from tilestitch.frontend.folding import RANDOM
 from tilestitch.frontend.microsoft.definitions import DEFINITIONS
@@ -42,7 +43,7 @@ def ways() -> dict[str, Way]:
 
 def _way(schema: defs.OpSchema) -> Way:
     methods: Any = schema  # onnx's stubs leave these two out
-    if not schema.domain and schema.name in {*HANDLERS, *ALWAYS_KNOWN}:
+    if (schema.domain, schema.name) in COMPOSED or (not schema.domain and schema.name in {*HANDLERS, *ALWAYS_KNOWN}):
         return Way.RULE
     if schema.name in RANDOM:
         return Way.RANDOM
