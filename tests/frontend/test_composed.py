@@ -279,9 +279,13 @@ REFUSED = {
         Case("TreeEnsemble", (f(5, 3),), forest(nodes_falsenodeids=[0, 2, 4]), domain=ML),
         "node 0 is reached twice, or does not exist; expected trees",
     ),
+    "a child too few": (
+        Case("TreeEnsemble", (f(5, 3),), forest(nodes_falseleafs=[0, 1]), domain=ML),
+        "two children of each of its 3 nodes",
+    ),
     "a leaf too many": (
         Case("TreeEnsemble", (f(5, 3),), forest(nodes_falsenodeids=[1, 2, 5]), domain=ML),
-        "lead to leaves beyond the 5 that it has",
+        "lead to leaf 5; expected one of the 5 that it has",
     ),
     "a feature too many": (
         Case("TreeEnsemble", (f(5, 2),), forest(), domain=ML),
