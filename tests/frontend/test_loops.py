@@ -177,6 +177,35 @@ def test_sequences_mean_what_onnxruntime_computes():
     assert not done.report.generic_operators
 
 
+def test_a_function_of_every_tensor_of_a_sequence_means_what_onnxruntime_computes():
+    """With a tensor that is the same for all, two results, and a sequence that is optional."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Relu", ["one"], ["positive"]),
+            helper.make_node("Mul", ["positive", "same"], ["scaled"]),
+            helper.make_node("ReduceSum", ["scaled"], ["total"]),
+        ],
+        "body",
+        [value("one", FLOAT, (2, 4)), value("same", FLOAT, (4,))],
+        [value("scaled", FLOAT, (2, 4)), value("total", FLOAT, (1, 1))],
+    )
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "two"], ["pairs"], axis=0),
+        helper.make_node("Optional", ["pairs"], ["perhaps"]),
+        helper.make_node("OptionalGetElement", ["perhaps"], ["there"]),
+        helper.make_node("SequenceMap", ["there", "y"], ["parts", "totals"], body=body),
+        helper.make_node("ConcatFromSequence", ["parts"], ["joined"], axis=0),
+        helper.make_node("ConcatFromSequence", ["totals"], ["sums"], axis=0),
+        helper.make_node("OptionalHasElement", ["perhaps"], ["has"]),
+        helper.make_node("Cast", ["has"], ["number"], to=FLOAT),
+        helper.make_node("Add", ["sums", "number"], ["last"]),
+    ]
+    inputs = [value("x", FLOAT, (6, 4)), value("y", FLOAT, (4,))]
+    done = api.compile(model_of(nodes, inputs, ["joined", "last"], two=np.int64(2)), "toy", verify=True)
+    assert done.report.verified, done.report.checks
+    assert not done.report.generic_operators
+
+
 @pytest.mark.parametrize(
     ("node", "message"),
     [

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.case.test_case import TestCase
 
 import tilestitch.onnx_backend as backend
 from tests.helpers.graphs import Net
 from tilestitch.base.errors import InputError
-from tilestitch.onnx_backend.node_tests import DISPUTED, NodeVerdict, Result, cases, results, summary
+from tilestitch.frontend.reader import read_onnx
+from tilestitch.onnx_backend.node_tests import DISPUTED, NodeVerdict, Result, cases, result, results, summary
 from tilestitch.onnx_backend.operators import Way, listing, ways
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
@@ -111,6 +113,74 @@ def test_an_optional_input_is_a_tensor_or_absent(value):
     graph = helper.make_graph([node], "net", [optional], [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     assert backend.run_model(model, [value])[0] == (value is not None)
+
+
+def of_sequences(node: onnx.NodeProto, opset: int = 20, **inputs: int) -> onnx.ModelProto:
+    """A node that reads and writes sequences of tensors of these element types, which may be absent."""
+    kinds = {name: helper.make_tensor_sequence_value_info(name, kind, None) for name, kind in inputs.items()}
+    for value in kinds.values():
+        value.type.CopyFrom(helper.make_optional_type_proto(value.type))
+    result = helper.make_tensor_sequence_value_info(node.output[0], next(iter(inputs.values())), None)
+    graph = helper.make_graph([node], "net", list(kinds.values()), [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+@pytest.mark.parametrize("rows", [(1, 3), (2,), ()])
+def test_sequences_have_the_lengths_that_come(rows: tuple[int, ...]) -> None:
+    """And their tensors the shapes that come, one that has no element among them."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["one", "one"], ["twice"])],
+        "body",
+        [helper.make_tensor_value_info("one", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("twice", TensorProto.FLOAT, ["N", 3])],
+    )
+    model = of_sequences(helper.make_node("SequenceMap", ["s"], ["t"], body=body), s=TensorProto.FLOAT)
+    tensors = [np.resize(X, (count, 3)) for count in rows] + [np.zeros((0, 3), np.float32)] * bool(rows)
+    (found,) = backend.run_model(model, [tensors])
+    assert len(found) == len(tensors)
+    for one, other in zip(found, tensors, strict=True):
+        np.testing.assert_array_equal(one, 2 * other)
+        assert one.dtype == np.float32
+
+
+def test_a_sequence_that_goes_through_passes_the_machine() -> None:
+    """New names give way to those that are there."""
+    model = of_sequences(helper.make_node("Identity", ["s"], ["s.0"]), s=TensorProto.INT32)
+    executed = backend.execute_model(model, [[np.arange(3, dtype=np.int32), np.array([7], np.int32)]])
+    assert executed.compilation is not None
+    assert len(executed.compilation.loaded.operators) == 2
+    ((first, second),) = executed.outputs
+    assert (first.tolist(), second.tolist()) == ([0, 1, 2], [7])
+
+
+def test_what_a_sequence_holds_are_tensors() -> None:
+    model = of_sequences(helper.make_node("Identity", ["s"], ["t"]), s=TensorProto.FLOAT)
+    with pytest.raises(InputError, match="input 's' holds a list; expected tensors"):
+        backend.run_model(model, [[[X]]])
+
+
+def test_what_onnxruntime_evaluated_is_said() -> None:
+    """Not what is only passed on, nor what a rule knows."""
+    values = [numpy_helper.from_array(np.array(value), name) for name, value in (("a", [2.0]), ("n", 4))]
+    nodes = [
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node("Exp", ["b"], ["c"]),
+        helper.make_node("HannWindow", ["n"], ["w"]),
+    ]
+    graph = helper.make_graph(nodes, "net", [], [onnx.ValueInfoProto(name=name) for name in "cw"], values)
+    evaluated: list[str] = []
+    read_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), evaluated=evaluated)
+    assert evaluated == ["Exp"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"), [([X, X], NodeVerdict.OWN), ([X], NodeVerdict.WRONG), ([X, X + 1], NodeVerdict.WRONG)]
+)
+def test_sequences_are_compared_tensor_by_tensor(expected: list[np.ndarray], outcome: NodeVerdict) -> None:
+    """And must have one length; onnx's own comparison looks at no more tensors than there are."""
+    model = of_sequences(helper.make_node("Identity", ["s"], ["t"]), s=TensorProto.FLOAT)
+    case = TestCase("one", "one", None, None, model, [([[X, X]], [expected])], "node", 1e-3, 1e-7)
+    assert result(case).outcome is outcome
 
 
 @cache

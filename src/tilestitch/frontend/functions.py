@@ -148,9 +148,14 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str], attributes: Mappin
 
 
 def _type(network: Reading, name: str) -> onnx.TypeProto:
-    """The type of an operand, of no kind for one that is absent."""
+    """The type of an operand, of no kind for one that is absent; that of an empty sequence is as good as any."""
     if not name:
         return onnx.TypeProto()
+    if name in network.sequences:
+        parts = network.sequences[name]
+        return helper.make_sequence_type_proto(
+            _type(network, parts[0]) if parts else helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+        )
     return helper.make_tensor_type_proto(
         helper.np_dtype_to_tensor_dtype(network.element_type(name)), network.shape(name)
     )

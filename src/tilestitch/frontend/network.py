@@ -44,6 +44,14 @@ class EmptyOutput(InputError):
         self.name, self.value = name, value
 
 
+class SequenceOutput(InputError):
+    """An output of the network that is a sequence of `length` tensors."""
+
+    def __init__(self, where: str, name: str, length: int) -> None:
+        super().__init__(f"{where}: output '{name}' is a sequence of tensors; export with tensors for outputs.")
+        self.name, self.length = name, length
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where one step of a node goes: the name of its operator and the tensor that it writes."""
@@ -170,6 +178,7 @@ class Reading:
         self._weights: dict[str, onnx.TensorProto] = {}
         self._constants: dict[str, np.ndarray] = {}
         self.sequences: dict[str, tuple[str, ...]] = {}  # the tensors of each sequence
+        self.evaluated: list[str] = []  # operators of which onnxruntime gave the values
 
     def add_input(self, name: str, shape: Shape, element_type: np.dtype) -> None:
         self._types[name] = element_type

@@ -19,10 +19,11 @@ from tilestitch.frontend.loading import load_model, tensors_of
 from tilestitch.frontend.loops import scanned, turns
 from tilestitch.frontend.microsoft.definitions import DEFINITIONS
 from tilestitch.frontend.microsoft.schemas import is_microsofts
-from tilestitch.frontend.network import Faults, Node, NotCovered, Reading
+from tilestitch.frontend.network import Faults, Node, NotCovered, Reading, SequenceOutput
 from tilestitch.frontend.operators.accesses import Shape
 from tilestitch.frontend.operators.generic import generic
 from tilestitch.frontend.operators.handlers import ALWAYS_KNOWN, HANDLERS
+from tilestitch.frontend.operators.reductions import KNOWN_OF_NOTHING
 from tilestitch.frontend.operators.sequences import SEQUENCES, reads_sequence, sequence
 from tilestitch.frontend.rebatch import expect_independent_samples, rebatched_inputs, rebatching
 from tilestitch.frontend.structure import (
@@ -49,6 +50,7 @@ def read_onnx(
     dims: Mapping[str, int] = {},
     weights: dict[str, np.ndarray] | None = None,
     every_fault: bool = False,
+    evaluated: list[str] | None = None,
 ) -> Graph:
     """Read a model from a file or from memory; `batch` and `dims` give sizes to symbolic dims.
 
@@ -56,8 +58,8 @@ def read_onnx(
     graph and every complaint call the network (by default its own name, or its file). What depends on nothing but
     constants is evaluated, and what no output depends on is left out. Tensors keep their ONNX names, and their axes
     lie in memory in natural order. `weights` keeps what was converted, for the next reading of the same model at
-    another batch. Raises `InputError` for whatever is not understood, where `every_fault` a `Faults` with all nodes
-    that are not.
+    another batch; to `evaluated` it adds the operators whose values, of constants alone, came from onnxruntime. Raises
+    `InputError` for whatever is not understood, where `every_fault` a `Faults` with all nodes that are not.
     """
     if isinstance(source, onnx.ModelProto):
         model, where = source, f"network '{source.graph.name}'" if source.graph.name else "the network"
@@ -83,9 +85,13 @@ def read_onnx(
     exported = exported_batch(inputs)
     if exported is None:
         shapes = bind_shapes(where, inputs, batch=batch)
-        return _read_graph(where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault)
+        return _read_graph(
+            where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault, evaluated=evaluated
+        )
     shapes = bind_shapes(where, inputs, batch=None)
-    alone = _read_graph(where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault)
+    alone = _read_graph(
+        where, graph, title, opsets, inputs, shapes, weights, every_fault=every_fault, evaluated=evaluated
+    )
     if batch is None or batch == exported:
         return alone
     with rebatching(exported, batch):
@@ -107,6 +113,7 @@ def _read_graph(
     *,
     exported_shapes: Mapping[str, Shape] = {},
     every_fault: bool = False,
+    evaluated: list[str] | None = None,
 ) -> Graph:
     """Read every node, with inputs of the given shapes.
 
@@ -151,9 +158,7 @@ def _read_graph(
         raise Faults(faults)
     for value in graph.output:
         if value.name in network.sequences:
-            raise InputError(
-                f"{where}: output '{value.name}' is a sequence of tensors; export with tensors for outputs."
-            )
+            raise SequenceOutput(where, value.name, len(network.sequences[value.name]))
         network.keep_output(value.name)
         declared, found = value.type.tensor_type.elem_type, network.element_type(value.name)
         if declared and numpy_type(declared) != found:
@@ -162,6 +167,8 @@ def _read_graph(
                 f"with those of type {type_text(found)}; declare it so, or add a Cast."
             )
     known.update(network.converted(weights))
+    if evaluated is not None:
+        evaluated += network.evaluated
     fed = tuple(value.name for value in inputs if 0 not in shapes[value.name])
     return _finished(title, network, fed, outputs)
 
@@ -200,13 +207,25 @@ def _read_node(
         raise node.fault("its results differ from run to run, so that nothing could be compared; feed them as inputs.")
     elif is_microsofts(proto):
         _append(fresh, proto, network)
-    elif proto.op_type not in _STAYING and all(network.is_known(x) for x in proto.input if x):
+    elif proto.op_type == "Identity" and network.is_known(proto.input[0]):
+        network.add_constant(outputs[0], network.known_value(proto.input[0]))
+    elif _is_evaluated(proto, network):
         values = [network.value(operand) if operand else None for operand in proto.input]
-        for output, value in zip(outputs, evaluate(node, proto, values, network.budget), strict=True):
+        found = evaluate(node, proto, values, network.budget)
+        if any(value.size for value in found):
+            network.evaluated.append(proto.op_type)
+        for output, value in zip(outputs, found, strict=True):
             if output:
                 network.add_constant(output, value)
     else:
         _append(fresh, proto, network)
+
+
+def _is_evaluated(proto: onnx.NodeProto, network: Reading) -> bool:
+    """Whether a node of constants has its value from onnxruntime; what nothing adds up to, the rules know."""
+    if proto.op_type in _STAYING or not all(network.is_known(x) for x in proto.input if x):
+        return False
+    return proto.op_type not in KNOWN_OF_NOTHING or 0 not in network.shape(proto.input[0])
 
 
 def _read_nodes(node: Node, inside: Definition, network: Reading) -> None:

@@ -12,6 +12,7 @@ Tilestitch, by generic operators, or refused.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,12 +20,13 @@ from onnx import defs, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
 from tilestitch.base.errors import InputError, TilestitchError
-from tilestitch.frontend.network import EmptyOutput, NotCovered
+from tilestitch.frontend.network import EmptyOutput, NotCovered, SequenceOutput
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.verify import verify_program
+from tilestitch.onnx_backend.sequences import with_tensor_inputs, with_tensor_outputs
 from tilestitch.ops.generic import KIND
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
@@ -38,10 +40,15 @@ SETTING_ELEMENTS = 64  # axes, sizes, pads, scales: what a network has as consta
 
 @dataclass(frozen=True)
 class Executed:
-    """What became of a model on some inputs; `compilation` is None where no output has an element to compute."""
+    """What became of a model on some inputs; `compilation` is None where no output has an element to compute.
 
-    outputs: tuple[np.ndarray, ...]
+    An output that is a sequence is a list. `evaluated` are the operators whose values, of constants alone, came from
+    onnxruntime.
+    """
+
+    outputs: tuple[np.ndarray | list[np.ndarray], ...]
     compilation: Compilation | None
+    evaluated: tuple[str, ...] = ()
 
 
 class Prepared(BackendRep):
@@ -50,7 +57,7 @@ class Prepared(BackendRep):
     def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
 
-    def run(self, inputs: Sequence[object] | Mapping[str, object], **kwargs: object) -> tuple[np.ndarray, ...]:
+    def run(self, inputs: Sequence[object] | Mapping[str, object], **kwargs: object) -> tuple[Any, ...]:
         """The outputs, in the types that the model declares; inputs in order, or by name."""
         return execute_model(self.model, inputs).outputs
 
@@ -81,7 +88,7 @@ class TilestitchBackend(Backend):
         inputs: Sequence[object] | Mapping[str, object],
         device: str = "CPU",
         **kwargs: object,
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[Any, ...]:
         """The outputs of a model on some inputs."""
         return cls.prepare(model, device).run(inputs)
 
@@ -93,10 +100,10 @@ class TilestitchBackend(Backend):
         device: str = "CPU",
         outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
         **kwargs: object,
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[Any, ...]:
         """The outputs of one node of the newest opset, or of `opset_version`."""
         names = [name for name in node.input if name]
-        arrays = _by_name(names, inputs)
+        arrays = _arrays(inputs if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=True)))
         opset = kwargs.get("opset_version", defs.onnx_opset_version())
         assert isinstance(opset, int)
         values = [
@@ -128,15 +135,20 @@ def execute_model(model: onnx.ModelProto, inputs: Sequence[object] | Mapping[str
     computed. Raises `InputError` for what is not understood, `DoesNotFit` for what is too large for the machine.
     """
     weights = {tensor.name for tensor in model.graph.initializer}
-    arrays = _by_name([value.name for value in model.graph.input if value.name not in weights], inputs)
-    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    names = [value.name for value in model.graph.input if value.name not in weights]
+    results = [value.name for value in model.graph.output]
+    values = inputs if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=True))
+    model, values = with_tensor_inputs(model, values)
+    arrays = _arrays(values)
     settings = {name for name, array in arrays.items() if array.size == 0}
     empty: dict[str, np.ndarray] = {}
-    bound, graph = model, None
-    while len(empty) < len(types) and graph is None:
-        bound = _bound(model, arrays, settings, [name for name in types if name not in empty])
+    sequences: dict[str, tuple[str, ...]] = {}
+    bound, graph, evaluated = model, None, list[str]()
+    while len(empty) < len(model.graph.output) and graph is None:
+        bound = _bound(model, arrays, settings, [one.name for one in model.graph.output if one.name not in empty])
         try:
-            graph = read_onnx(bound)
+            evaluated.clear()
+            graph = read_onnx(bound, evaluated=evaluated)
         except NotCovered as error:
             more = _settings(bound, arrays, error.depends_on) - settings
             if not more:
@@ -144,15 +156,17 @@ def execute_model(model: onnx.ModelProto, inputs: Sequence[object] | Mapping[str
             settings |= more
         except EmptyOutput as error:
             empty[error.name] = error.value
+        except SequenceOutput as error:
+            model, sequences[error.name] = with_tensor_outputs(model, error.name, error.length)
     if graph is None:
-        return Executed(_typed(empty, types), None)
+        return Executed(_results(model, results, sequences, empty), None)
     bound = _with_rules(bound, graph, arrays)
     done = compile_network(bound, graph.name, _machine(), strategy_named(STRATEGY), Options())
     assert done.program is not None
     assert done.trace is not None
     verify_program(done.program)
     (found,) = execute(done.trace, [arrays], wide=True)
-    return Executed(_typed({**found, **empty}, types), done)
+    return Executed(_results(model, results, sequences, {**found, **empty}), done, tuple(evaluated))
 
 
 @cache
@@ -160,11 +174,10 @@ def _machine() -> Accelerator:
     return load_machine(MACHINE)
 
 
-def _by_name(names: Sequence[str], inputs: Sequence[object] | Mapping[str, object]) -> dict[str, np.ndarray]:
+def _arrays(values: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Arrays by the names of the inputs, None left out; what is no tensor is refused."""
-    pairs = inputs if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=True))
     arrays = {}
-    for name, value in pairs.items():
+    for name, value in values.items():
         if isinstance(value, onnx.TensorProto):
             value = numpy_helper.to_array(value)
         if value is None:
@@ -238,9 +251,17 @@ def _settings(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray], tensors:
     return found or {name for name, array in arrays.items() if _is_short(array) and array.dtype.kind in "iub"}
 
 
-def _typed(found: Mapping[str, np.ndarray], types: Mapping[str, int]) -> tuple[np.ndarray, ...]:
-    """Outputs in the element types that the model declares for them, where it does."""
-    return tuple(
-        np.asarray(found[name]).astype(helper.tensor_dtype_to_np_dtype(kind)) if kind else np.asarray(found[name])
-        for name, kind in types.items()
-    )
+def _results(
+    model: onnx.ModelProto,
+    names: Sequence[str],
+    sequences: Mapping[str, Sequence[str]],
+    found: Mapping[str, np.ndarray],
+) -> tuple[np.ndarray | list[np.ndarray], ...]:
+    """Outputs in the element types that the model declares for them, where it does; those of a sequence in a list."""
+    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+
+    def typed(name: str) -> np.ndarray:
+        value, kind = np.asarray(found[name]), types[name]
+        return value.astype(helper.tensor_dtype_to_np_dtype(kind)) if kind else value
+
+    return tuple([typed(part) for part in sequences[name]] if name in sequences else typed(name) for name in names)

@@ -28,6 +28,7 @@ from tilestitch.frontend.operators import (
     sampling,
     scattering,
     shapes,
+    signals,
     slicing,
     transposed,
     unpooling,
@@ -36,8 +37,12 @@ from tilestitch.frontend.operators.elementwise import binary, comparison, unary,
 
 # These are known while reading whatever their operands are.
 ALWAYS_KNOWN: Mapping[str, Handler] = {
+    "BlackmanWindow": signals.window(0.42, 0.5, 0.08),
     "Constant": constants.constant,
     "ConstantOfShape": constants.constant_of_shape,
+    "HammingWindow": signals.window(25 / 46, 21 / 46),
+    "HannWindow": signals.window(0.5, 0.5),
+    "MelWeightMatrix": signals.mel_weights,
     "OptionalHasElement": constants.has_element,
     "Range": constants.range_of,
     "EyeLike": places.identity_matrix,

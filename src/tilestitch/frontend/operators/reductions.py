@@ -9,6 +9,14 @@ from tilestitch.frontend.operators.elementwise import apply
 from tilestitch.frontend.operators.shapes import copy, normalised_axes, regroup
 from tilestitch.ir.graph import Access, Attribute, Dim, DimKind, Operator
 
+# What these say of no elements is known; the mean of nothing is not defined.
+KNOWN_OF_NOTHING = frozenset(
+    {
+        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMin"),
+        *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+    }
+)
+
 
 def reduction(kind: str, *, axes_as_input_since: int, before: str | None = None, after: str | None = None) -> Handler:
     """The handler of an operator that reduces the axes it names, which came as an attribute in older opsets.
@@ -65,10 +73,27 @@ def reduce_axes(
     kept = [number for number in range(len(shape)) if keep or number not in axes]
     write = Access(target.tensor, along(*(None if number in axes else number for number in kept)))
     result = tuple(1 if number in axes else shape[number] for number in kept)
+    if 0 in shape and 0 not in result:
+        element_type = network.element_type(x)
+        network.add_constant(target.tensor, np.full(result, _of_nothing(kind, element_type), element_type))
+        return target.tensor
     dims = dims_of(shape, reduced=axes)
     reads = (straight(x, len(shape)),)
     op = Operator(target.operator, kind, dims, reads, (write,), attributes)
     return network.emit(node, op, result)
+
+
+def _of_nothing(kind: str, element_type: np.dtype) -> float:
+    """The element that changes nothing: of extremes an infinity, or the other end of what the type holds."""
+    if kind not in ("reduce_max", "reduce_min"):
+        return 1 if kind == "reduce_prod" else 0
+    greatest = kind == "reduce_min"
+    if element_type == BOOL:
+        return greatest
+    if element_type.kind in "iu":
+        limits = np.iinfo(element_type)
+        return limits.max if greatest else limits.min
+    return np.inf if greatest else -np.inf
 
 
 def log_sum_exp(node: Node, network: Reading) -> None:

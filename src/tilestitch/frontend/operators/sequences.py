@@ -7,7 +7,7 @@ import onnx
 from onnx import helper
 
 from tilestitch.base.units import ceil_div
-from tilestitch.frontend.functions import Definition
+from tilestitch.frontend.functions import Definition, definition
 from tilestitch.frontend.loops import MAX_TURNS, stacked
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.shapes import normalised_axes
@@ -21,6 +21,7 @@ SEQUENCES = frozenset(
         "SequenceErase",
         "SequenceInsert",
         "SequenceLength",
+        "SequenceMap",
         "SplitToSequence",
     }
 )
@@ -39,7 +40,7 @@ def sequence(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition:
         case "SequenceEmpty" | "SequenceConstruct":
             node.ignore("dtype")
             network.sequences[target] = tuple(operands)
-        case "Identity":
+        case "Identity" | "Optional" | "OptionalGetElement":
             network.sequences[target] = _tensors(node, network)
         case "SequenceInsert":
             found = list(_tensors(node, network))
@@ -51,6 +52,10 @@ def sequence(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition:
             network.sequences[target] = tuple(found)
         case "SequenceLength":
             network.add_constant(target, np.asarray(len(_tensors(node, network)), np.int64))
+        case "OptionalHasElement":
+            network.add_constant(target, np.asarray(True))
+        case "SequenceMap":
+            return _mapped(node, proto, network)
         case "SequenceAt":
             found = _tensors(node, network)
             nodes = [helper.make_node("Identity", [found[_position(node, network, 1, len(found))]], [target], target)]
@@ -69,6 +74,15 @@ def sequence(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition:
     node.expect_nothing_left()
     written = tuple(name for inner in nodes for name in inner.output)
     return Definition(tuple(nodes), node.opsets, written)
+
+
+def _mapped(node: Node, proto: onnx.NodeProto, network: Reading) -> Definition:
+    """The loop over sequences that the standard defines a SequenceMap as."""
+    _tensors(node, network)
+    found = definition(node, proto, network)
+    if found is None:
+        raise node.fault("the standard gives no definition of it.")
+    return found
 
 
 def _tensors(node: Node, network: Reading) -> tuple[str, ...]:
