@@ -42,11 +42,11 @@ SETTING_ELEMENTS = 64  # axes, sizes, pads, scales: what a network has as consta
 class Executed:
     """What became of a model on some inputs; `compilation` is None where no output has an element to compute.
 
-    An output that is a sequence is a list. `evaluated` are the operators whose values, of constants alone, came from
+    An output that is a sequence is a tuple. `evaluated` are the operators whose values, of constants alone, came from
     onnxruntime.
     """
 
-    outputs: tuple[np.ndarray | list[np.ndarray], ...]
+    outputs: tuple[np.ndarray | tuple[np.ndarray, ...], ...]
     compilation: Compilation | None
     evaluated: tuple[str, ...] = ()
 
@@ -256,12 +256,12 @@ def _results(
     names: Sequence[str],
     sequences: Mapping[str, Sequence[str]],
     found: Mapping[str, np.ndarray],
-) -> tuple[np.ndarray | list[np.ndarray], ...]:
-    """Outputs in the element types that the model declares for them, where it does; those of a sequence in a list."""
+) -> tuple[np.ndarray | tuple[np.ndarray, ...], ...]:
+    """Outputs in the element types that the model declares for them, where it does; those of a sequence in a tuple."""
     types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
 
     def typed(name: str) -> np.ndarray:
         value, kind = np.asarray(found[name]), types[name]
         return value.astype(helper.tensor_dtype_to_np_dtype(kind)) if kind else value
 
-    return tuple([typed(part) for part in sequences[name]] if name in sequences else typed(name) for name in names)
+    return tuple(tuple(typed(part) for part in sequences[name]) if name in sequences else typed(name) for name in names)

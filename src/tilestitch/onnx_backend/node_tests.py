@@ -90,8 +90,8 @@ def _difference(case: TestCase, outputs: Sequence[object], expected: Sequence[ob
     """What onnx's own comparison says, or nothing; it is given the tensors of sequences one by one."""
     from onnx.backend.test.runner import Runner
 
-    found = [len(one) if isinstance(one, list) else None for one in outputs]
-    wanted = [len(one) if isinstance(one, list) else None for one in expected]
+    found = [len(one) if isinstance(one, list | tuple) else None for one in outputs]
+    wanted = [len(one) if isinstance(one, list | tuple) else None for one in expected]
     if found != wanted:
         return f"sequences of lengths {found}; expected {wanted}"
     try:
@@ -102,7 +102,7 @@ def _difference(case: TestCase, outputs: Sequence[object], expected: Sequence[ob
 
 
 def _tensors(outputs: Sequence[object]) -> list[object]:
-    return [tensor for one in outputs for tensor in (one if isinstance(one, list) else [one])]
+    return [tensor for one in outputs for tensor in (one if isinstance(one, list | tuple) else [one])]
 
 
 def _not_ours(executed: Executed) -> list[str]:
