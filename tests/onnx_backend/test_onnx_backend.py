@@ -183,6 +183,16 @@ def test_sequences_are_compared_tensor_by_tensor(expected: list[np.ndarray], out
     assert result(case).outcome is outcome
 
 
+def test_sequences_that_only_add_up_to_as_many_tensors_differ() -> None:
+    model = of_sequences(helper.make_node("Identity", ["s"], ["t"]), s=TensorProto.FLOAT)
+    model.graph.node.append(helper.make_node("Identity", ["s"], ["u"]))
+    model.graph.output.append(model.graph.output[0])
+    model.graph.output[1].name = "u"
+    data = [([[X, X]], [[X], [X, X, X]])]
+    case = TestCase("one", "one", None, None, model, data, "node", 1e-3, 1e-7)
+    assert result(case).reason == "sequences of lengths [2, 2]; expected [1, 3]"
+
+
 @cache
 def all_results() -> tuple[Result, ...]:
     """Half a minute for all."""
