@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from tests.helpers.graphs import Net, random_inputs
 from tilestitch import api
@@ -90,6 +90,17 @@ def test_bounds_follow_what_is_rounded():
     exponential = interpret(graph, inputs, wide=True)[power]
     assert (bounds[power] < 2e-6 * exponential).all()
     assert (bounds[power] > 2e-7 * exponential).all()
+
+
+@pytest.mark.parametrize("kind", [None, "Add", "Exp"])
+def test_what_float32_loses_of_a_double_is_no_error(kind):
+    """The file's doubles are stored in float32 before anything else happens."""
+    name = "x" if kind is None else "y"
+    nodes = [] if kind is None else [helper.make_node(kind, ["x"] * (2 if kind == "Add" else 1), ["y"])]
+    x, y = (helper.make_tensor_value_info(one, TensorProto.DOUBLE, [4]) for one in ("x", name))
+    graph = helper.make_graph(nodes, "doubles", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    assert verified(model).outcome is Outcome.PASSED
 
 
 def test_a_value_is_decided_where_a_wrong_one_would_show():

@@ -16,6 +16,7 @@ from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans,
 
 # Weights of a Resize, factors of a Fourier transform: functions of a place along an axis, which others round as well.
 _COMPUTED = re.compile(r"\.(weights\d+|matrix)$")
+_LEAST = float(np.finfo(np.float32).smallest_subnormal)
 _WORTH_A_THREAD = 1 << 15  # elements of a result
 _NEW_NUMBERS = frozenset({"bit_cast", "cast", "clip", "pad"})  # exact, and perhaps not stored so far
 
@@ -96,8 +97,10 @@ class _Walk:
         self.bounds[0][name] = self.bounds[1][name] = None
         if dtype.is_float:
             keep = constant_to_storage if constant else to_storage
-            lost = np.abs(keep(array, dtype, wide=False).astype(np.float64) - self.values[name].astype(np.float64))
-            lost = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=np.inf)
+            lost = _lost(keep(array, dtype, wide=False), self.values[name])
+            if array.dtype == np.float64:  # of which float32 loses something as well
+                rounded = _lost(self.values[name], array)
+                self.bounds[0][name] = np.maximum(rounded, _LEAST, where=rounded > 0, out=rounded).astype(np.float32)
             if dtype is DType.FLOAT16:  # an infinity, or the largest number, of the same sign
                 size = np.abs(array.astype(np.float64))
                 lost = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, lost)
@@ -179,6 +182,11 @@ class _Walk:
             least, largest = int(array.min()), int(array.max())
             if least < low or largest > high:
                 self.beyond.append((name, least, largest))
+
+
+def _lost(stored: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """What storing values loses."""
+    return FACTOR * np.nan_to_num(np.abs(np.subtract(stored, given, dtype=np.float64)), nan=0.0, posinf=np.inf)
 
 
 def _with_storing(op: Operator, result: np.ndarray, bound: Bound, dtype: DType, *, wide: bool) -> Bound:
