@@ -17,6 +17,9 @@ const BASE: readonly Rgb[] = [
 ];
 const SHADES = [0, 0.32, -0.28]; // towards white, towards black
 
+/** Of the causes of idle time, in the order of the header. */
+export const CAUSE_COLOURS: readonly Rgb[] = [BASE[4], BASE[0], BASE[1], BASE[5], BASE[3], BASE[6], [128, 128, 128]];
+
 export const NEUTRAL = 0; // of what belongs to nothing that has a colour
 const COLOURS: readonly Rgb[] = [
   [128, 128, 128],

@@ -144,11 +144,30 @@ export class Details implements Pane {
       element("h3", {}, `instruction ${i}: ${kinds[run.kind[i]]} ${run.nameOf(i)}`),
       table([], rows, "instruction"),
       button("zoom to it", "Show it and its neighbours", () => showAround(this.page, run.start[i], run.end[i])),
+      ...this.idle(i),
       ...this.waited(i),
       ...this.waiting(i),
       ...this.operands(i),
       ...this.path(i),
     ];
+  }
+
+  /** The idle time of its engine before it, and what that went to. */
+  private idle(i: number): Child[] {
+    const { run } = this.page;
+    const { start, end, cause, waitedFor } = run.idle;
+    const found = run.idle.before(run.engine[i], i);
+    if (found.length === 0) return [];
+    const rows = found
+      .slice(0, MOST_ROWS)
+      .map((at) => [
+        this.link({ kind: "instruction", number: waitedFor[at] }, `${waitedFor[at]}`),
+        `${run.engineName(waitedFor[at])} ${run.nameOf(waitedFor[at])}`,
+        count(end[at] - start[at]),
+        run.header.causes[cause[at]],
+      ]);
+    const heads = ["instruction", "what ran", "idle cycles", "cause"];
+    return [element("h3", {}, "Idle before it"), table(heads, rows, "idle"), ...more(found.length)];
   }
 
   private waited(i: number): Child[] {

@@ -7,6 +7,12 @@
 import { colour, type Rgb } from "./colours";
 import type { Run } from "./run";
 
+/** When each of some things begins and ends: instructions, or idle times. */
+interface Times {
+  start: Float64Array;
+  end: Float64Array;
+}
+
 const FACTOR = 4;
 
 interface Level {
@@ -15,18 +21,18 @@ interface Level {
   longest: Int32Array; // of its instructions, by number in the program
 }
 
-/** The instructions of one engine, merged by 1, 4, 16, ... neighbours. */
+/** The instructions of one engine, or its idle times, merged by 1, 4, 16, ... neighbours. */
 export class Lane {
   private readonly levels: Level[] = [];
   /** Before each place, how many cycles of the instructions are marked, and the place of the next marked one. */
   private marked: { cycles: Float64Array; next: Int32Array } | null = null;
 
   constructor(
-    private readonly run: Run,
+    private readonly times: Times,
     readonly numbers: Int32Array,
   ) {
     let size = 1;
-    let occupied = Float64Array.from(numbers, (i) => run.end[i] - run.start[i]);
+    let occupied = Float64Array.from(numbers, (i) => times.end[i] - times.start[i]);
     let longest = numbers;
     for (;;) {
       this.levels.push({ size, occupied, longest });
@@ -38,7 +44,7 @@ export class Lane {
         let best = -1;
         for (let at = box * FACTOR; at < Math.min(occupied.length, (box + 1) * FACTOR); at++) {
           sums[box] += occupied[at];
-          const length = run.end[longest[at]] - run.start[longest[at]];
+          const length = times.end[longest[at]] - times.start[longest[at]];
           if (length > best) {
             best = length;
             most[box] = longest[at];
@@ -61,7 +67,7 @@ export class Lane {
     const next = new Int32Array(length + 1).fill(length);
     for (let at = 0; at < length; at++) {
       const i = this.numbers[at];
-      cycles[at + 1] = cycles[at] + (marks[i] ? this.run.end[i] - this.run.start[i] : 0);
+      cycles[at + 1] = cycles[at] + (marks[i] ? this.times.end[i] - this.times.start[i] : 0);
     }
     for (let at = length - 1; at >= 0; at--) next[at] = marks[this.numbers[at]] ? at : next[at + 1];
     this.marked = { cycles, next };
@@ -73,7 +79,7 @@ export class Lane {
     let high = this.numbers.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.run.end[this.numbers[middle]] > time) high = middle;
+      if (this.times.end[this.numbers[middle]] > time) high = middle;
       else low = middle + 1;
     }
     return low;
@@ -85,7 +91,7 @@ export class Lane {
     let high = this.numbers.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.run.start[this.numbers[middle]] >= time) high = middle;
+      if (this.times.start[this.numbers[middle]] >= time) high = middle;
       else low = middle + 1;
     }
     return low;
@@ -101,8 +107,8 @@ export class Lane {
     for (let box = Math.floor(first / size); box * size < stop; box++) {
       const begin = box * size;
       const end = Math.min(this.numbers.length, begin + size);
-      const start = this.run.start[this.numbers[begin]];
-      const length = Math.max(1e-9, this.run.end[this.numbers[end - 1]] - start);
+      const start = this.times.start[this.numbers[begin]];
+      const length = Math.max(1e-9, this.times.end[this.numbers[end - 1]] - start);
       if (this.marked === null) {
         paint(start, length, occupied[box] / length, longest[box], 1);
         continue;
@@ -149,6 +155,20 @@ export class Row {
     }
   }
 
+  /** The sums on nothing: what they leave free can be seen through. */
+  finishClear(): void {
+    const { data } = this.image;
+    const { sums } = this;
+    for (let at = 0; at < data.length; at += 4) {
+      const covered = sums[at + 3];
+      const scale = covered > 0 ? 1 / covered : 0;
+      data[at] = sums[at] * scale;
+      data[at + 1] = sums[at + 1] * scale;
+      data[at + 2] = sums[at + 2] * scale;
+      data[at + 3] = 255 * Math.min(1, covered);
+    }
+  }
+
   /** The sums over a ground. */
   finish(ground: Rgb): void {
     const { data } = this.image;
@@ -176,6 +196,23 @@ export function paintLane(row: Row, lane: Lane, from: number, to: number, colour
     row.add(begin, stop, colour(colours[instruction]), share * strength);
   });
   row.finish(ground);
+}
+
+/** The idle times of a lane, each in the colour of its cause. */
+export function paintIdle(
+  row: Row,
+  lane: Lane,
+  from: number,
+  to: number,
+  cause: Int32Array,
+  colours: readonly Rgb[],
+): void {
+  const rate = row.width / (to - from);
+  row.clear();
+  lane.boxes(from, to, row.width, (start, length, share, number, strength) => {
+    row.add((start - from) * rate, (start + length - from) * rate, colours[cause[number]], share * strength);
+  });
+  row.finishClear();
 }
 
 /** What a port carries: the bytes of each transfer on a path through it, spread evenly over the time of the transfer. */

@@ -23,8 +23,19 @@ import {
 } from "./selection";
 import { Timeline } from "./timeline";
 import { type Summary, Verdict } from "./verdict";
+import { Why } from "./why";
 
-const EVERYTHING: (keyof State)[] = ["strategy", "selected", "from", "to", "colouring", "memory", "path", "ports"];
+const EVERYTHING: (keyof State)[] = [
+  "strategy",
+  "selected",
+  "from",
+  "to",
+  "colouring",
+  "memory",
+  "path",
+  "ports",
+  "idle",
+];
 const HASH_DELAY = 200; // ms after the last change
 
 class Application implements Page {
@@ -52,12 +63,13 @@ class Application implements Page {
 
   constructor(private readonly summary: Summary) {
     const verdict = new Verdict(this, summary);
+    const why = new Why(this);
     const timeline = new Timeline(this);
     const memories = new Memories(this);
     const graph = new Graph(this);
     const roofline = new Roofline(this);
     const details = new Details(this);
-    this.panes = [verdict, timeline, memories, graph, roofline, details];
+    this.panes = [verdict, why, timeline, memories, graph, roofline, details];
     const shown = this.panes.filter((pane) => pane !== details).map((pane) => pane.element);
     const main = element("main", {}, ...shown);
     document.body.append(this.header(), element("div", { class: "page" }, main, details.element), this.tip.element);

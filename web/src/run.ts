@@ -68,6 +68,16 @@ export interface Work {
   cores: number;
 }
 
+/** A latency, its bound, and the parts of what lies between, in cycles. */
+export interface Gap {
+  latency_cycles: number;
+  bound_cycles: number;
+  gap_cycles: number;
+  /** Number of the part, cycles, and those of them in set-up, delayed by others at ports, and for want of room. */
+  parts: [number, number, number, number, number][];
+  ends: [number, number][]; // what is waited for at start and end: number of the part, cycles
+}
+
 export interface Operator {
   name: string;
   kind: string;
@@ -103,6 +113,17 @@ interface Header {
     ports: { level: string; bytes_per_cycle: number }[];
   };
   work: { operators: Work[]; sub_graphs: Work[]; instances: Work[] };
+  gaps: {
+    unit: string;
+    lanes: number;
+    parts: string[];
+    meanings: string[];
+    run: Gap;
+    operators: Gap[];
+    sub_graphs: Gap[];
+    instances: Gap[];
+  };
+  causes: string[];
 }
 
 export const READ = 0;
@@ -135,6 +156,49 @@ export class Buffers {
   }
 }
 
+/** Every idle time of every engine, cut where what it waited for changes. */
+export class Idle {
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly cause: Int32Array;
+  readonly next: Int32Array; // the instruction that the engine goes on with; -1 behind the last
+  readonly waitedFor: Int32Array;
+  /** The idle times of each engine, in order. */
+  readonly lanes: Int32Array[];
+
+  constructor(columns: Unpacked, engines: number) {
+    this.start = columns.floats("idle_start");
+    this.end = columns.floats("idle_cycles");
+    this.cause = columns.ints("idle_cause");
+    this.next = columns.ints("idle_next");
+    this.waitedFor = columns.ints("idle_back");
+    const engine = columns.ints("idle_engine");
+    for (let at = 0; at < engine.length; at++) {
+      this.end[at] += this.start[at];
+      this.waitedFor[at] = Math.max(0, this.next[at]) - this.waitedFor[at];
+    }
+    const numbers = engine.map((_, at) => at);
+    let first = 0;
+    this.lanes = Array.from({ length: engines }, (_, lane) => {
+      let stop = first;
+      while (stop < engine.length && engine[stop] === lane) stop++;
+      const found = numbers.subarray(first, stop);
+      first = stop;
+      return found;
+    });
+  }
+
+  /** Those before an instruction of an engine. */
+  before(engine: number, instruction: number): number[] {
+    return [...this.lanes[engine].filter((at) => this.next[at] === instruction)];
+  }
+
+  /** Of every idle time, whether the instruction that ends it is marked. */
+  marks(instructions: Uint8Array): Uint8Array {
+    return Uint8Array.from(this.next, (next) => (next < 0 ? 0 : instructions[next]));
+  }
+}
+
 export class Run {
   readonly header: Header;
   readonly length: number;
@@ -161,6 +225,7 @@ export class Run {
   /** The instructions of each engine, in order. */
   readonly lanes: Int32Array[];
   readonly buffers: Buffers;
+  readonly idle: Idle;
   /** When the last instruction has ended, in cycles. */
   readonly duration: number;
   private readonly regionAt: Int32Array;
@@ -193,6 +258,7 @@ export class Run {
       for (let at = this.waitAt[i]; at < this.waitAt[i + 1]; at++) this.waits[at] = i - this.waits[at];
     }
     this.buffers = new Buffers(columns);
+    this.idle = new Idle(columns, this.header.program.engines.length);
     const ranks = columns.ints("region_rank");
     this.regionAt = offsets(ranks.map((rank) => 2 * rank));
     this.regionBounds = columns.floats("region_bounds");

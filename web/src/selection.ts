@@ -19,6 +19,7 @@ export interface State {
   memory: string; // the name of a memory, or of a level for the memories of all cores
   path: boolean; // whether the critical path is drawn
   ports: boolean; // whether the timeline has lanes of ports
+  idle: boolean; // whether idle time has the colour of its cause
 }
 
 export const COLOURINGS: readonly Colouring[] = ["operator", "sub-graph", "instance"];
@@ -107,6 +108,7 @@ export function hashOf(run: Run, state: State): string {
   if (state.memory !== first) parts.set("memory", state.memory);
   if (state.path) parts.set("path", "shown");
   if (state.ports) parts.set("ports", "shown");
+  if (!state.idle) parts.set("idle", "hidden");
   return `#${parts.toString()}`;
 }
 
@@ -134,6 +136,7 @@ export function stateIn(hash: string, run: Run, strategy: string): State {
     memory: memoryChoices(run).includes(memory) ? memory : first,
     path: parts.get("path") === "shown",
     ports: parts.get("ports") === "shown",
+    idle: parts.get("idle") !== "hidden",
   };
 }
 

@@ -1,10 +1,10 @@
 // The timeline: a lane for each engine, and if asked for each port.
 
 import { clipped, Surface } from "./canvas";
-import { colour, colourIndices, inkOn, type Rgb } from "./colours";
+import { CAUSE_COLOURS, colour, colourIndices, css, inkOn, type Rgb } from "./colours";
 import { button, element } from "./dom";
-import { bytes, count, fixed, seconds } from "./format";
-import { Lane, Port, paintLane, paintPort, Row } from "./lanes";
+import { bytes, count, fixed, percent, seconds } from "./format";
+import { Lane, Port, paintIdle, paintLane, paintPort, Row } from "./lanes";
 import type { Page, Pane } from "./pane";
 import { criticalPath, lastToEnd } from "./run";
 import type { State } from "./selection";
@@ -15,12 +15,26 @@ const HIGH = 16; // of a lane
 const BETWEEN = 7; // before the lanes of another core
 const MOST_NAMED = 300; // boxes of a lane that may have their names in them
 const MOST_ARROWS = 60; // of what the selected instruction waited for, and of what waited for it
+const IDLE_PIXELS = 5; // of an idle time that can be clicked
+const HATCH = 6; // device pixels from line to line
+const WAITS = [
+  "waits for a load, which comes closer to a core",
+  "waits for a store, which goes towards GB or DDR",
+  "waits for another engine to compute",
+  "waits for a transfer that others delayed at its ports",
+  "waits for room in memory",
+  "waits for a kernel to start",
+  "has nothing left to do",
+];
 const PORT_COLOUR: Rgb = [0, 114, 178];
+
+type Switch = "path" | "ports" | "idle";
 
 interface LaneRow {
   name: string;
   core: number | null;
   lane: Lane | null; // of an engine
+  idle: Lane | null; // its idle times
   port: Port | null; // else of a port
   bandwidth: number; // bytes a cycle of a port
   y: number;
@@ -32,13 +46,17 @@ export class Timeline implements Pane {
     "Timeline. Keys: w and s zoom, a and d move, 0 shows everything, arrows go from instruction to instruction.",
   );
   private readonly strip = document.createElement("canvas").getContext("2d")!;
+  private readonly layer = document.createElement("canvas").getContext("2d")!; // of idle times
+  private readonly hatch = hatching();
   private readonly buttons = element("div", { class: "tools" });
+  private readonly legend = element("div", { class: "tools", id: "causes" });
   private rows: LaneRow[] = [];
   private colours: Uint8Array = new Uint8Array(0);
   private path: number[] = [];
   private height = 0;
   private ports = new Map<number, Port>();
   private lanes: Lane[] = [];
+  private idle: Lane[] = [];
 
   constructor(private readonly page: Page) {
     const place = element("div", { class: "surface" });
@@ -50,9 +68,10 @@ export class Timeline implements Pane {
         { class: "note" },
         "Simulated: what each engine of one cluster does when. Drag moves; w and s, ctrl + wheel or two fingers zoom; " +
           "a click selects an instruction. Neighbours that are too small to be seen are merged: the paler, the more of " +
-          "the time an engine is idle.",
+          "the time an engine is idle. Hatched: idle time, by what the engine waits for; a click selects that.",
       ),
       this.buttons,
+      this.legend,
       place,
     );
     attachTime(page, this.surface, (event) => this.click(event));
@@ -64,6 +83,8 @@ export class Timeline implements Pane {
   load(): void {
     const { run } = this.page;
     this.lanes = run.lanes.map((numbers) => new Lane(run, numbers));
+    this.idle = run.idle.lanes.map((numbers) => new Lane(run.idle, numbers));
+    this.legend.replaceChildren("idle: ", ...this.causes());
     this.ports = new Map();
     this.path = criticalPath(run, lastToEnd(run));
     this.buttons.replaceChildren(
@@ -73,6 +94,7 @@ export class Timeline implements Pane {
       button("to the selection", "Show the selected instructions (f)", () => this.showSelected()),
       this.toggle("path", `critical path: ${count(this.path.length)} instructions`),
       this.toggle("ports", "ports"),
+      this.toggle("idle", "idle time by cause"),
     );
   }
 
@@ -82,12 +104,34 @@ export class Timeline implements Pane {
     if (changed.has("strategy") || changed.has("colouring")) this.colours = colourIndices(run, state.colouring);
     if (changed.has("strategy") || changed.has("selected")) {
       for (const lane of this.lanes) lane.mark(marks?.instructions ?? null);
+      const idle = marks === null ? null : run.idle.marks(marks.instructions);
+      for (const lane of this.idle) lane.mark(idle);
     }
-    for (const box of this.buttons.querySelectorAll("input")) box.checked = state[box.name as "path" | "ports"];
+    for (const box of this.buttons.querySelectorAll("input")) box.checked = state[box.name as Switch];
+    this.legend.hidden = !state.idle;
     if (this.surface.fit(this.height)) this.paint();
   }
 
-  private toggle(name: "path" | "ports", text: string): HTMLElement {
+  /** A legend: each cause that there is, with its share of all idle time. */
+  private causes(): HTMLElement[] {
+    const { header, idle } = this.page.run;
+    const sums = header.causes.map(() => 0);
+    let all = 0;
+    for (let at = 0; at < idle.cause.length; at++) {
+      const length = idle.end[at] - idle.start[at];
+      sums[idle.cause[at]] += length;
+      all += length;
+    }
+    return header.causes.flatMap((name, cause) => {
+      if (sums[cause] === 0) return [];
+      const swatch = element("span", { class: "swatch hatched" });
+      swatch.style.setProperty("--swatch", css(CAUSE_COLOURS[cause]));
+      const title = `the engine ${WAITS[cause]}`;
+      return [element("span", { title, "data-cause": name }, swatch, `${name} ${percent(sums[cause] / all)}`)];
+    });
+  }
+
+  private toggle(name: Switch, text: string): HTMLElement {
     const box = element("input", { type: "checkbox", name });
     box.checked = this.page.state[name];
     box.addEventListener("change", () => this.page.change({ [name]: box.checked }));
@@ -101,6 +145,7 @@ export class Timeline implements Pane {
       name: engine.name,
       core: engine.core,
       lane: this.lanes[number],
+      idle: this.idle[number],
       port: null,
       bandwidth: 0,
       y: 0,
@@ -112,7 +157,8 @@ export class Timeline implements Pane {
         const digits = /\d+$/.exec(resource.name);
         const core = digits === null ? null : Number(digits[0]);
         const name = `port ${resource.name}`;
-        if (port.used) rows.push({ name, core, lane: null, port, bandwidth: resource.bytes_per_cycle, y: 0 });
+        if (port.used)
+          rows.push({ name, core, lane: null, idle: null, port, bandwidth: resource.bytes_per_cycle, y: 0 });
       });
     }
     const cores = [...new Set(rows.map((row) => row.core))].sort((a, b) => (a ?? -1) - (b ?? -1));
@@ -143,6 +189,9 @@ export class Timeline implements Pane {
       else paintPort(row, line.port!, scale.from, scale.to, line.bandwidth, page.theme.lane, PORT_COLOUR);
       this.strip.putImageData(row.image, 0, 0);
       context.drawImage(this.strip.canvas, 0, 0, width, 1, GUTTER, line.y + 1, surface.width - GUTTER, HIGH - 2);
+    }
+    if (page.state.idle) this.paintIdle(row);
+    for (const line of this.rows) {
       context.fillStyle = page.theme.ink;
       context.fillText(line.name, 4, line.y + HIGH / 2);
       if (line.lane !== null) this.names(line, line.lane);
@@ -150,6 +199,28 @@ export class Timeline implements Pane {
     drawRuler(page, surface, TOP - 3);
     if (page.state.path) this.paintPath();
     this.paintSelected();
+  }
+
+  /** Idle times over the lanes, hatched so that they differ from work. */
+  private paintIdle(row: Row): void {
+    const { page, surface, strip } = this;
+    const layer = this.layer;
+    const scale = scaleOf(page, surface);
+    const high = Math.round(surface.height * surface.ratio);
+    layer.canvas.width = row.width;
+    layer.canvas.height = high;
+    layer.imageSmoothingEnabled = false;
+    for (const line of this.rows) {
+      if (line.idle === null) continue;
+      paintIdle(row, line.idle, scale.from, scale.to, page.run.idle.cause, CAUSE_COLOURS);
+      strip.putImageData(row.image, 0, 0);
+      const top = Math.round((line.y + 1) * surface.ratio);
+      layer.drawImage(strip.canvas, 0, 0, row.width, 1, 0, top, row.width, Math.round((HIGH - 2) * surface.ratio));
+    }
+    layer.globalCompositeOperation = "destination-out";
+    layer.fillStyle = this.hatch;
+    layer.fillRect(0, 0, row.width, high);
+    surface.context.drawImage(layer.canvas, GUTTER, 0, surface.width - GUTTER, surface.height);
   }
 
   /** The names of instructions whose boxes have room for them. */
@@ -268,8 +339,22 @@ export class Timeline implements Pane {
     return { row, cycle, instruction: found };
   }
 
+  /** The idle time at a cycle of a lane, if it is large enough to be meant; -1 if there is none. */
+  private idleAt(row: LaneRow, cycle: number): number {
+    const { idle } = this.page.run;
+    if (row.idle === null) return -1;
+    const at = row.idle.numbers[row.idle.firstAfter(cycle)] ?? -1;
+    if (at < 0 || idle.start[at] > cycle) return -1;
+    return (idle.end[at] - idle.start[at]) * scaleOf(this.page, this.surface).rate >= IDLE_PIXELS ? at : -1;
+  }
+
   private click(event: MouseEvent): void {
     const under = this.at(event);
+    const idle = under === null || !this.page.state.idle ? -1 : this.idleAt(under.row, under.cycle);
+    if (idle >= 0) {
+      this.page.select({ kind: "instruction", number: this.page.run.idle.waitedFor[idle] });
+      return;
+    }
     const selects = under !== null && under.instruction >= 0;
     this.page.select(selects ? { kind: "instruction", number: under.instruction } : null);
   }
@@ -295,6 +380,11 @@ export class Timeline implements Pane {
       this.page.tip.show(event, [`${under.row.name}, ${when}`, `${rate}, each transfer spread evenly over its time`]);
       return;
     }
+    const idle = this.idleAt(under.row, under.cycle);
+    if (idle >= 0) {
+      this.page.tip.show(event, this.idleText(under.row, idle));
+      return;
+    }
     const i = under.instruction;
     if (i < 0) {
       this.page.tip.show(event, [`${under.row.name} is idle at ${when}`]);
@@ -307,6 +397,18 @@ export class Timeline implements Pane {
     if (run.bytes[i] > 0) lines.push(bytes(run.bytes[i]));
     if (run.operator[i] >= 0) lines.push(`for ${run.operatorName(run.operator[i])}`);
     this.page.tip.show(event, lines);
+  }
+
+  private idleText(row: LaneRow, at: number): string[] {
+    const { run } = this.page;
+    const { start, end, cause, next, waitedFor } = run.idle;
+    const name = (i: number) => `instruction ${i}, ${run.header.program.kinds[run.kind[i]]} ${run.nameOf(i)}`;
+    return [
+      `${row.name} ${WAITS[cause[at]]}`,
+      `${count(start[at])} to ${count(end[at])}: idle for ${count(end[at] - start[at])} cycles`,
+      `meanwhile: ${name(waitedFor[at])} on ${run.engineName(waitedFor[at])}`,
+      next[at] < 0 ? "behind its last instruction" : `goes on with ${name(next[at])}`,
+    ];
   }
 
   private key(event: KeyboardEvent): void {
@@ -358,4 +460,18 @@ export class Timeline implements Pane {
     }
     if (start < end) show(this.page, start - (end - start) / 8, end + (end - start) / 8);
   }
+}
+
+/** Diagonal lines that take away most of what they are drawn on. */
+function hatching(): CanvasPattern {
+  const context = document.createElement("canvas").getContext("2d")!;
+  context.canvas.width = context.canvas.height = HATCH;
+  context.strokeStyle = "rgb(0 0 0 / 80%)";
+  context.lineWidth = HATCH / 3;
+  for (const shift of [-HATCH, 0, HATCH]) {
+    context.moveTo(shift - 1, HATCH + 1);
+    context.lineTo(shift + HATCH + 1, -1);
+  }
+  context.stroke();
+  return context.createPattern(context.canvas, "repeat")!;
 }

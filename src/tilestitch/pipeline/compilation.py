@@ -16,6 +16,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.origin import call_text, origin_of
+from tilestitch.pipeline.waiting import blame_of, idle_of
 from tilestitch.report.html.contents import SimulatedRun
 from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
@@ -121,7 +122,9 @@ class Compilation(Shown):
             raise InputError(
                 f"{self.loaded.name}: was not simulated, so it has no page to look at; compile it without stop_after"
             )
-        return SimulatedRun(self.report, self.schedule, self.trace, self.machine)
+        blame = blame_of(self.report, self.schedule, self.trace, self.machine)
+        idle = idle_of(self.schedule, self.trace, self.machine)
+        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle)
 
 
 def given(value: _Value | None) -> _Value:

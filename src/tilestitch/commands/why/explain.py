@@ -5,17 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from tilestitch.blame.gap import blame
-from tilestitch.blame.idle import idle_times
 from tilestitch.commands.why.selection import Selection, labels_of, selected
 from tilestitch.ir.gap import PARTS, Blame, Gap, Part
 from tilestitch.ir.idle import Idle
 from tilestitch.ir.program import Program
 from tilestitch.ir.report import Report
-from tilestitch.ir.trace import Sharing, slowest
-from tilestitch.lower.clusters import share_ddr
+from tilestitch.pipeline import waiting
 from tilestitch.pipeline.compilation import Compilation, given
-from tilestitch.sim.chip.timing import sharing, simulate
 
 LARGE = Fraction(1, 20)  # of a gap
 
@@ -73,36 +69,13 @@ def explanation(done: Compilation, select: str, top: int) -> Explanation:
 
 
 def blame_of(done: Compilation) -> Blame:
-    """All that the gap of a simulated compilation is made of.
-
-    Where clusters share a DDR, what they do to one another is in a simulation of all of them; a gap to the bound of
-    that DDR is taken from there as a whole.
-    """
-    machine, program, trace = done.machine, given(done.program), given(done.trace)
-    sharers = _sharers(done)
-    report = given(done.report)
-    if sharers > 1 and report.traffic_bound_cycles == report.bound_cycles:
-        every = share_ddr(program, sharers)
-        return blame(simulate(every), sharing(every), machine, sharers=sharers)
-    return blame(trace, _sharing(done), machine, sharers=sharers)
+    """All that the gap of a simulated compilation is made of."""
+    return waiting.blame_of(given(done.report), given(done.schedule), given(done.trace), done.machine)
 
 
 def idle_of(done: Compilation) -> Idle:
     """Every idle time of every engine of a simulated compilation, with its cause."""
-    return idle_times(given(done.trace), _sharing(done))
-
-
-def _sharers(done: Compilation) -> int:
-    return 1 if done.machine.private_ddr else given(done.schedule).clusters
-
-
-def _sharing(done: Compilation) -> Sharing:
-    """What other transfers did to those of the cluster that the trace is of, those of other clusters among them."""
-    program, sharers = given(done.program), _sharers(done)
-    if sharers == 1:
-        return sharing(program)
-    every = share_ddr(program, sharers)
-    return sharing(every).of_cluster(slowest(simulate(every), sharers), sharers)
+    return waiting.idle_of(given(done.schedule), given(done.trace), done.machine)
 
 
 def _heaviest(part: Part, kind: str, gaps: tuple[Gap, ...], top: int) -> list[Heavy]:

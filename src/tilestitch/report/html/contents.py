@@ -11,7 +11,9 @@ from tilestitch.base.json_values import Json
 from tilestitch.base.shown import Brief
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.units import peak_macs_per_cycle, vector_lanes
+from tilestitch.ir.gap import MEANINGS, PARTS, Blame, Gap
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.idle import CAUSES, Idle
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.report import Report
 from tilestitch.ir.schedule import Schedule
@@ -34,6 +36,8 @@ class SimulatedRun(Brief):
     schedule: Schedule
     trace: Trace
     machine: Accelerator
+    blame: Blame
+    idle: Idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,10 @@ def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
         "instances": list(parts.instances),
         "ceilings": _ceilings(run.machine, graph, program),
         "work": _work(run, served, parts),
+        "gaps": _gaps(run.blame, parts),
+        "causes": list(CAUSES),
     }
-    return header, _columns(run.trace, served)
+    return header, _columns(run.trace, served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
 
 
 def parts_of(schedule: Schedule) -> Parts:
@@ -196,6 +202,48 @@ def _work(run: SimulatedRun, served: np.ndarray, parts: Parts) -> dict[str, Json
         totals["cores"] = _summed([1] * len(pairs), [pair[0] for pair in pairs], count)
         found[name] = [dict(zip(totals, values, strict=True)) for values in zip(*totals.values(), strict=True)]
     return found
+
+
+def _gaps(blame: Blame, parts: Parts) -> dict[str, Json]:
+    """The gap of the run, and those of operators, sub-graphs and instances in the order of their numbers."""
+    kernel = blame.program.kernel
+    return {
+        "unit": blame.unit,
+        "lanes": len(blame.lanes),
+        "parts": list(PARTS),
+        "meanings": [MEANINGS[part] for part in PARTS],
+        "run": _gap(blame.whole()),
+        "operators": [_gap(gap) for gap in blame.operators()],
+        "sub_graphs": [_gap(gap) for gap in blame.by(np.array(parts.sub_graph, np.int64)[kernel], parts.sub_graphs)],
+        "instances": [_gap(gap) for gap in blame.by(np.array(parts.instance, np.int64)[kernel], parts.instances)],
+    }
+
+
+def _gap(gap: Gap) -> dict[str, Json]:
+    """A row for each part: its number in `PARTS`, its cycles, and those of them in set-up, at ports and for room."""
+    return {
+        "latency_cycles": float(gap.latency_cycles),
+        "bound_cycles": float(gap.bound_cycles),
+        "gap_cycles": float(gap.gap_cycles),
+        "parts": [
+            [PARTS.index(one.part)]
+            + [float(value) for value in (one.cycles, one.setup_cycles, one.sharing_cycles, one.room_cycles)]
+            for one in gap.parts
+        ],
+        "ends": [[PARTS.index(part), float(cycles)] for part, cycles in gap.ends],
+    }
+
+
+def _idle_columns(idle: Idle, ticks: int) -> Columns:
+    """Idle times by engine, then by time; what each waited for is how many instructions before the next one."""
+    return {
+        "idle_engine": idle.engine,
+        "idle_start": idle.begin_ticks // ticks,
+        "idle_cycles": (idle.end_ticks - idle.begin_ticks) // ticks,
+        "idle_cause": idle.cause,
+        "idle_next": idle.waiting,
+        "idle_back": np.where(idle.waiting < 0, 0, idle.waiting) - idle.waited_for,
+    }
 
 
 def _by_kernel(
