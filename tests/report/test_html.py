@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilestitch
 from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InputError
+from tilestitch.commands.why.explain import idle_of
 from tilestitch.ir.choices import Stage
+from tilestitch.ir.idle import CAUSES
 from tilestitch.ir.program import EngineKind, Kind
 from tilestitch.pipeline.options import Options
 from tilestitch.report.html.contents import contents
@@ -25,7 +28,7 @@ BATCHES = 2
 
 @pytest.fixture(scope="module")
 def compiled():
-    """A small network by three strategies that decide in different forms: groups, pieces, fused blocks."""
+    """Two batches of a small network by three strategies that decide in different forms: groups, pieces, blocks."""
     options = Options(batches=BATCHES, batch_per_cluster=1)
     return {name: api.compile("resnet18:small", "toy", strategy=name, batch=4, options=options) for name in STRATEGIES}
 
@@ -235,8 +238,6 @@ def test_the_python_call_on_a_page_makes_it_again(compiled):
     """Options that are not the default are in it."""
     command = summary_of(compiled["tvm"].to_html())["command"]
     assert command.startswith("tilestitch.compile('resnet18:small', 'toy', strategy='tvm', batch=4, options=")
-    import tilestitch
-
     again = eval(command.removesuffix(".to_html()"), {"tilestitch": tilestitch})
     assert again.to_html() == compiled["tvm"].to_html()
 
@@ -274,6 +275,68 @@ def test_every_kind_of_engine_has_a_lane(compiled):
     assert [one["name"] for one in header["program"]["engines"]] == [engine.name for engine in program.engines]
     assert {one["kind"] for one in header["program"]["engines"]} <= {kind.name.lower() for kind in EngineKind}
     assert contents(compiled["tvm"].simulated_run())[0]["program"] == header["program"]
+
+
+def test_several_batches_have_no_gap(compiled):
+    """The bound is that of one, so there is nothing to take apart, as with why."""
+    assert embedded(compiled["tvm"].to_html())[0]["gaps"] is None
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_gaps_of_a_page_are_those_of_why(name):
+    """Of the run, and of operators, sub-graphs and instances, number by number."""
+    done = api.compile("resnet18:small", "toy", strategy=name, batch=4)
+    header, _ = embedded(done.to_html())
+    gaps = header["gaps"]
+    assert as_why(gaps, gaps["run"]) == gap_of_why(done)
+    program, pieces = done.program, {piece.name for piece in done.schedule.pieces}
+    asked = [(f"operator={program.operators[at]}", gaps["operators"][at]) for at in (0, len(program.operators) // 2)]
+    instance = header["instances"][-1]
+    kind = "piece" if instance in pieces else "kernel"
+    if kind == "piece" or len(header["instances"]) == len(program.kernels):
+        asked.append((f"{kind}={instance if kind == 'piece' else program.kernels[-1]}", gaps["instances"][-1]))
+    if kind == "piece":
+        asked.append((f"sub-graph={header['sub_graphs'][-1]}", gaps["sub_graphs"][-1]))
+    for select, gap in asked:
+        assert as_why(gaps, gap) == gap_of_why(done, select), select
+    for gap in (gaps["run"], *gaps["operators"], *gaps["sub_graphs"], *gaps["instances"]):
+        assert sum(part[1] for part in gap["parts"]) == pytest.approx(gap["gap_cycles"], abs=1e-6)
+
+
+def gap_of_why(done, select=""):
+    """What the JSON of why says of a gap."""
+    found = json.loads(tilestitch.why(done, select=select).to_json())
+    kept = ("unit", "latency_cycles", "bound_cycles", "gap_cycles", "parts", "ends")
+    return {key: found[key] for key in kept} | {"lanes": len(found["lanes"])}
+
+
+def as_why(gaps, gap):
+    """A gap of a page in the form of that JSON."""
+    columns = ("cycles", "setup_cycles", "sharing_cycles", "room_cycles")
+    parts = [
+        {"part": gaps["parts"][part], **dict(zip(columns, values, strict=True)), "meaning": gaps["meanings"][part]}
+        for part, *values in gap["parts"]
+    ]
+    ends = {gaps["parts"][part]: cycles for part, cycles in gap["ends"]}
+    return {**gap, "parts": parts, "ends": ends, "unit": gaps["unit"], "lanes": gaps["lanes"]}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_page_holds_every_idle_time(compiled, name):
+    """With its cause and what was waited for; with the work of the engine it fills the run."""
+    done = compiled[name]
+    header, columns = embedded(done.to_html())
+    idle, ticks = idle_of(done), done.trace.ticks_per_cycle
+    assert (columns["idle_engine"] == idle.engine).all()
+    assert (columns["idle_start"] * ticks == idle.begin_ticks).all()
+    assert ((columns["idle_start"] + columns["idle_cycles"]) * ticks == idle.end_ticks).all()
+    assert (columns["idle_next"] == idle.waiting).all()
+    assert (np.maximum(columns["idle_next"], 0) - columns["idle_back"] == idle.waited_for).all()
+    assert [header["causes"][cause] for cause in columns["idle_cause"]] == [CAUSES[cause] for cause in idle.cause]
+    for engine in range(len(done.program.engines)):
+        busy = int(columns["cycles"][columns["engine"] == engine].sum())
+        idle_cycles = int(columns["idle_cycles"][columns["idle_engine"] == engine].sum())
+        assert busy + idle_cycles == done.trace.latency_cycles
 
 
 def test_a_transfer_inside_a_kernel_is_a_load_of_the_reader_and_a_store_of_the_writer():

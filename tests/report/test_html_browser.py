@@ -5,11 +5,15 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+import tilestitch
 from tests.helpers.browser import Browser, browser_or_reason
 from tilestitch import api
+from tilestitch.commands.why.explain import idle_of
+from tilestitch.ir.idle import CAUSES
 from tilestitch.ir.program import Kind, Mode
 from tilestitch.pipeline.options import Options
 
+CAUSE_COLOURS = (0x56B4E9, 0x0072B2, 0xE69F00, 0xD55E00, 0xCC79A7, 0xF0E442, 0x808080)  # as web/src/colours.ts has them
 PANES = ("timeline", "memories", "graph", "roofline")
 
 
@@ -166,6 +170,164 @@ def test_an_instruction_says_what_it_waited_for(browser, page, compared):
         sums[program.engines[program.engine[one]].kind.name.lower()] += int(end[one] - start[one])
     assert {row[0]: cycles_in(row[1]) for row in browser.rows("path")} == sums
     assert sum(sums.values()) == end[number]
+
+
+def whole_numbers(values, total):
+    """Rounded down, but for the largest rests, so that the sum is the total."""
+    found = [int(value // 1) for value in values]
+    for at in sorted(range(len(values)), key=lambda at: found[at] - values[at])[: total - sum(found)]:
+        found[at] += 1
+    return found
+
+
+def expect_gap(browser, gap):
+    """The table of the pane has the parts of a gap, the largest first, and its bar is as long as they are."""
+    parts = sorted(gap.parts, key=lambda one: -one.cycles)
+    *rows, last = browser.rows("gap")
+    assert [row[0] for row in rows] == [str(one.part) for one in parts]
+    assert [number_in(row[1]) for row in rows] == whole_numbers([p.cycles for p in parts], round(gap.gap_cycles))
+    assert number_in(last[1]) == round(gap.gap_cycles)
+    for row, one in zip(rows, parts, strict=True):
+        some = (one.cycles, one.setup_cycles, one.sharing_cycles, one.room_cycles)
+        assert row[2:6] == [f"{float(100 * each / gap.gap_cycles):.1f} %" if each else "" for each in some]
+    bar = browser.pixels("why")
+    grey = bar[0x808080] / sum(bar.values())
+    assert grey == pytest.approx(float(gap.bound_cycles / gap.latency_cycles), abs=0.06)
+
+
+def test_the_page_says_why_it_is_not_faster(browser, page, compared):
+    """Parts of the run as `why` has them, and of the operator that is chosen from the list of the heaviest."""
+    done = compared.fitting[0]
+    found = tilestitch.why(done)
+    browser.open(page)
+    expect_gap(browser, found.gap)
+    part = max(found.gap.parts, key=lambda one: one.cycles)
+    heaviest = max(found.blame.operators(), key=lambda gap: gap.cycles(part.part))
+    row = browser.rows("heaviest operators")[0]
+    assert row[:2] == [str(part.part), heaviest.what]
+    assert number_in(row[2]) == round(heaviest.cycles(part.part))
+    browser.run("document.querySelector(\"[data-table='heaviest operators'] button\").click()")
+    browser.settle()
+    assert f"operator%3A{heaviest.what}" in browser.run("return location.hash")
+    assert f"operator {heaviest.what}" in browser.run("return document.getElementById('details').innerText")
+    expect_gap(browser, heaviest)
+    browser.open(page, "#strategy=tvm")
+    expect_gap(browser, tilestitch.why(compared.fitting[1]).gap)
+
+
+def test_idle_time_has_the_colour_of_its_cause(browser, page, compared):
+    """In its middle, hatched; without the switch it has none. A click selects what was waited for, a hover says it."""
+    done = compared.fitting[0]
+    idle, ticks = idle_of(done), done.trace.ticks_per_cycle
+    start, end = idle.begin_ticks // ticks, idle.end_ticks // ticks
+    seen = set()
+    for at in np.argsort(start - end, kind="stable").tolist():
+        cause = int(idle.cause[at])
+        if cause in seen or end[at] - start[at] < 9:
+            continue
+        seen.add(cause)
+        name = done.program.engines[idle.engine[at]].name
+        window = f"cycles={start[at]}-{end[at]}"
+        browser.open(page, f"#strategy=graphturbo&{window}&idle=hidden")
+        y = height_of(browser, name)
+        assert not column(browser, y) & set(CAUSE_COLOURS)
+        browser.open(page, f"#strategy=graphturbo&{window}")
+        assert column(browser, y) & set(CAUSE_COLOURS) == {CAUSE_COLOURS[cause]}
+        number = int(idle.waited_for[at])
+        text = hovered(browser, y)
+        assert f"{start[at]:,} to {end[at]:,}: idle for {end[at] - start[at]:,} cycles" in text
+        assert f"meanwhile: instruction {number}," in text
+        browser.run(CLICK, "timeline", 500, y)
+        browser.settle()
+        assert f"instruction%3A{number}" in browser.run("return location.hash")
+        if (after := int(idle.waiting[at])) >= 0:
+            browser.open(page, f"#strategy=graphturbo&select=instruction:{after}")
+            own = np.flatnonzero((idle.waiting == after) & (idle.engine == idle.engine[at]))
+            rows = [(int(row[0]), number_in(row[2]), row[3]) for row in browser.rows("idle")]
+            expected = [(int(idle.waited_for[n]), int(end[n] - start[n]), str(CAUSES[idle.cause[n]])) for n in own]
+            assert rows == expected[:16]
+    assert len(seen) > 4
+    shown = browser.run("return [...document.querySelectorAll('#causes [data-cause]')].map(e => e.textContent)")
+    sums = [int((end - start)[idle.cause == cause].sum()) for cause in range(len(CAUSES))]
+    expected = [f"{CAUSES[n]} {100 * some / sum(sums):.1f} %" for n, some in enumerate(sums) if some]
+    assert shown == expected
+
+
+def test_idle_time_lies_where_no_work_is(browser, page, compared):
+    """Of the whole run: pixels full of work stay as they are, those full of one cause have its colour."""
+    done = compared.fitting[0]
+    idle, ticks = idle_of(done), done.trace.ticks_per_cycle
+    number = [engine.name for engine in done.program.engines].index("matrix0")
+    browser.open(page, "#idle=hidden")
+    y = height_of(browser, "matrix0")
+    plain = np.array(browser.run(LANE, y), np.int64).reshape(10, -1)
+    browser.open(page)
+    shown = np.array(browser.run(LANE, y), np.int64).reshape(10, -1)
+    edges = np.linspace(0, done.trace.latency_cycles * ticks, plain.shape[1] + 1)
+    covered = np.zeros((len(CAUSES), plain.shape[1]))
+    for at in np.flatnonzero(idle.engine == number).tolist():
+        inside = np.minimum(edges[1:], idle.end_ticks[at]) - np.maximum(edges[:-1], idle.begin_ticks[at])
+        covered[idle.cause[at]] += np.maximum(0, inside) / np.diff(edges)
+    busy = np.flatnonzero(covered.sum(axis=0) < 1e-6)
+    assert len(busy) > 100
+    assert (plain[:, busy] == shown[:, busy]).all()
+    checked = 0
+    for cause, colour in enumerate(CAUSE_COLOURS):
+        for x in np.flatnonzero(covered[cause] > 1 - 1e-6).tolist():
+            assert colour in shown[:, x]
+            checked += 1
+    assert checked > 100
+
+
+def height_of(browser, name):
+    """The middle of the lane of an engine, on the canvas of the timeline."""
+    return browser.wait(f"return ({HOVER})('{name}')")
+
+
+def column(browser, y):
+    """The colours around the middle of a lane."""
+    return set(browser.run(COLUMN, y))
+
+
+def hovered(browser, y):
+    return browser.run(
+        "const c = document.querySelector('#timeline canvas'), b = c.getBoundingClientRect();"
+        "c.dispatchEvent(new PointerEvent('pointermove',"
+        "  { clientX: b.left + 500, clientY: b.top + arguments[0], bubbles: true }));"
+        "return document.querySelector('.tip').innerText",
+        y,
+    )
+
+
+HOVER = """
+(name) => {
+  const canvas = document.querySelector("#timeline canvas");
+  const box = canvas.getBoundingClientRect();
+  for (let y = 14; y < box.height; y += 2) {
+    const place = { clientX: box.left + 500, clientY: box.top + y + 6, bubbles: true };
+    canvas.dispatchEvent(new PointerEvent("pointermove", place));
+    const text = document.querySelector(".tip").textContent;
+    if (text.startsWith(name + " ") || text.startsWith(name + ":")) return y + 13;
+  }
+  return 0;
+}
+"""
+
+LANE = """
+const canvas = document.querySelector("#timeline canvas");
+const { data } = canvas.getContext("2d").getImageData(92, arguments[0] - 5, canvas.width - 92, 10);
+const found = [];
+for (let at = 0; at < data.length; at += 4) found.push((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+return found;
+"""
+
+COLUMN = """
+const canvas = document.querySelector("#timeline canvas");
+const { data } = canvas.getContext("2d").getImageData(480, arguments[0] - 5, 40, 10);
+const found = [];
+for (let at = 0; at < data.length; at += 4) found.push((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+return found;
+"""
 
 
 def test_the_memories_are_recomputed_from_the_program(browser, page, compared):

@@ -78,6 +78,17 @@ export interface Gap {
   ends: [number, number][]; // what is waited for at start and end: number of the part, cycles
 }
 
+export interface Gaps {
+  unit: string;
+  lanes: number;
+  parts: string[];
+  meanings: string[];
+  run: Gap;
+  operators: Gap[];
+  sub_graphs: Gap[];
+  instances: Gap[];
+}
+
 export interface Operator {
   name: string;
   kind: string;
@@ -113,16 +124,7 @@ interface Header {
     ports: { level: string; bytes_per_cycle: number }[];
   };
   work: { operators: Work[]; sub_graphs: Work[]; instances: Work[] };
-  gaps: {
-    unit: string;
-    lanes: number;
-    parts: string[];
-    meanings: string[];
-    run: Gap;
-    operators: Gap[];
-    sub_graphs: Gap[];
-    instances: Gap[];
-  };
+  gaps: Gaps | null; // of one batch; null where several were simulated
   causes: string[];
 }
 

@@ -5,7 +5,7 @@ import { colour, colourIndex, css, inkOn, NEUTRAL, type Rgb } from "./colours";
 import { button, element, table } from "./dom";
 import { count, counted, percent } from "./format";
 import type { Page, Pane } from "./pane";
-import type { Gap } from "./run";
+import type { Gap, Gaps } from "./run";
 import type { Kind, Selection, State } from "./selection";
 
 const HIGH = 26; // pixels of the bar
@@ -49,7 +49,18 @@ export class Why implements Pane {
     this.element.append(element("h2", {}, "Why not faster"), this.heading, place, this.parts, this.heaviest);
   }
 
+  private get gaps(): Gaps {
+    return this.page.run.header.gaps!;
+  }
+
   load(): void {
+    this.surface.canvas.hidden = this.page.run.header.gaps === null;
+    if (this.page.run.header.gaps === null) {
+      this.heading.textContent = "The gap is that of one batch; this run has several. Compile it without --batches.";
+      this.parts.replaceChildren();
+      this.heaviest.replaceChildren();
+      return;
+    }
     const { run } = this.page;
     const kinds: [string, Kind, string[]][] = [
       ["operators", "operator", run.header.graph.operators.map((one) => one.name)],
@@ -61,6 +72,7 @@ export class Why implements Pane {
   draw(changed: ReadonlySet<keyof State>): void {
     if (!changed.has("strategy") && !changed.has("selected")) return;
     const { gaps } = this.page.run.header;
+    if (gaps === null) return;
     const selected = this.chosen();
     const gap = selected === null ? gaps.run : gaps[LISTS[selected.kind]!][selected.number];
     this.describe(gap, selected);
@@ -72,7 +84,7 @@ export class Why implements Pane {
     const { selected } = this.page.state;
     const list = selected === null ? undefined : LISTS[selected.kind];
     if (selected === null || list === undefined) return null;
-    return selected.number < this.page.run.header.gaps[list].length ? selected : null;
+    return selected.number < this.gaps[list].length ? selected : null;
   }
 
   private nameOf(selected: Selection): string {
@@ -83,7 +95,7 @@ export class Why implements Pane {
   }
 
   private describe(gap: Gap, selected: Selection | null): void {
-    const { unit, lanes, run } = this.page.run.header.gaps;
+    const { unit, lanes, run } = this.gaps;
     const it = unit.startsWith("port") ? `the ${unit}` : `the mean of ${counted(lanes, unit.replace(/s$/, ""))}`;
     const of = selected === null ? "the run" : this.nameOf(selected);
     const sum =
@@ -99,7 +111,7 @@ export class Why implements Pane {
   }
 
   private table(gap: Gap): HTMLElement {
-    const { parts, meanings } = this.page.run.header.gaps;
+    const { parts, meanings } = this.gaps;
     const rows = [...gap.parts].sort((a, b) => b[1] - a[1]);
     const total = Math.round(gap.gap_cycles);
     const cycles = rounded(
@@ -130,7 +142,7 @@ export class Why implements Pane {
   }
 
   private ends(gap: Gap): HTMLElement[] {
-    const { parts } = this.page.run.header.gaps;
+    const { parts } = this.gaps;
     if (gap.ends.length === 0) return [];
     const rows = [...gap.ends].sort((a, b) => b[1] - a[1]).map(([part, cycles]) => `${parts[part]} ${count(cycles)}`);
     return [element("p", { class: "note" }, `At start and end it waits for ${rows.join(", ")}.`)];
@@ -138,7 +150,7 @@ export class Why implements Pane {
 
   /** Of each large part of the run, where most of it is. */
   private heavy(title: string, kind: Kind, names: string[]): HTMLElement {
-    const { run, parts, ...lists } = this.page.run.header.gaps;
+    const { run, parts, ...lists } = this.gaps;
     const gaps = lists[LISTS[kind]!];
     const rows: Child[][] = [];
     for (const [part, all] of [...run.parts].sort((a, b) => b[1] - a[1])) {
@@ -164,7 +176,7 @@ export class Why implements Pane {
   /** A bar as long as the latency: the bound, then each part. */
   private paint(gap: Gap): void {
     const { context, width } = this.surface;
-    const { parts } = this.page.run.header.gaps;
+    const { parts } = this.gaps;
     const rows = [...gap.parts].sort((a, b) => b[1] - a[1]).filter((row) => row[1] > 0);
     context.clearRect(0, 0, width, HIGH);
     context.font = "11px sans-serif";

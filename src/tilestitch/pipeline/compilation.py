@@ -122,7 +122,9 @@ class Compilation(Shown):
             raise InputError(
                 f"{self.loaded.name}: was not simulated, so it has no page to look at; compile it without stop_after"
             )
-        blame = blame_of(self.report, self.schedule, self.trace, self.machine)
+        blame = None
+        if self.report.batches == 1:
+            blame = blame_of(self.report, self.schedule, self.trace, self.machine)
         idle = idle_of(self.schedule, self.trace, self.machine)
         return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle)
 

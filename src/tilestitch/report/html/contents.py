@@ -36,7 +36,7 @@ class SimulatedRun(Brief):
     schedule: Schedule
     trace: Trace
     machine: Accelerator
-    blame: Blame
+    blame: Blame | None  # of one batch; None where several were simulated
     idle: Idle
 
 
@@ -65,7 +65,7 @@ def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
         "instances": list(parts.instances),
         "ceilings": _ceilings(run.machine, graph, program),
         "work": _work(run, served, parts),
-        "gaps": _gaps(run.blame, parts),
+        "gaps": None if run.blame is None else _gaps(run.blame, parts),
         "causes": list(CAUSES),
     }
     return header, _columns(run.trace, served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
