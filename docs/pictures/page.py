@@ -12,8 +12,9 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 WIDTH, HEIGHT = 1280, 4000  # high enough for the whole page, so that nothing lies over a pane
-ADDRESS = "#select=operator:layer3.0.conv2&colour=instance"
-PANES = ("timeline", "memories", "roofline")
+SELECTED = "#select=operator:layer3.0.conv2&colour=instance"
+PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why": "", "idle": "#cycles=2000000-2400000"}
+PLACES = {"why": "#why", "idle": "#timeline"}  # where it is not the canvas alone
 PATIENCE = 30  # seconds
 
 
@@ -25,15 +26,17 @@ def take(page: Path, folder: Path) -> None:
     options.binary_location = "/usr/bin/chromium"
     with webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver")) as driver:
         driver.set_window_size(WIDTH, HEIGHT)
-        driver.get(page.resolve().as_uri() + ADDRESS)
-        end = time.monotonic() + PATIENCE
-        while not driver.execute_script("return document.documentElement.dataset.drawn"):
-            if time.monotonic() > end:
-                sys.exit(f"{page} is not drawn within {PATIENCE} s")
-            time.sleep(0.1)
-        time.sleep(1)
-        for name in PANES:
-            driver.find_element(By.CSS_SELECTOR, f"#{name} .surface").screenshot(str(folder / f"page-{name}.png"))
+        for name, address in PANES.items():
+            driver.get("about:blank")
+            driver.get(page.resolve().as_uri() + address)
+            end = time.monotonic() + PATIENCE
+            while not driver.execute_script("return document.documentElement.dataset.drawn"):
+                if time.monotonic() > end:
+                    sys.exit(f"{page} is not drawn within {PATIENCE} s")
+                time.sleep(0.1)
+            time.sleep(1)
+            place = driver.find_element(By.CSS_SELECTOR, PLACES.get(name, f"#{name} .surface"))
+            place.screenshot(str(folder / f"page-{name}.png"))
 
 
 if __name__ == "__main__":

@@ -221,6 +221,8 @@ def test_idle_time_has_the_colour_of_its_cause(browser, page, compared):
     idle, ticks = idle_of(done), done.trace.ticks_per_cycle
     start, end = idle.begin_ticks // ticks, idle.end_ticks // ticks
     seen = set()
+    browser.open(page)
+    heights = browser.run(f"return ({HEIGHTS})()")
     for at in np.argsort(start - end, kind="stable").tolist():
         cause = int(idle.cause[at])
         if cause in seen or end[at] - start[at] < 9:
@@ -228,10 +230,10 @@ def test_idle_time_has_the_colour_of_its_cause(browser, page, compared):
         seen.add(cause)
         name = done.program.engines[idle.engine[at]].name
         window = f"cycles={start[at]}-{end[at]}"
-        browser.open(page, f"#strategy=graphturbo&{window}&idle=hidden")
-        y = height_of(browser, name)
+        turn_to(browser, f"#strategy=graphturbo&{window}&idle=hidden")
+        y = heights[name]
         assert not column(browser, y) & set(CAUSE_COLOURS)
-        browser.open(page, f"#strategy=graphturbo&{window}")
+        turn_to(browser, f"#strategy=graphturbo&{window}")
         assert column(browser, y) & set(CAUSE_COLOURS) == {CAUSE_COLOURS[cause]}
         number = int(idle.waited_for[at])
         text = hovered(browser, y)
@@ -241,7 +243,7 @@ def test_idle_time_has_the_colour_of_its_cause(browser, page, compared):
         browser.settle()
         assert f"instruction%3A{number}" in browser.run("return location.hash")
         if (after := int(idle.waiting[at])) >= 0:
-            browser.open(page, f"#strategy=graphturbo&select=instruction:{after}")
+            turn_to(browser, f"#strategy=graphturbo&select=instruction:{after}")
             own = np.flatnonzero((idle.waiting == after) & (idle.engine == idle.engine[at]))
             rows = [(int(row[0]), number_in(row[2]), row[3]) for row in browser.rows("idle")]
             expected = [(int(idle.waited_for[n]), int(end[n] - start[n]), str(CAUSES[idle.cause[n]])) for n in own]
@@ -259,7 +261,7 @@ def test_idle_time_lies_where_no_work_is(browser, page, compared):
     idle, ticks = idle_of(done), done.trace.ticks_per_cycle
     number = [engine.name for engine in done.program.engines].index("matrix0")
     browser.open(page, "#idle=hidden")
-    y = height_of(browser, "matrix0")
+    y = browser.run(f"return ({HEIGHTS})()")["matrix0"]
     plain = np.array(browser.run(LANE, y), np.int64).reshape(10, -1)
     browser.open(page)
     shown = np.array(browser.run(LANE, y), np.int64).reshape(10, -1)
@@ -279,9 +281,10 @@ def test_idle_time_lies_where_no_work_is(browser, page, compared):
     assert checked > 100
 
 
-def height_of(browser, name):
-    """The middle of the lane of an engine, on the canvas of the timeline."""
-    return browser.wait(f"return ({HOVER})('{name}')")
+def turn_to(browser, address):
+    """Show what an address behind # says, on the page that is open."""
+    browser.run("location.hash = arguments[0]", address)
+    browser.settle()
 
 
 def column(browser, y):
@@ -299,17 +302,18 @@ def hovered(browser, y):
     )
 
 
-HOVER = """
-(name) => {
+HEIGHTS = """
+() => {
   const canvas = document.querySelector("#timeline canvas");
   const box = canvas.getBoundingClientRect();
-  for (let y = 14; y < box.height; y += 2) {
-    const place = { clientX: box.left + 500, clientY: box.top + y + 6, bubbles: true };
+  const found = {};
+  for (let y = 20; y < box.height; y++) {
+    const place = { clientX: box.left + 500, clientY: box.top + y, bubbles: true };
     canvas.dispatchEvent(new PointerEvent("pointermove", place));
-    const text = document.querySelector(".tip").textContent;
-    if (text.startsWith(name + " ") || text.startsWith(name + ":")) return y + 13;
+    const name = document.querySelector(".tip").textContent.split(/[ :]/)[0];
+    found[name] ??= y + 8; // the first pixel of a lane, then its middle
   }
-  return 0;
+  return found;
 }
 """
 

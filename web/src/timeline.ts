@@ -207,9 +207,15 @@ export class Timeline implements Pane {
     const layer = this.layer;
     const scale = scaleOf(page, surface);
     const high = Math.round(surface.height * surface.ratio);
-    layer.canvas.width = row.width;
-    layer.canvas.height = high;
-    layer.imageSmoothingEnabled = false;
+    if (layer.canvas.width !== row.width || layer.canvas.height !== high) {
+      layer.canvas.width = row.width;
+      layer.canvas.height = high;
+      layer.imageSmoothingEnabled = false;
+    }
+    layer.globalCompositeOperation = "copy";
+    layer.fillStyle = "transparent";
+    layer.fillRect(0, 0, row.width, high);
+    layer.globalCompositeOperation = "source-over";
     for (const line of this.rows) {
       if (line.idle === null) continue;
       paintIdle(row, line.idle, scale.from, scale.to, page.run.idle.cause, CAUSE_COLOURS);

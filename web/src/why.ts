@@ -3,14 +3,14 @@
 import { clipped, Surface } from "./canvas";
 import { colour, colourIndex, css, inkOn, NEUTRAL, type Rgb } from "./colours";
 import { button, element, table } from "./dom";
-import { count, counted, percent } from "./format";
+import { count, counted, fixed, percent } from "./format";
 import type { Page, Pane } from "./pane";
 import type { Gap, Gaps } from "./run";
 import type { Kind, Selection, State } from "./selection";
 
 const HIGH = 26; // pixels of the bar
 const LARGE = 0.05; // of a gap
-const TOP = 5; // operators and sub-graphs of each part
+const TOP = 3; // operators and sub-graphs of each part
 
 type Child = Node | string;
 type Listed = "operators" | "sub_graphs" | "instances";
@@ -99,8 +99,8 @@ export class Why implements Pane {
     const it = unit.startsWith("port") ? `the ${unit}` : `the mean of ${counted(lanes, unit.replace(/s$/, ""))}`;
     const of = selected === null ? "the run" : this.nameOf(selected);
     const sum =
-      `${of}: ${count(gap.latency_cycles)} cycles (simulated), ${count(gap.bound_cycles)} of which the bound counts; ` +
-      `the gap is ${count(gap.gap_cycles)}`;
+      `${of}: ${fixed(gap.latency_cycles, 0)} cycles (simulated), ${fixed(gap.bound_cycles, 0)} of which the bound counts; ` +
+      `the gap is ${fixed(gap.gap_cycles, 0)}`;
     const among =
       selected === null ? "" : `, ${percent(gap.gap_cycles / Math.max(1, run.gap_cycles))} of that of the run`;
     const whole = button("the whole run", "Select nothing (Escape)", () => this.page.select(null));
@@ -144,7 +144,9 @@ export class Why implements Pane {
   private ends(gap: Gap): HTMLElement[] {
     const { parts } = this.gaps;
     if (gap.ends.length === 0) return [];
-    const rows = [...gap.ends].sort((a, b) => b[1] - a[1]).map(([part, cycles]) => `${parts[part]} ${count(cycles)}`);
+    const rows = [...gap.ends]
+      .sort((a, b) => b[1] - a[1])
+      .map(([part, cycles]) => `${parts[part]} ${fixed(cycles, 0)}`);
     return [element("p", { class: "note" }, `At start and end it waits for ${rows.join(", ")}.`)];
   }
 
@@ -161,7 +163,7 @@ export class Why implements Pane {
         if (one.cycles <= 0) break;
         const name = names[one.number];
         const link = button(name, `Select ${kind} ${name}`, () => this.page.select({ kind, number: one.number }));
-        rows.push([at === 0 ? parts[part] : "", link, count(one.cycles), share(one.cycles, all)]);
+        rows.push([at === 0 ? parts[part] : "", link, fixed(one.cycles, 0), share(one.cycles, all)]);
       }
     }
     const heads = ["part", kind, "cycles", "of the part"];
