@@ -124,18 +124,25 @@ type Paint = (start: number, length: number, share: number, instruction: number,
 
 const DIMMED = 0.22; // strength of what is not selected
 
-/** One row of pixels: colours add up by the share of a pixel that they cover. */
+/** Rows of pixels, one after another: colours add up by the share of a pixel that they cover. */
 export class Row {
   readonly image: ImageData;
   private readonly sums: Float32Array;
 
-  constructor(readonly width: number) {
-    this.image = new ImageData(width, 1);
+  private begin = 0; // of the row at hand in the image
+
+  constructor(
+    readonly width: number,
+    rows: number,
+  ) {
+    this.image = new ImageData(width, rows);
     this.sums = new Float32Array(4 * width);
   }
 
-  clear(): void {
+  /** Begin a row. */
+  clear(row: number): void {
     this.sums.fill(0);
+    this.begin = 4 * this.width * row;
   }
 
   /** Paint from one pixel to another, both fractions, with a colour, so strong. */
@@ -159,13 +166,14 @@ export class Row {
   finishClear(): void {
     const { data } = this.image;
     const { sums } = this;
-    for (let at = 0; at < data.length; at += 4) {
+    const begin = this.begin;
+    for (let at = 0; at < sums.length; at += 4) {
       const covered = sums[at + 3];
-      const scale = covered > 0 ? 1 / covered : 0;
-      data[at] = sums[at] * scale;
-      data[at + 1] = sums[at + 1] * scale;
-      data[at + 2] = sums[at + 2] * scale;
-      data[at + 3] = 255 * Math.min(1, covered);
+      if (covered === 0) continue;
+      data[begin + at] = sums[at] / covered;
+      data[begin + at + 1] = sums[at + 1] / covered;
+      data[begin + at + 2] = sums[at + 2] / covered;
+      data[begin + at + 3] = 255 * Math.min(1, covered);
     }
   }
 
@@ -173,21 +181,21 @@ export class Row {
   finish(ground: Rgb): void {
     const { data } = this.image;
     const { sums } = this;
-    for (let at = 0; at < data.length; at += 4) {
+    const begin = this.begin;
+    for (let at = 0; at < sums.length; at += 4) {
       const covered = sums[at + 3];
       const scale = covered > 1 ? 1 / covered : 1;
       const rest = Math.max(0, 1 - covered);
-      data[at] = sums[at] * scale + rest * ground[0];
-      data[at + 1] = sums[at + 1] * scale + rest * ground[1];
-      data[at + 2] = sums[at + 2] * scale + rest * ground[2];
-      data[at + 3] = 255;
+      data[begin + at] = sums[at] * scale + rest * ground[0];
+      data[begin + at + 1] = sums[at + 1] * scale + rest * ground[1];
+      data[begin + at + 2] = sums[at + 2] * scale + rest * ground[2];
+      data[begin + at + 3] = 255;
     }
   }
 }
 
 export function paintLane(row: Row, lane: Lane, from: number, to: number, colours: Uint8Array, ground: Rgb): void {
   const rate = row.width / (to - from);
-  row.clear();
   lane.boxes(from, to, row.width, (start, length, share, instruction, strength) => {
     const begin = (start - from) * rate;
     const end = begin + length * rate;
@@ -208,7 +216,6 @@ export function paintIdle(
   colours: readonly Rgb[],
 ): void {
   const rate = row.width / (to - from);
-  row.clear();
   lane.boxes(from, to, row.width, (start, length, share, number, strength) => {
     row.add((start - from) * rate, (start + length - from) * rate, colours[cause[number]], share * strength);
   });
@@ -272,7 +279,6 @@ export function paintPort(
   ink: Rgb,
 ): void {
   const step = (to - from) / row.width;
-  row.clear();
   let before = port.until(from);
   for (let pixel = 0; pixel < row.width; pixel++) {
     const after = port.until(from + (pixel + 1) * step);

@@ -175,22 +175,17 @@ export class Timeline implements Pane {
   private paint(): void {
     const { page, surface } = this;
     const { context } = surface;
-    const scale = scaleOf(page, surface);
     context.clearRect(0, 0, surface.width, surface.height);
     const width = Math.max(1, Math.round((surface.width - GUTTER) * surface.ratio));
-    const row = new Row(width);
-    this.strip.canvas.width = width;
-    this.strip.canvas.height = 1;
+    this.paintRows(width);
     context.imageSmoothingEnabled = false;
     context.font = "11px sans-serif";
     context.textBaseline = "middle";
-    for (const line of this.rows) {
-      if (line.lane !== null) paintLane(row, line.lane, scale.from, scale.to, this.colours, page.theme.lane);
-      else paintPort(row, line.port!, scale.from, scale.to, line.bandwidth, page.theme.lane, PORT_COLOUR);
-      this.strip.putImageData(row.image, 0, 0);
-      context.drawImage(this.strip.canvas, 0, 0, width, 1, GUTTER, line.y + 1, surface.width - GUTTER, HIGH - 2);
-    }
-    if (page.state.idle) this.paintIdle(row);
+    this.rows.forEach((line, number) => {
+      const right = surface.width - GUTTER;
+      context.drawImage(this.strip.canvas, 0, number, width, 1, GUTTER, line.y + 1, right, HIGH - 2);
+    });
+    if (page.state.idle) this.paintIdle(width);
     for (const line of this.rows) {
       context.fillStyle = page.theme.ink;
       context.fillText(line.name, 4, line.y + HIGH / 2);
@@ -201,31 +196,48 @@ export class Timeline implements Pane {
     this.paintSelected();
   }
 
+  /** Every lane as a row of pixels, then the idle times of each. */
+  private paintRows(width: number): void {
+    const { page, strip } = this;
+    const { from, to, idle } = page.state;
+    const { canvas } = strip;
+    const row = new Row(width, (idle ? 2 : 1) * this.rows.length);
+    this.rows.forEach((line, number) => {
+      row.clear(number);
+      if (line.lane !== null) paintLane(row, line.lane, from, to, this.colours, page.theme.lane);
+      else paintPort(row, line.port!, from, to, line.bandwidth, page.theme.lane, PORT_COLOUR);
+      if (!idle || line.idle === null) return;
+      row.clear(this.rows.length + number);
+      paintIdle(row, line.idle, from, to, page.run.idle.cause, CAUSE_COLOURS);
+    });
+    if (canvas.width !== width || canvas.height !== row.image.height) {
+      canvas.width = width;
+      canvas.height = row.image.height;
+    }
+    strip.putImageData(row.image, 0, 0);
+  }
+
   /** Idle times over the lanes, hatched so that they differ from work. */
-  private paintIdle(row: Row): void {
-    const { page, surface, strip } = this;
+  private paintIdle(width: number): void {
+    const { surface, strip } = this;
     const layer = this.layer;
-    const scale = scaleOf(page, surface);
     const high = Math.round(surface.height * surface.ratio);
-    if (layer.canvas.width !== row.width || layer.canvas.height !== high) {
-      layer.canvas.width = row.width;
+    if (layer.canvas.width !== width || layer.canvas.height !== high) {
+      layer.canvas.width = width;
       layer.canvas.height = high;
       layer.imageSmoothingEnabled = false;
     }
-    layer.globalCompositeOperation = "copy";
-    layer.fillStyle = "transparent";
-    layer.fillRect(0, 0, row.width, high);
+    layer.clearRect(0, 0, width, high);
     layer.globalCompositeOperation = "source-over";
-    for (const line of this.rows) {
-      if (line.idle === null) continue;
-      paintIdle(row, line.idle, scale.from, scale.to, page.run.idle.cause, CAUSE_COLOURS);
-      strip.putImageData(row.image, 0, 0);
+    this.rows.forEach((line, number) => {
+      if (line.idle === null) return;
       const top = Math.round((line.y + 1) * surface.ratio);
-      layer.drawImage(strip.canvas, 0, 0, row.width, 1, 0, top, row.width, Math.round((HIGH - 2) * surface.ratio));
-    }
+      const tall = Math.round((HIGH - 2) * surface.ratio);
+      layer.drawImage(strip.canvas, 0, this.rows.length + number, width, 1, 0, top, width, tall);
+    });
     layer.globalCompositeOperation = "destination-out";
     layer.fillStyle = this.hatch;
-    layer.fillRect(0, 0, row.width, high);
+    layer.fillRect(0, 0, width, high);
     surface.context.drawImage(layer.canvas, GUTTER, 0, surface.width - GUTTER, surface.height);
   }
 
