@@ -215,6 +215,7 @@ def test_the_page_says_why_it_is_not_faster(browser, page, compared):
     expect_gap(browser, tilestitch.why(compared.fitting[1]).gap)
 
 
+@pytest.mark.slow
 def test_idle_time_has_the_colour_of_its_cause(browser, page, compared):
     """In its middle, hatched; without the switch it has none. A click selects what was waited for, a hover says it."""
     done = compared.fitting[0]
