@@ -13,6 +13,7 @@ from tests.helpers.graphs import Net
 from tests.helpers.onnx_nodes import QUANTISATION, as_array, interpreted, node_cases
 from tests.helpers.pairs import by_pairs
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
+from tests.helpers.saturation import expect_exact_bytes
 from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
@@ -108,6 +109,7 @@ def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_
 
     A scale is that of the whole batch, so the batch stays whole.
     """
+    expect_exact_bytes()
     single = replace(load_machine("toy"), clusters=1)
     options = Options(batch=2, batch_per_cluster=2, verify=True)
     model = quantised_while_it_runs(network(), tmp_path)
@@ -122,6 +124,7 @@ def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_
 
 def test_a_computed_zero_point_leaves_a_product_of_bytes():
     """It is taken off the sums, with what it multiplies; constant zero points of weights count."""
+    expect_exact_bytes()
     net = Net()
     a = net.input(4, 20, name="a", dtype=TensorProto.UINT8)
     least = net.op("ReduceMin", net.op("Cast", a, to=TensorProto.INT32), keepdims=0)
@@ -167,6 +170,7 @@ def test_bytes_are_multiplied_at_the_rate_of_bytes():
 
 def test_long_sums_of_integers_are_exact():
     """Beyond what float32 holds exactly, in several parts of a reduction, on either width."""
+    expect_exact_bytes()
     net = Net()
     inner, draw = 3000, np.random.default_rng(0)
     a = net.input(4, inner, name="a", dtype=TensorProto.UINT8)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SMALLEST = float(np.finfo(np.float32).smallest_normal)  # what is closer to zero may be computed as zero
 PEERS = 0.1  # a bound under this share of the values whose bounds are like it decides as well
 
 
@@ -71,6 +72,8 @@ def gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
 def excess(found: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """The difference of each value as a share of what is allowed; of a NaN or infinity on one side it is infinite."""
     gap = gaps(found, expected)
+    if expected.dtype.kind == "f":
+        gap[gap < SMALLEST] = 0.0
     with np.errstate(divide="ignore"):
         share = np.where(gap > 0, gap / bound, 0.0)
     return np.where(np.isposinf(bound) | (gap == 0), 0.0, share)
@@ -86,7 +89,7 @@ def decides(expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
     size = np.abs(expected.astype(np.float64))
     wide = bound.astype(np.float64)
     own = 1.0 if expected.dtype.kind == "f" else PEERS
-    found = (wide < own * size) | (wide == 0) | ((wide < np.inf) & ~np.isfinite(size))
+    found = (wide < own * size) | (wide < SMALLEST) | ((wide < np.inf) & ~np.isfinite(size))
     open_ones = ~found & np.isfinite(wide)
     if open_ones.any():
         finite = np.isfinite(size) & np.isfinite(wide) & (wide > 0)
