@@ -109,7 +109,8 @@ def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_
 
     A scale is that of the whole batch, so the batch stays whole.
     """
-    expect_exact_bytes()
+    if network is transformer_layer:
+        expect_exact_bytes()
     single = replace(load_machine("toy"), clusters=1)
     options = Options(batch=2, batch_per_cluster=2, verify=True)
     model = quantised_while_it_runs(network(), tmp_path)
