@@ -92,6 +92,20 @@ def test_bounds_follow_what_is_rounded():
     assert (bounds[power] > 2e-7 * exponential).all()
 
 
+def test_bounds_are_the_same_from_a_second_thread(monkeypatch):
+    """Which large results get."""
+    net = Net()
+    y = net.op("Relu", net.op("MatMul", net.input(4, 8, name="x"), net.random(8, 6)))
+    graph = net.graph(y)
+    inputs = [random_inputs(graph)]
+    (alone,) = rounding(graph, inputs, [{}])
+    monkeypatch.setattr("tilestitch.sim.chip.bounds._WORTH_A_THREAD", 0)
+    (beside,) = rounding(graph, inputs, [{}])
+    assert alone.narrow[y].any()
+    assert np.array_equal(alone.wide[y], beside.wide[y])
+    assert np.array_equal(alone.narrow[y], beside.narrow[y])
+
+
 @pytest.mark.parametrize("kind", [None, "Add", "Exp"])
 def test_what_float32_loses_of_a_double_is_no_error(kind):
     """The file's doubles are stored in float32 before anything else happens."""
