@@ -117,6 +117,15 @@ def test_what_float32_loses_of_a_double_is_no_error(kind):
     assert verified(model).outcome is Outcome.PASSED
 
 
+def test_a_scalar_is_compared_like_any_value():
+    """Arithmetic on arrays without axes gives bare numbers, which cannot be written to."""
+    one, bound = np.array(1, np.float32), np.array(1e-6, np.float32)
+    assert not compare([one], [one], [bound]).wrong
+    assert compare([one], [one + 1], [bound]).wrong
+    assert compare([np.array(np.inf, np.float32)], [one], [bound]).wrong
+    assert not compare([np.array(np.nan, np.float32)], [np.array(np.nan, np.float32)], [bound]).wrong
+
+
 def test_a_value_is_decided_where_a_wrong_one_would_show():
     """Under itself, or well under those that are as uncertain; an integer where no other one is near."""
     expected, bounds = np.array([1.0, 1e-3, 0.0, 1e6, 0.0]), np.array([1e-2, 1e-2, 0.0, 0.1, 0.1])

@@ -60,7 +60,7 @@ def compare(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], bounds:
 @np.errstate(invalid="ignore", over="ignore")
 def gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """How far values are apart: infinitely where one alone is no number, or is infinite."""
-    apart = np.abs(np.subtract(found, expected, dtype=np.float64))
+    apart = np.asarray(np.abs(np.subtract(found, expected, dtype=np.float64)))  # a scalar too can be written to
     odd = ~np.isfinite(apart)
     if odd.any():
         same = (found == expected) | ((found != found) & (expected != expected))  # NaN is not itself
