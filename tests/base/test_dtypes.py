@@ -6,7 +6,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.helpers.graphs import Net
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import STORAGE, array_type
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline.compile import compile_network
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize("dtype", DType)
 def test_a_stored_type_has_a_partner_of_twice_its_width(dtype):
     """Which the execution in float32 needs, as it doubles every address."""
-    narrow, wide = dtype.numpy(wide=False), dtype.numpy(wide=True)
+    narrow, wide = array_type(dtype, wide=False), array_type(dtype, wide=True)
     assert wide.itemsize == 2 * narrow.itemsize == 2 * dtype.size_bytes
 
 
@@ -31,7 +32,7 @@ def test_every_value_of_a_byte_is_stored_exactly_at_both_widths(element_type):
     with np.errstate(invalid="ignore"):
         values = bits.view(element_type).astype(np.float64)
         for wide in (False, True):
-            stored = values.astype(STORAGE[element_type].numpy(wide=wide)).astype(np.float64)
+            stored = values.astype(array_type(STORAGE[element_type], wide=wide)).astype(np.float64)
             assert np.array_equal(stored, values, equal_nan=True)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import RULES, is_view
 from tilestitch.ops.views import by_dims, padded

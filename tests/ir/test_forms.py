@@ -19,9 +19,10 @@ from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.read_back import assert_same_array, assert_same_graph, assert_same_program
 from tests.hostile.fuzzing import RandomNetwork, damaged
 from tilestitch import api, zoo
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR, TilestitchError
 from tilestitch.base.json_text import JsonPart
+from tilestitch.base.storage import STORAGE
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.forms.arrays import packed, unpacked
 from tilestitch.ir.forms.graph_form import graph_digest, graph_from, graph_text

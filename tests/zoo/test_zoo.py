@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from tilestitch import zoo
-from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError
+from tilestitch.base.storage import STORAGE
 from tilestitch.zoo.bert import BertForm
 from tilestitch.zoo.builder import Normal, Uniform, Weight, draw
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.operators.accesses import Shape
 

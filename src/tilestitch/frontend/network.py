@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
+from tilestitch.base.storage import STORAGE, array_type
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.constant_steps import step_value
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name, type_text
@@ -362,7 +363,7 @@ class Reading:
             raise InputError(f"{where}: constant '{name}' has shape {text_of(value.shape)}; it must not be empty.")
         dtype = self._storage(node, name, value.dtype)
         if value.dtype in (np.int64, np.uint64):
-            stored = np.iinfo(dtype.numpy(wide=False))
+            stored = np.iinfo(array_type(dtype, wide=False))
             if value.min() < stored.min or value.max() > stored.max:
                 raise InputError(
                     f"{where}: constant '{name}' holds integers from {value.min()} to {value.max()}; "

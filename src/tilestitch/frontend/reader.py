@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import defs
 
-from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.binding import bind_shapes, element_type, exported_batch, with_sizes
 from tilestitch.frontend.budget import Budget
 from tilestitch.frontend.composed.definitions import COMPOSED

@@ -1,10 +1,10 @@
 """Mistakes that several fields of a machine's file make together."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-import numpy as np
 from pydantic_core import PydanticCustomError
 
 from tilestitch.base.dtypes import DType
@@ -162,12 +162,11 @@ def _ticks_per_cycle(bandwidths: Iterable[Fraction]) -> int:
 
 def _nearest(bandwidth: Fraction, ticks: int) -> Fraction:
     """The ratio nearest to `bandwidth`, with a denominator up to 8, that keeps the common tick long enough."""
-    numerators = np.arange(1, MAX_TICKS_PER_CYCLE + 1)
-    numerators = numerators[np.lcm(numerators, ticks) <= MAX_TICKS_PER_CYCLE]
+    numerators = [one for one in range(1, MAX_TICKS_PER_CYCLE + 1) if math.lcm(one, ticks) <= MAX_TICKS_PER_CYCLE]
     candidates: list[Fraction] = []
     for denominator in range(1, 9):
-        above = int(np.searchsorted(numerators, math.ceil(bandwidth * denominator)))
+        above = bisect_left(numerators, math.ceil(bandwidth * denominator))
         for index in (above - 1, above):
             index = min(max(index, 0), len(numerators) - 1)
-            candidates.append(Fraction(int(numerators[index]), denominator))
+            candidates.append(Fraction(numerators[index], denominator))
     return min(candidates, key=lambda candidate: (abs(candidate - bandwidth), candidate.denominator))

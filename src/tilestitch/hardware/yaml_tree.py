@@ -8,9 +8,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
+from yaml.composer import Composer
+from yaml.cyaml import CParser  # pyright: ignore[reportAttributeAccessIssue]  # written in C, not in its stubs
+from yaml.resolver import Resolver
 
 from tilestitch.base.errors import InputError
 
@@ -46,29 +49,48 @@ class _Refusal(yaml.MarkedYAMLError):
     """Good YAML that no machine needs."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Plain(Composer):
     """Refuses what can make a short file mean a huge or surprising one: anchors, aliases, tags, deep nesting."""
 
     depth = 0
     known_tags: tuple[str, ...] = ()
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event = self.peek_event()
+        event: Any = self.peek_event()  # pyright: ignore[reportAttributeAccessIssue]  # of the parser
         if isinstance(event, yaml.AliasEvent):
-            self._refuse(f"an alias '*{event.anchor}'", "write the values themselves", event)
+            _refuse(f"an alias '*{event.anchor}'", "write the values themselves", event)
         if event.anchor is not None:
-            self._refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
+            _refuse(f"an anchor '&{event.anchor}'", "remove it and write the values where they belong", event)
         if event.tag is not None and event.tag not in self.known_tags:
-            self._refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
+            _refuse(f"a tag '{event.tag.replace('tag:yaml.org,2002:', '!!')}'", "remove it", event)
         if self.depth > MAX_DEPTH:
-            self._refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
+            _refuse(f"more than {MAX_DEPTH} levels of nesting", "a machine needs four", event)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
-    def _refuse(self, found: str, instead: str, event: yaml.NodeEvent) -> NoReturn:
-        raise _Refusal(None, None, f"expected plain values, found {shortened(found)}; {instead}", event.start_mark)
+
+def _refuse(found: str, instead: str, event: yaml.NodeEvent) -> NoReturn:
+    raise _Refusal(None, None, f"expected plain values, found {shortened(found)}; {instead}", event.start_mark)
+
+
+class _Fast(_Plain, CParser, Resolver):
+    """Events by libyaml."""
+
+    def __init__(self, text: str, tags: tuple[str, ...]) -> None:
+        CParser.__init__(self, text)
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        self.known_tags = tags
+
+
+class _Exact(_Plain, yaml.SafeLoader):
+    """Events by PyYAML."""
+
+    def __init__(self, text: str, tags: tuple[str, ...]) -> None:
+        yaml.SafeLoader.__init__(self, text)
+        self.known_tags = tags
 
 
 def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[str] = ()) -> Tree:
@@ -78,11 +100,8 @@ def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[
     nothing.
     """
 
-    class Loader(_Loader):
-        known_tags = tuple(tags)
-
     try:
-        node = yaml.compose(text, Loader=Loader)
+        node = _composed(text, tuple(tags))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         code = f"U+{ord(text[error.position]):04X}"
@@ -100,9 +119,17 @@ def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[
     return Scalar("", quoted=False) if node is None else _plain(node, (), mistakes)
 
 
+def _composed(text: str, tags: tuple[str, ...]) -> yaml.Node | None:
+    """The document as nodes. libyaml is much the faster; what is wrong with a file is said by PyYAML's own parser."""
+    try:
+        return _Fast(text, tags).get_single_node()
+    except (yaml.YAMLError, ValueError, OverflowError):
+        return _Exact(text, tags).get_single_node()
+
+
 def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]) -> Tree:
     if isinstance(node, yaml.ScalarNode):
-        return Scalar(node.value, quoted=node.style is not None)
+        return Scalar(node.value, quoted=bool(node.style))
     if isinstance(node, yaml.SequenceNode):
         return [_plain(child, (*path, index), mistakes) for index, child in enumerate(node.value)]
     tree: dict[str, Tree] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from onnx import defs
 
-from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.composed.definitions import COMPOSED
 from tilestitch.frontend.element_types import schema_type
 from tilestitch.frontend.folding import RANDOM

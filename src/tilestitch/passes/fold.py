@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Axis, Graph, Operator, Tensor
 from tilestitch.ops import is_contraction, is_view
 from tilestitch.ops.views import by_dims

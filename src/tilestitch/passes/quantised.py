@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Attribute, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ops import RULES, is_contraction, is_view
 from tilestitch.ops.views import by_dims

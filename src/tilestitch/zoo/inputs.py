@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError
+from tilestitch.base.storage import STORAGE
 from tilestitch.zoo.uses import Use, uses
 
 BITS = (31, 23, 15, 7, 0)  # of the largest numbers that inputs of 32 and 64 bits take, from the boldest draw on

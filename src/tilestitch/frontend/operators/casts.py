@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.network import Node, Reading
 from tilestitch.frontend.operators.elementwise import apply

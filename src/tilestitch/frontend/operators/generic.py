@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.errors import InputError
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.element_types import numpy_type, type_name
 from tilestitch.frontend.microsoft.schemas import is_microsofts
 from tilestitch.frontend.network import Node, Reading

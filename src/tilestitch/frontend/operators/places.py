@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.storage import STORAGE
 from tilestitch.frontend.element_types import BOOL, INT64, numpy_type
 from tilestitch.frontend.network import Node, Reading, text_of
 from tilestitch.frontend.operators.accesses import along, axis, dims_of, straight

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE
+from tilestitch.base.storage import STORAGE
 from tilestitch.base.units import ceil_div
 from tilestitch.frontend.element_types import known_types, numpy_type, type_name
 from tilestitch.frontend.network import Node, Reading, Target, text_of

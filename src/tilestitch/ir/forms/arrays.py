@@ -5,8 +5,8 @@ import zlib
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE
 from tilestitch.base.json_text import JsonPart
+from tilestitch.base.storage import STORAGE
 
 MOST_BYTES = 2**40  # of an array; more than any file can hold
 _SAMPLE_BYTES = 2**16

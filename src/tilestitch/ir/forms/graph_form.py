@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, InvalidIR
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_number, json_value
+from tilestitch.base.storage import STORAGE
 from tilestitch.ir.forms.arrays import packed, unpacked
 from tilestitch.ir.graph import Access, Attribute, Axis, Dim, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.verify import verify_graph

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
+from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import RULES
 from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Computed, Moved, bounds_of
@@ -168,7 +169,7 @@ class _Walk:
         """Store a result; execution goes on with what is expected, where that is known."""
         name, tensor = write.tensor, self.graph.tensors[write.tensor]
         if name not in self.values:
-            self.values[name] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=True))
+            self.values[name] = np.zeros(tensor.shape, array_type(tensor.dtype, wide=True))
         origin = (0,) * len(tensor.shape)
         store(self.values[name], write, op.whole, origin, to_storage(result, tensor.dtype, wide=True))
         if name in self.known:
@@ -193,7 +194,7 @@ def _with_storing(op: Operator, result: np.ndarray, bound: Bound, dtype: DType, 
     """And the rounding of a store, which is known where the result is: of what is no copy of something stored."""
     if not dtype.is_float:
         return bound
-    coarse = FACTOR * _half_step(dtype.numpy(wide=wide))
+    coarse = FACTOR * _half_step(array_type(dtype, wide=wide))
     if coarse > UNIT and (op.kind not in EXACT or op.kind in _NEW_NUMBERS):
         known = np.ones(result.shape, bool) if bound is None else (bound == 0) | ~np.isfinite(result)
         squared = np.float32 if dtype is DType.FLOAT16 else np.float64  # which holds the squares of its range

@@ -10,6 +10,7 @@ from types import EllipsisType
 import numpy as np
 
 from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
@@ -113,7 +114,7 @@ class _Memories:
         layout = self.program.graph.tensors[self.tensor[buffer]].layout
         extents = self.program.regions[self.region[buffer]].extents
         ordered = tuple(extents[axis] for axis in layout)
-        values = self._bytes_of(buffer).view(dtype.numpy(wide=self.wide)).reshape(ordered)
+        values = self._bytes_of(buffer).view(array_type(dtype, wide=self.wide)).reshape(ordered)
         inverse = sorted(range(len(layout)), key=layout.__getitem__)
         self.views[buffer] = view = values.transpose(inverse)
         return view

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.sim.chip.values import constant_to_storage, evaluate, read_plans, store, to_storage
 
@@ -38,7 +39,7 @@ def interpret(
         for write, result in zip(op.writes, found, strict=True):
             tensor = graph.tensors[write.tensor]
             if write.tensor not in values:
-                values[write.tensor] = np.zeros(tensor.shape, tensor.dtype.numpy(wide=wide))
+                values[write.tensor] = np.zeros(tensor.shape, array_type(tensor.dtype, wide=wide))
             result = to_storage(result, tensor.dtype, wide=wide)
             store(values[write.tensor], write, op.whole, (0,) * len(tensor.shape), result)
         for name in op.inputs:

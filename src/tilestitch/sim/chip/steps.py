@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from tilestitch.base.dtypes import STORAGE, DType
+from tilestitch.base.dtypes import DType
+from tilestitch.base.storage import STORAGE
 from tilestitch.ir.graph import Access, Graph, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ops.conversion import FORMATS

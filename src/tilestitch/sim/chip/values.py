@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
+from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import RULES
@@ -27,8 +28,8 @@ def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
     Integers wrap to their own width also where they are stored in twice that.
     """
     if wide and not dtype.is_float:
-        array = np.asarray(array).astype(dtype.numpy(wide=False), copy=False)
-    return np.asarray(array).astype(dtype.numpy(wide=wide), copy=False)
+        array = np.asarray(array).astype(array_type(dtype, wide=False), copy=False)
+    return np.asarray(array).astype(array_type(dtype, wide=wide), copy=False)
 
 
 def constant_to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
