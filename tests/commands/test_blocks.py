@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.command import run
 from tests.helpers.graphs import Net, conv
 from tests.helpers.light_models import light_model
-from tests.helpers.pairs import by_pairs, one_in
+from tests.helpers.pairs import each_once
 from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.unweighted import unweighted
 from tilestitch import api
@@ -65,13 +65,13 @@ def compiled(model: onnx.ModelProto | str, machine: Accelerator | str, plan: Fus
     return done
 
 
-@pytest.mark.parametrize(("network", "plan", "machine"), by_pairs(NETWORKS, NAMED, ["mlu100", "stcp920"]))
+@pytest.mark.parametrize(("network", "plan", "machine"), each_once(NETWORKS, NAMED, ["mlu100", "stcp920"]))
 def test_a_plan_means_the_network(network: str, plan: str, machine: str) -> None:
     compiled(network, machine, plan)
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), one_in(2, ["squeezenet", "shufflenet", "inception_v1", "densenet121"], range(2))
+    ("name", "seed"), each_once(["squeezenet", "shufflenet", "inception_v1", "densenet121"], range(2))
 )
 def test_a_random_plan_of_a_light_model_means_it(name: str, seed: int) -> None:
     model, machine = light_model(name, image=64), load_machine("mlu100")

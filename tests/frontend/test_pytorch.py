@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.helpers.pairs import one_in
+from tests.helpers.pairs import each_once
 from tests.helpers.verified import machine_named
 from tilestitch import api
 from tilestitch.base.errors import InputError
@@ -26,7 +26,7 @@ NETWORKS = tuple(name for name in FILES if name.startswith("net-"))
 
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    one_in(3, [name for name in FILES if name not in REFUSED], [strategy.name for strategy in STRATEGIES]),
+    each_once([name for name in FILES if name not in REFUSED], [strategy.name for strategy in STRATEGIES]),
 )
 def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> None:
     """Executed at both widths; nothing is under its bound."""

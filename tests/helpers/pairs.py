@@ -19,6 +19,23 @@ def by_pairs(first: Sequence, second: Sequence, third: Sequence) -> list[Paramet
     ]
 
 
+def each_once(*choices: Sequence) -> list[ParameterSet]:
+    """Every combination of choices; each value is in a fast one.
+
+    There are as many fast ones as the longest choice has values. The others step on after every round, so that they do
+    not meet the same values again.
+    """
+    longest = max(map(len, choices))
+    fast = {
+        tuple((step + (step // len(choice) if len(choice) < longest else 0)) % len(choice) for choice in choices)
+        for step in range(longest)
+    }
+    return [
+        pytest.param(*(choice[at] for choice, at in zip(choices, places, strict=True)), marks=_fast_if(places in fast))
+        for places in product(*(range(len(choice)) for choice in choices))
+    ]
+
+
 def one_in(count: int, first: Sequence, second: Sequence) -> list[ParameterSet]:
     """Every combination of two choices, one in `count` of them fast; each value is in as many fast ones as others."""
     assert count <= min(len(first), len(second))

@@ -49,6 +49,7 @@ def test_depth_first_is_an_order_in_which_nodes_can_run() -> None:
     assert len(set(map(tuple, orders))) > 1
 
 
+@pytest.mark.slow
 def test_a_network_wired_at_random_gets_a_plan_and_an_honest_gap() -> None:
     cost = BlockCost(wired(200), MODEL)
     before = cost.network.before()

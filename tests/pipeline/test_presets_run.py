@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.pairs import by_pairs
+from tests.helpers.pairs import each_once
 from tests.helpers.verified import RUNNING, assert_sound, compiled, machine_named
 from tilestitch.base.dtypes import DType
 from tilestitch.pipeline.strategies import STRATEGIES
@@ -32,7 +32,7 @@ def test_a_machine_has_its_published_peak(name: str, dtype: DType, published: fl
 
 
 @pytest.mark.parametrize(
-    ("machine", "strategy", "name"), by_pairs(RUNNING, [strategy.name for strategy in STRATEGIES], EVERYWHERE)
+    ("machine", "strategy", "name"), each_once(RUNNING, [strategy.name for strategy in STRATEGIES], EVERYWHERE)
 )
 def test_a_network_runs_on_every_preset(machine: str, strategy: str, name: str) -> None:
     """One sample a cluster, so that a machine of many clusters takes no longer than others."""

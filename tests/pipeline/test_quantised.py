@@ -11,7 +11,7 @@ from onnxruntime.quantization import QuantType
 
 from tests.helpers.graphs import Net
 from tests.helpers.onnx_nodes import QUANTISATION, as_array, interpreted, node_cases
-from tests.helpers.pairs import by_pairs
+from tests.helpers.pairs import each_once
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tests.helpers.saturation import expect_exact_bytes
 from tilestitch.base.dtypes import DType
@@ -75,7 +75,7 @@ NETWORKS = [
 
 @pytest.mark.parametrize(
     ("strategy", "name", "machine"),
-    by_pairs([strategy.name for strategy in STRATEGIES], NETWORKS, ["toy", "stcp920"]),
+    each_once([strategy.name for strategy in STRATEGIES], NETWORKS, ["toy", "stcp920"]),
 )
 def test_a_quantised_network_is_verified(networks, strategy, name, machine):
     """Every quantised tensor of the executed program is onnxruntime's, and so is what leaves the network."""

@@ -1,6 +1,7 @@
 """A run that starts at the value of any stage, printed and read back, ends as the whole run does."""
 
 import json
+from functools import cache
 
 import onnx
 import pytest
@@ -145,8 +146,12 @@ def test_a_dump_can_be_started_from(tmp_path):
 
 def schedule_file() -> dict:
     """A schedule of a small network, as the tree that its file says."""
-    done = api.compile("resnet18:small", "toy", strategy="stay-in-lb", batch=4)
-    return json.loads(stage_text(done, Stage.SCHEDULE))
+    return json.loads(schedule_text())
+
+
+@cache
+def schedule_text() -> str:
+    return stage_text(api.compile("resnet18:small", "toy", strategy="stay-in-lb", batch=4), Stage.SCHEDULE)
 
 
 def kernel(tree: dict, **fields: object) -> None:

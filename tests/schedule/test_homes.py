@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.pairs import by_pairs
+from tests.helpers.pairs import each_once
 from tests.helpers.random_networks import random_machine, random_model
 from tilestitch import api
 from tilestitch.cost.bounds import least_cycles
@@ -29,7 +29,7 @@ def compiled(network: str, machine: str, strategy: str) -> Compilation:
     return api.compile(network, machine, strategy=strategy, batch=4, verify=True)
 
 
-@pytest.mark.parametrize(("strategy", "network", "machine"), by_pairs(ON_CHIP, NETWORKS, MACHINES))
+@pytest.mark.parametrize(("strategy", "network", "machine"), each_once(ON_CHIP, NETWORKS, MACHINES))
 def test_what_stays_on_chip_is_right_and_does_not_pass_ddr(strategy: str, network: str, machine: str) -> None:
     done, through_ddr = compiled(network, machine, strategy), compiled(network, machine, "tvm")
     report, other = done.report, through_ddr.report
