@@ -140,6 +140,7 @@ def test_an_interrupted_bar_gives_the_cursor_back(tmp_path):
     [
         ("numba.core.typing", True),
         ("namedtuple_Result", True),
+        ("pydantic._internal._generate_schema", True),
         ("tilestitch.pipeline.stages", False),
         ("joblib", False),
     ],

@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
-# Python that compiled code calls: numba and its compiler, and constructors of the named tuples that it takes and gives.
-_CALLED_BY_COMPILED = ("numba", "llvmlite", "namedtuple_")
+# Python that compiled code calls: numba and its compiler, and constructors of the named tuples that it takes and gives;
+# pydantic, which makes an error of its own of an interruption while it builds a model.
+_CALLED_BY_COMPILED = ("numba", "llvmlite", "namedtuple_", "pydantic")
 _AGAIN_SECONDS = 0.01
 _WATCH_SECONDS = 1.0
 
