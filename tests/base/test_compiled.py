@@ -89,3 +89,25 @@ def test_what_is_compiled_is_told_once(modules: Path) -> None:
     assert told == ["up"]
     assert up(1.5) == 64.0
     assert told == ["up"]
+
+
+def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:
+    """There is no way in, and numba would jump there all the same; and what was kept with one is not taken."""
+    for decorator in ("compiled", "inner", "compiled", "lending"):
+        (modules / "deep_callee.py").write_text(
+            f"from tilestitch.base.jit import {decorator}\n\n"
+            f"@{decorator}\ndef next_to(number):\n    return number + 1\n"
+        )
+        (modules / "deep_caller.py").write_text(
+            "from tilestitch.base.jit import compiled\nfrom deep_callee import next_to\n\n"
+            "@compiled\ndef after(number):\n    return next_to(number) + 1\n"
+        )
+        forget()
+        importlib.invalidate_caches()
+        assert importlib.import_module("deep_caller").after(1) == 3
+        next_to = importlib.import_module("deep_callee").next_to
+        if decorator == "compiled":
+            assert next_to(1) == 2
+        else:
+            with pytest.raises(TypeError, match="next_to is called by compiled code only"):
+                next_to(1)

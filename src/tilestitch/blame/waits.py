@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 
@@ -104,7 +104,7 @@ def _wait_ties(wait_offsets: np.ndarray, waits: np.ndarray, operands: Operands) 
     return ties
 
 
-@compiled
+@inner
 def _tie(operands: Operands, i: int, other: int) -> int:
     """Why instruction `i` waits for another. One that shares no buffer with it makes room for it."""
     if operands.launches[i] or operands.launches[other]:

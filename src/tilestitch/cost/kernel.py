@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.cost.place import (
     ACCUMULATORS,
     DIRECT,
@@ -198,7 +198,7 @@ def _home(nest: Nest) -> int:
     return nest.core[HOME]
 
 
-@compiled
+@inner
 def _whole_bytes(nest: Nest, tensor: int) -> float:
     size = float(nest.tensors[tensor, ELEMENT])
     for axis in range(nest.tensors[tensor, RANK]):

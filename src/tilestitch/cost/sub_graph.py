@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.cost.kernel_cuts import HALVINGS, WHOLE, KernelCost, kernel_cost, operands_of
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
@@ -219,7 +219,7 @@ def _borders(block: np.ndarray, members: np.ndarray, tables: Tables, state: Stat
     return rank
 
 
-@compiled
+@inner
 def _common_extent(members: np.ndarray, axis: int, rank: int, tables: Tables, state: State) -> int:
     """The extent along an axis of all that leaves a block; 1 where they differ."""
     extent = 0

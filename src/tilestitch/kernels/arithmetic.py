@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.base.units import ALIGNMENT_BYTES
 from tilestitch.hardware.units import product_cycles
 from tilestitch.kernels.nest import (
@@ -38,7 +38,7 @@ def aligned(size: float) -> float:
     return up(size, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-@compiled
+@inner
 def matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     """Cycles of the products in a box, see `ops.contraction.product_shape`."""
     groups, m, k, n = 1.0, 1.0, 1.0, 1.0
@@ -55,7 +55,7 @@ def matrix_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     return _product_cycles(nest.core[:ANCHOR], nest.operators[op, RATE:FIRST_READ], m, k, n, groups)
 
 
-@compiled
+@inner
 def vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     operations = float(nest.operators[op, OPERATIONS])
     if operations < 0:  # of a generic operator, which is never cut

@@ -7,7 +7,7 @@ of `ir`.
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.kernels.nest import (
     ANCHOR,
     DIMS,
@@ -64,7 +64,7 @@ def region(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
         found[1, axis] = max(min(found[1, axis], size), found[0, axis] + 1)
 
 
-@compiled
+@inner
 def widen(target: np.ndarray, other: np.ndarray, count: int, known: bool) -> None:
     """`target` becomes the smallest box that holds both, or `other` where nothing is known yet."""
     for at in range(count):
@@ -72,7 +72,7 @@ def widen(target: np.ndarray, other: np.ndarray, count: int, known: bool) -> Non
         target[1, at] = max(target[1, at], other[1, at]) if known else other[1, at]
 
 
-@compiled
+@inner
 def iterations_for(nest: Nest, access: int, wanted: np.ndarray, found: np.ndarray) -> None:
     """The iterations of an operator that write a region; see `ir.tiles.box_for_region`."""
     op = nest.accesses[access, OWNER]
@@ -144,7 +144,7 @@ def operand_region(nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray
         known = True
 
 
-@compiled
+@inner
 def made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, one: np.ndarray) -> None:
     """What a tile makes of a tensor: the hull over the operators that write it."""
     known = False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.kernels.arithmetic import aligned, busy_cycles
 from tilestitch.kernels.boxes import boxes_of, bytes_of, made_region, operand_region
 from tilestitch.kernels.nest import ANCHOR, ELEMENT, HOME, RANK, TENSOR_OF, WHERE, Nest
@@ -106,7 +106,7 @@ def needed_by(nest: Nest, parts: np.ndarray, operands: np.ndarray) -> np.ndarray
     return found
 
 
-@compiled
+@inner
 def common_size(one: np.ndarray, other: np.ndarray, rank: int) -> int:
     """How many elements two boxes have in common."""
     size = 1
@@ -158,7 +158,7 @@ def nearest_cores(
     return found
 
 
-@compiled
+@inner
 def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: int, found: np.ndarray) -> None:
     """Count the elements of a box by where the first source that holds each lies; see `kernels.surroundings.cover`."""
     left = np.empty((8, 2, box.shape[1]), np.int64)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.lower.hazards import Text, corners, find_waits
 
@@ -139,7 +139,7 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends
     return order
 
 
-@compiled
+@inner
 def _note(changed: np.ndarray, is_changed: np.ndarray, count: int, engine: int) -> int:
     """Add an engine to those that may start something, if it is not among them; gives their number."""
     if is_changed[engine]:
@@ -148,7 +148,7 @@ def _note(changed: np.ndarray, is_changed: np.ndarray, count: int, engine: int) 
     return count + 1
 
 
-@compiled
+@inner
 def push(heaps: np.ndarray, begins: np.ndarray, sizes: np.ndarray, engine: int, value: int) -> None:
     """Add to the heap of an engine, the least first."""
     begin, at = begins[engine], sizes[engine]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass
@@ -86,7 +86,7 @@ def keep(
     return known
 
 
-@compiled
+@inner
 def fixed_energy(nest: NestTable, machine: MachineTable, space: Space) -> float:
     """Energy of all arithmetic, and of bringing what DRAM must move."""
     energy = arithmetic_energy(nest, machine)
@@ -95,13 +95,13 @@ def fixed_energy(nest: NestTable, machine: MachineTable, space: Space) -> float:
     return energy * (1 - SLACK) - 0.5  # a published energy is rounded
 
 
-@compiled
+@inner
 def moving_pj(machine: MachineTable, published: bool) -> float:
     """Energy of a byte between DRAM and the scratchpad."""
     return machine.dram_pj if published else machine.dram_pj + machine.scratchpad_pj
 
 
-@compiled
+@inner
 def arithmetic_energy(nest: NestTable, machine: MachineTable) -> float:
     """Of all iterations and their register files."""
     macs = 1.0
@@ -113,7 +113,7 @@ def arithmetic_energy(nest: NestTable, machine: MachineTable) -> float:
     return macs * (machine.mac_pj + touched * machine.register_pj)
 
 
-@compiled
+@inner
 def bounds_of_registers(
     nest: NestTable,
     machine: MachineTable,
@@ -180,7 +180,7 @@ def bounds_of_registers(
     return operands
 
 
-@compiled
+@inner
 def bounds_of_time(
     nest: NestTable,
     machine: MachineTable,

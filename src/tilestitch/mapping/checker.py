@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
 from tilestitch.mapping.price import DRAM, ENERGY, LOADS, MAC, PRICED, RF, SPM, STORES, TIME, combine, runs_of
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass, Tiles
@@ -25,7 +25,7 @@ class LevelOrders(NamedTuple):
     rows: np.ndarray  # numbers of loops, the outermost first
 
 
-@compiled
+@inner
 def beats(objective: int, time: float, energy: float, claim: np.ndarray) -> bool:
     """Whether something of at least this time and energy may be better than what is claimed: EDP, energy or latency."""
     if objective == 0:
@@ -35,7 +35,7 @@ def beats(objective: int, time: float, energy: float, claim: np.ndarray) -> bool
     return time < claim[0] or (time == claim[0] and energy < claim[1])
 
 
-@compiled
+@inner
 def tile_floor(
     nest: NestTable,
     machine: MachineTable,
@@ -77,7 +77,7 @@ def tile_floor(
         floor[1] = min(floor[1], price[MAC] + price[RF] + price[SPM] + price[DRAM])
 
 
-@compiled
+@inner
 def pass_floor(
     nest: NestTable,
     machine: MachineTable,

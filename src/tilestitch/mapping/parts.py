@@ -5,7 +5,7 @@ Arrays go by operand, those that are read before the one that is written; sizes 
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.tables import (
     BITS,
     DECLARED,
@@ -67,7 +67,7 @@ def fits(
     return 0, 0.0
 
 
-@compiled
+@inner
 def network_cycles(machine: MachineTable, network: int, words: float, bits: int) -> int:
     """Cycles of so many words on a network."""
     rate = machine.rates[network]
@@ -75,7 +75,7 @@ def network_cycles(machine: MachineTable, network: int, words: float, bits: int)
     return -(-size // (8 * rate[0]))
 
 
-@compiled
+@inner
 def exchange(
     nest: NestTable,
     machine: MachineTable,
@@ -123,7 +123,7 @@ def exchange(
     return sums if published else max(sums, rounds * machine.adder_stages), hops
 
 
-@compiled
+@inner
 def mean_exchange(
     nest: NestTable, rf: np.ndarray, spatial: np.ndarray, multicast: bool, exchanged: np.ndarray
 ) -> float:

@@ -6,7 +6,7 @@ besides what that forgets: docs/mapping.md lists each difference with its effect
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import inner
 from tilestitch.mapping.parts import DELIVERED, SHARED, WORDS
 from tilestitch.mapping.published import published_cycles
 from tilestitch.mapping.tables import BITS, MachineTable, NestTable, Pass, Tiles
@@ -18,7 +18,7 @@ TIME, ENERGY, MAC, RF, NOC, SPM, DRAM, PRICED = range(8)
 EXCHANGES, LOADS, STORES = range(3)
 
 
-@compiled
+@inner
 def combine(
     nest: NestTable,
     machine: MachineTable,
@@ -81,7 +81,7 @@ def combine(
     price[ENERGY] = np.rint(energy) if published else np.rint(energy * 1000) / 1000
 
 
-@compiled
+@inner
 def runs_of(nest: NestTable, factors: np.ndarray, order: np.ndarray, runs: np.ndarray, stays: np.ndarray) -> None:
     """How long operands stay while a level's loops run, as `timing` has it, and 1 for each loop of these runs.
 
@@ -104,7 +104,7 @@ def runs_of(nest: NestTable, factors: np.ndarray, order: np.ndarray, runs: np.nd
                     stays[k, OF_RESULT] *= factors[loop]
 
 
-@compiled
+@inner
 def exchanges_of(nest: NestTable, pass_tile: np.ndarray, dram: np.ndarray, runs: np.ndarray, found: np.ndarray) -> None:
     """How often each operand goes to or from the register files, unless it stays over tiles of the scratchpad."""
     for k in range(len(nest.operands)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.parts import CYCLES
 from tilestitch.mapping.tables import NETWORK, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import ALL, MEMORY, SCRATCHPAD
@@ -49,7 +49,7 @@ def tile_cycles(nest: NestTable, work: Pass, passes: int, reuse: np.ndarray, ski
         last = each
 
 
-@compiled
+@inner
 def published_cycles(
     nest: NestTable,
     work: Pass,

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.bounds import traffic
 from tilestitch.mapping.parts import transfer, words_of
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import BITS, MachineTable, NestTable
 
 
-@compiled
+@inner
 def register_factors(space: Space, extent: int, left: int) -> tuple[int, int]:
     """Where a loop's factors for the register file begin and end.
 

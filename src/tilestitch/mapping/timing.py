@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import inner
 from tilestitch.mapping.parts import CYCLES, words_of
 from tilestitch.mapping.tables import DOUBLE, NETWORK, MachineTable, NestTable, Pass, Tiles
 
@@ -17,7 +17,7 @@ SCRATCHPAD, MEMORY = range(2)
 ALL, OF_RESULT = range(2)
 
 
-@compiled
+@inner
 def pass_cycles(nest: NestTable, machine: MachineTable, published: bool, rf: np.ndarray) -> int:
     """Cycles of arithmetic in a pass of the register files.
 
@@ -32,7 +32,7 @@ def pass_cycles(nest: NestTable, machine: MachineTable, published: bool, rf: np.
     return iterations if results >= machine.adder_stages else -(-iterations * machine.adder_stages // results)
 
 
-@compiled
+@inner
 def slot_cycles(
     nest: NestTable,
     machine: MachineTable,
@@ -73,7 +73,7 @@ def slot_cycles(
     return end
 
 
-@compiled
+@inner
 def ends_cycles(nest: NestTable, machine: MachineTable, work: Pass) -> int:
     """Cycles after the last pass: of results with two buffers, and until the last word has arrived."""
     written = len(nest.operands) - 1
@@ -83,13 +83,13 @@ def ends_cycles(nest: NestTable, machine: MachineTable, work: Pass) -> int:
     return extra + machine.latency + 1
 
 
-@compiled
+@inner
 def no_pass(work: Pass) -> Pass:
     """What is exchanged with `work`, and nothing computed beside it."""
     return Pass(0, 0, 0.0, work.exchanged)
 
 
-@compiled
+@inner
 def boundary_slot(
     nest: NestTable, machine: MachineTable, work: Pass, changes: np.ndarray, level: int
 ) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def boundary_slot(
     return slot, 0
 
 
-@compiled
+@inner
 def next_level(stays: np.ndarray, operands: int, level: int, end: int, own_end: int) -> tuple[int, int]:
     """The next longer time for which an operand stays, and how many different results there are in it.
 
@@ -135,7 +135,7 @@ class Boundaries(NamedTuple):
     more: int  # cycles that it takes longer where older sums come with it
 
 
-@compiled
+@inner
 def boundaries_of(
     nest: NestTable,
     machine: MachineTable,
@@ -175,7 +175,7 @@ def boundaries_of(
     )
 
 
-@compiled
+@inner
 def layer_cycles(nest: NestTable, machine: MachineTable, work: Pass, tiles: Tiles, stays: np.ndarray) -> int:
     """Cycles of all tiles of the scratchpad.
 
@@ -226,7 +226,7 @@ def layer_cycles(nest: NestTable, machine: MachineTable, work: Pass, tiles: Tile
     return time + last + _tiles_in_turn(nest, machine, work, tiles, stays, changes, inside, fill)
 
 
-@compiled
+@inner
 def _tiles_overlapped(
     nest: NestTable,
     machine: MachineTable,
@@ -280,7 +280,7 @@ def _tiles_overlapped(
     return time + max(last, store if result_stays == 1 else 0)
 
 
-@compiled
+@inner
 def _tiles_in_turn(
     nest: NestTable,
     machine: MachineTable,
@@ -342,7 +342,7 @@ def _tiles_in_turn(
     return time
 
 
-@compiled
+@inner
 def _tiles_with_late_stores(
     machine: MachineTable,
     tiles: Tiles,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
 from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
@@ -43,13 +43,13 @@ class Inner(NamedTuple):
     cases: int  # rows of `bounds`
 
 
-@compiled
+@inner
 def hopeless(state: np.ndarray, figures: np.ndarray, time: float, energy: float) -> bool:
     """Whether something of at least this time and energy is not among the best; infinite time is no mapping."""
     return time == np.inf or worse(state[OBJECTIVE], time, energy, figures, state[KNOWN], state[ROOM])
 
 
-@compiled
+@inner
 def all_hopeless(
     state: np.ndarray, figures: np.ndarray, bounds: np.ndarray, many: int, busy: float, brought: float
 ) -> bool:
@@ -169,7 +169,7 @@ def walk(
                 depth -= 1
 
 
-@compiled
+@inner
 def walk_tiles(
     nest: NestTable,
     machine: MachineTable,
@@ -256,7 +256,7 @@ def walk_tiles(
     return evaluated
 
 
-@compiled
+@inner
 def weigh_orders(
     nest: NestTable,
     machine: MachineTable,
@@ -319,7 +319,7 @@ def weigh_orders(
                     return
 
 
-@compiled
+@inner
 def product_of_run(nest: NestTable, run: int, factors: np.ndarray, products: np.ndarray) -> None:
     """Of the factors of loops, as bits: of all, and of those that move the result."""
     every = of_result = 1
@@ -331,7 +331,7 @@ def product_of_run(nest: NestTable, run: int, factors: np.ndarray, products: np.
     products[ALL], products[OF_RESULT] = every, of_result
 
 
-@compiled
+@inner
 def keep_one(best: Best, time: float, energy: float, mapping: np.ndarray) -> None:
     """Put a mapping among the best."""
     state = best.state

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
     MATRIX_CYCLES,
@@ -137,7 +137,7 @@ def _copy(source: np.ndarray, target: np.ndarray) -> None:
         target[at] = source[at]
 
 
-@compiled
+@inner
 def _longer(rows: np.ndarray, room: int) -> np.ndarray:
     found = np.zeros((room, rows.shape[1]), rows.dtype)
     for at in range(len(rows)):
@@ -158,7 +158,7 @@ def _keep(nest: Nest, resident: np.ndarray, operand: int, kept: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def _halvings(tile: np.ndarray, dims: np.ndarray, steps: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Rows: `tile`, then with extents along `dims` halved one after another, the outermost dim first, down to steps.
 
@@ -186,7 +186,7 @@ def _halvings(tile: np.ndarray, dims: np.ndarray, steps: np.ndarray, blocks: np.
     return found[:count]
 
 
-@compiled
+@inner
 def _is_one_box(nest: Nest, tile: np.ndarray) -> bool:
     """Whether a tile of the sink writes a box; see `ir.tiles.is_one_box`."""
     sink = len(nest.operators) - 1

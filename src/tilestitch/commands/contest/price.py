@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 
 TILE, STEP = 0, 1  # structure.Axis; everything else is the whole axis
 ROW_SNAKE, COLUMN_SNAKE = 0, 1
@@ -60,12 +60,12 @@ def cheapest(
     return best, best_w, best_h, best_k, best_order
 
 
-@compiled
+@inner
 def _tile_share(axis: int, extent: int, whole: int, native: int) -> int:
     return -(-(extent if axis == TILE else whole) // native)
 
 
-@compiled
+@inner
 def _run_ticks(run: np.ndarray, h: int, w: int, units: np.ndarray) -> tuple[float, bool]:
     """Ticks of a run: of each element of the step's depth if the second is true, else of one execution."""
     ticks = run[3]
@@ -112,7 +112,7 @@ def _repeated(index: int, slices: np.ndarray, steps: int, rows: int, columns: in
     return False
 
 
-@compiled
+@inner
 def _full(axis: int, steps: int, tiles: int) -> bool:
     if axis == TILE:
         return tiles == 1
@@ -153,7 +153,7 @@ def _needed(
     return most + max(written, accumulators if steps > 1 else 0) * w * h
 
 
-@compiled
+@inner
 def _tile_ticks(
     h: int,
     w: int,
@@ -208,7 +208,7 @@ def _tile_ticks(
     return start + (steps - 2) * middle + end
 
 
-@compiled
+@inner
 def _grid_ticks(
     order: int,
     w: int,
@@ -256,7 +256,7 @@ def _grid_ticks(
     return total
 
 
-@compiled
+@inner
 def _turns(kind: int, end: int, lines: int) -> int:
     """How many of the lines of a kind begin at that end: even ones at the start, odd ones at the other."""
     if kind == 0:

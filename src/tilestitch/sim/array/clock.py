@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.sim.array.dma import NEVER, READ_TILES, start_queue
 from tilestitch.sim.array.events import WAIT_EVENT, add_event
 from tilestitch.sim.array.jobs import (
@@ -134,7 +134,7 @@ def run_overlapped(
             return
 
 
-@compiled
+@inner
 def _start(
     plan: Plan,
     controller: Controller,
@@ -162,7 +162,7 @@ def _start(
     visit[V_REGISTERS] = registers_at(plan, written, 0)
 
 
-@compiled
+@inner
 def _plan_slot(plan: Plan, controller: Controller, changes: bool, goes: bool) -> None:
     """What is done in the next slot: its pass, the inputs of the one after it, and results that go and come."""
     position, slot, jobs = controller.position, controller.slot, controller.jobs

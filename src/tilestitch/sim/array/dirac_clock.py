@@ -10,7 +10,7 @@ and that ragged passes last as long as whole ones, is INFERRED.
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending
+from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller
 from tilestitch.sim.array.dma import (
     CHANGED,
@@ -206,7 +206,7 @@ def _move(
     return cycles
 
 
-@compiled
+@inner
 def _compute_tile(
     plan: Plan,
     controller: Controller,

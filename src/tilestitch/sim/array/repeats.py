@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import inner
 from tilestitch.sim.array.dma import NEVER, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.plan import CHECKED, EMPTIED, LATENCY, Plan
 from tilestitch.sim.array.slot import out_of_array, run_slot
@@ -36,7 +36,7 @@ class Known(NamedTuple):
     counts: np.ndarray
 
 
-@compiled
+@inner
 def slot_or_known(
     plan: Plan,
     slot: np.ndarray,

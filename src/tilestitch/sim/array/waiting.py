@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import inner
 from tilestitch.sim.array.dma import DONE, LOADED_TILES, NEVER, WAKE, dma_step
 from tilestitch.sim.array.plan import Plan
 from tilestitch.sim.array.slot import settle
 from tilestitch.sim.array.state import Array, Flight, Queue
 
 
-@compiled
+@inner
 def wake(queue: Queue, now: int) -> None:
     """What the queue waits for may be there."""
     if queue.numbers[WAKE] == NEVER:
         queue.numbers[WAKE] = now
 
 
-@compiled
+@inner
 def until_loaded(
     plan: Plan,
     queue: Queue,
@@ -42,7 +42,7 @@ def until_loaded(
     return now
 
 
-@compiled
+@inner
 def until_done(
     plan: Plan,
     queue: Queue,

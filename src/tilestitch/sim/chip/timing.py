@@ -14,7 +14,7 @@ from math import lcm
 import numpy as np
 
 from tilestitch.base.errors import InputError, InvalidIR
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, inner
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Sharing, Trace
 
@@ -251,7 +251,7 @@ def _successors(
     return offsets[: count + 1], successors, open_waits
 
 
-@compiled
+@inner
 def _push(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> int:
     """Add a request to the binary heap of the first `count` pairs (time, engine); returns the new count."""
     at = count
@@ -265,7 +265,7 @@ def _push(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine:
     return count + 1
 
 
-@compiled
+@inner
 def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int, engine: int) -> None:
     """Put a request into the heap in place of the first."""
     at = 0
@@ -314,7 +314,7 @@ def _cut(
     return granules
 
 
-@compiled
+@inner
 def _serve(
     time: int, granules: int, ports: np.ndarray, ticks_per_byte: np.ndarray, shares: np.ndarray, free: np.ndarray
 ) -> int:
@@ -333,7 +333,7 @@ def _serve(
     return passed
 
 
-@compiled
+@inner
 def _mark_repeats(ports: np.ndarray, shares: np.ndarray) -> None:
     """Fill `shares` for `_share`: the row before of the same resource, or -1."""
     for k in range(len(ports)):
