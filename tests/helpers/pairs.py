@@ -19,21 +19,31 @@ def by_pairs(first: Sequence, second: Sequence, third: Sequence) -> list[Paramet
     ]
 
 
-def each_once(*choices: Sequence) -> list[ParameterSet]:
-    """Every combination of choices; each value is in a fast one.
+def covering(*choices: Sequence) -> list[tuple]:
+    """As few combinations of choices as have every value: as many as the longest choice has values.
 
-    There are as many fast ones as the longest choice has values. The others step on after every round, so that they do
-    not meet the same values again.
+    The others step on after every round, so that they do not meet the same values again.
     """
-    longest = max(map(len, choices))
-    fast = {
-        tuple((step + (step // len(choice) if len(choice) < longest else 0)) % len(choice) for choice in choices)
-        for step in range(longest)
-    }
+    return [
+        tuple(choice[at] for choice, at in zip(choices, places, strict=True)) for places in sorted(_covering(choices))
+    ]
+
+
+def each_once(*choices: Sequence) -> list[ParameterSet]:
+    """Every combination of choices; of the fast ones, each value is in one or a few."""
+    fast = _covering(choices)
     return [
         pytest.param(*(choice[at] for choice, at in zip(choices, places, strict=True)), marks=_fast_if(places in fast))
         for places in product(*(range(len(choice)) for choice in choices))
     ]
+
+
+def _covering(choices: Sequence[Sequence]) -> set[tuple[int, ...]]:
+    longest = max(map(len, choices))
+    return {
+        tuple((step + (step // len(choice) if len(choice) < longest else 0)) % len(choice) for choice in choices)
+        for step in range(longest)
+    }
 
 
 def one_in(count: int, first: Sequence, second: Sequence) -> list[ParameterSet]:

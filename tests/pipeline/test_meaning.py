@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.pairs import each_once, one_in
+from tests.helpers.pairs import covering, each_once, one_in
 from tests.helpers.verified import ZOO, assert_sound, compiled, machine_named, model
 from tilestitch import zoo
 from tilestitch.ir.choices import Stage
@@ -18,11 +18,13 @@ SMALL = (
     "bert-base-16-attention",
     "bert-base-7",
 )
+STRATEGY_NAMES = [strategy.name for strategy in STRATEGIES]
+REPORTED = [("resnet18", 64), ("resnet50", 64), ("bert-base-128", 32)]
 
 
 @pytest.mark.parametrize(
     ("name", "strategy", "machine"),
-    each_once(SMALL, [strategy.name for strategy in STRATEGIES], ["toy", "stcp920", "stcp920-paper"]),
+    each_once(SMALL, STRATEGY_NAMES, ["toy", "stcp920", "stcp920-paper"]),
 )
 def test_program_means_the_network(name: str, strategy: str, machine: str) -> None:
     clusters = machine_named(machine).clusters
@@ -31,13 +33,13 @@ def test_program_means_the_network(name: str, strategy: str, machine: str) -> No
 
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    each_once([name for name in ZOO if name not in SMALL], [strategy.name for strategy in STRATEGIES]),
+    each_once([name for name in ZOO if name not in SMALL], STRATEGY_NAMES),
 )
 def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None:
     assert_sound(compiled(name, "toy", strategy, 2))
 
 
-@pytest.mark.parametrize(("strategy", "batch"), one_in(2, [strategy.name for strategy in STRATEGIES], [1, 3, 8]))
+@pytest.mark.parametrize(("strategy", "batch"), one_in(2, STRATEGY_NAMES, [1, 3, 8]))
 def test_any_batch_is_divided_over_clusters_and_iterations(strategy: str, batch: int) -> None:
     report = compiled("resnet18", "toy", strategy, batch)
     assert_sound(report)
@@ -79,17 +81,20 @@ def test_all_forms_of_a_network_give_one_schedule() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
-@pytest.mark.parametrize("machine", ["stcp920", "stcp920-paper"])
-@pytest.mark.parametrize(("name", "batch"), [("resnet18", 64), ("resnet50", 64), ("bert-base-128", 32)])
-def test_program_means_the_network_at_the_reported_size(name: str, batch: int, machine: str, strategy: str) -> None:
-    """ResNet-50 at 16 images a cluster, BERT-base-128 at 8 sentences a cluster."""
+@pytest.mark.parametrize(
+    ("network", "machine", "strategy"), covering(REPORTED, ["stcp920", "stcp920-paper"], STRATEGY_NAMES)
+)
+def test_program_means_the_network_at_the_reported_size(network: tuple[str, int], machine: str, strategy: str) -> None:
+    """ResNet-50 at 16 images a cluster, BERT-base-128 at 8 sentences a cluster; small ones run in every combination."""
+    name, batch = network
     assert_sound(compiled(name, machine, strategy, batch, small=False))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
-@pytest.mark.parametrize("name", [entry.name_for("384" if "large" in entry.name else "128") for entry in zoo.ENTRIES])
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    covering([entry.name_for("384" if "large" in entry.name else "128") for entry in zoo.ENTRIES], STRATEGY_NAMES),
+)
 def test_every_network_of_the_zoo_means_itself_at_its_own_size(name: str, strategy: str) -> None:
     """A sample on one cluster of a real chip."""
     assert_sound(compiled(name, "stcp920", strategy, 1, small=False))

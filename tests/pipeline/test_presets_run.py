@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.pairs import each_once
+from tests.helpers.pairs import covering, each_once
 from tests.helpers.verified import RUNNING, assert_sound, compiled, machine_named
 from tilestitch.base.dtypes import DType
 from tilestitch.pipeline.strategies import STRATEGIES
@@ -40,8 +40,9 @@ def test_a_network_runs_on_every_preset(machine: str, strategy: str, name: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["layerwise", "tvm", "graphturbo"])
-@pytest.mark.parametrize("machine", RUNNING)
-@pytest.mark.parametrize("name", ["resnet50", "bert-base-128"])
+@pytest.mark.parametrize(
+    ("machine", "strategy", "name"),
+    covering(RUNNING, ["layerwise", "tvm", "graphturbo"], ["resnet50", "bert-base-128"]),
+)
 def test_a_network_of_its_real_size_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
     assert_sound(compiled(name, machine, strategy, machine_named(machine).clusters, small=False))
