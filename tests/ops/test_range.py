@@ -10,7 +10,7 @@ from onnx import TensorProto
 from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InputError
-from tilestitch.ir.report import Report
+from tilestitch.ir.report import CheckRow, Report
 from tilestitch.report.report_text import report_text
 from tilestitch.sim.chip.values import constant_to_storage
 
@@ -49,6 +49,13 @@ def test_what_float16_cannot_carry_is_no_proof():
     text = report_text(report)
     assert f"float16 cannot carry this network, tiled or not: {100 * narrow.lost:.3g} % of 'y' become infinite" in text
     assert "no proof" in text
+
+
+@pytest.mark.parametrize("allowed", [1.0, float("nan")])
+def test_a_tolerance_that_zeros_would_meet_is_no_proof(allowed):
+    """However many values are decided: those of a network that float16 turns into NaN are compared with NaN."""
+    row = CheckRow("float16", 0.5, allowed, "y", compared=100, decided=100)
+    assert [row.conclusive, row.passed, row.failed] == [False] * 3
 
 
 def test_rounding_that_leaves_nothing_is_no_proof():
