@@ -92,7 +92,8 @@ def test_pieces_that_eight_cores_cannot_share_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("extent", "at_least", "expected"), [(16, 5, 8), (32, 10, 16), (12, 5, 12), (31, 10, 10), (22, 9, 11), (4, 5, None)]
+    ("extent", "at_least", "expected"),
+    [(16, 5, 8), (32, 10, 16), (12, 5, 12), (31, 10, 10), (22, 9, 11), (4, 5, None), (100, 8, 10), (127, 8, 8)],
 )
 def test_a_number_of_pieces_divides_the_extent_where_one_little_larger_does(extent, at_least, expected):
     assert least_factor(extent, at_least) == expected
