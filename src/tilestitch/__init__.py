@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilestitch.api import (
+        annotated,
         compare,
         compile,
         evaluate_mapping,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from tilestitch.sim.array.simulated import SimulatedMapping
 
 _NAMES = {  # of each module; `map=map_network` is another name here
-    "tilestitch.api": "compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
+    "tilestitch.api": "annotated compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
     "tilestitch.base.errors": "DoesNotFit InputError InvalidIR MissingPackage TilestitchError",
     "tilestitch.commands.characterize.run": "Characterization characterize",
     "tilestitch.commands.contest.run": "ContestPage contest",
@@ -127,6 +128,7 @@ __all__ = [
     "ValidationPage",
     "Why",
     "__version__",
+    "annotated",
     "characterize",
     "compare",
     "compile",

@@ -37,7 +37,14 @@ def json_file(path: Path | None, text: str) -> Files:
     return [] if path is None or path == STDOUT else [(path, encoded(text))]
 
 
-_OF_OTHER_FILES = ("out", "dump", "json_path", "quiet", "reports")  # options without which a page is the same
+_OF_OTHER_FILES = (
+    "out",
+    "dump",
+    "annotate",
+    "json_path",
+    "quiet",
+    "reports",
+)  # options without which a page is the same
 
 
 def given_command() -> str:
