@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR, MissingPackage, TilestitchError
     from tilestitch.commands.characterize.run import Characterization, characterize
     from tilestitch.commands.contest.run import ContestPage, contest
+    from tilestitch.commands.diff.run import Diff, diff
     from tilestitch.commands.explore.run import Exploration, ExploreOptions, explore
     from tilestitch.commands.fuse.run import Fusion, fuse
     from tilestitch.commands.listings import Listing, machines, models, strategies
@@ -57,6 +58,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.base.errors": "DoesNotFit InputError InvalidIR MissingPackage TilestitchError",
     "tilestitch.commands.characterize.run": "Characterization characterize",
     "tilestitch.commands.contest.run": "ContestPage contest",
+    "tilestitch.commands.diff.run": "Diff diff",
     "tilestitch.commands.explore.run": "Exploration ExploreOptions explore",
     "tilestitch.commands.fuse.run": "Fusion fuse",
     "tilestitch.commands.listings": "Listing machines models strategies",
@@ -96,6 +98,7 @@ __all__ = [
     "Comparison",
     "Compilation",
     "ContestPage",
+    "Diff",
     "DoesNotFit",
     "Exploration",
     "ExploreOptions",
@@ -133,6 +136,7 @@ __all__ = [
     "compare",
     "compile",
     "contest",
+    "diff",
     "evaluate_mapping",
     "explore",
     "fuse",

@@ -62,7 +62,7 @@ def test_a_page_holds_the_report(compiled, name):
     """What the verdict shows is the JSON of the report, number by number."""
     done = compiled[name]
     header, _ = embedded(done.to_html())
-    report = json.loads(done.to_json())
+    report = json.loads(done.report.to_json())
     assert header["report"] == {key: value for key, value in report.items() if key not in ("format", "version")}
 
 

@@ -11,6 +11,7 @@ from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
 from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.contest import contest
+from tilestitch.cli.diff import diff
 from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_beside, expect_folder, write_files
@@ -214,7 +215,22 @@ def compare_command(
 
 
 for command in (
-    *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate, why),
+    *(
+        check,
+        diff,
+        show,
+        machines,
+        models,
+        reproduce,
+        contest,
+        fuse,
+        characterize,
+        map_,
+        simulate,
+        explore,
+        validate,
+        why,
+    ),
 ):
     main.add_command(command)
 with_examples(main)

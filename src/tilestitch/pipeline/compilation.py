@@ -17,11 +17,14 @@ from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.origin import call_text, origin_of
 from tilestitch.pipeline.waiting import blame_of, idle_of
+from tilestitch.report.decided_json import decisions, operator_rows
 from tilestitch.report.html.contents import SimulatedRun
 from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
+from tilestitch.report.report_json import report_json
 from tilestitch.report.report_text import trace_text
 from tilestitch.report.schedule_text import schedule_text
+from tilestitch.report.totals import one_batch
 
 _Value = TypeVar("_Value")
 
@@ -108,7 +111,9 @@ class Compilation(Shown):
                 f"{self.loaded.name}: was not simulated, so it has no report; compile it without stop_after, or take "
                 "tilestitch.stage_text(done, stage)"
             )
-        return self.report.to_json()
+        schedule = given(self.schedule)
+        batch = one_batch(schedule, given(self.trace), self.machine, self.report.iterations)
+        return report_json(self.report, {"operators": operator_rows(schedule, batch), "decisions": decisions(schedule)})
 
     def to_html(self, command: str = "") -> str:
         """What `tilestitch compile --html` writes: a page to look at; `command` is said to make it again."""
