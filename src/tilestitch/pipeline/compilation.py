@@ -12,6 +12,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
+from tilestitch.ir.samples import OutputSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
@@ -54,6 +55,7 @@ class Compilation(Shown):
     reordered: str | None = None  # what another order of the instructions brought; "" where none was faster
     trace: Trace | None = None
     report: ReportPage | None = None
+    samples: tuple[OutputSamples, ...] = ()  # of what was verified
 
     def up_to(self, last: Stage) -> "Compilation":
         """Without the values of the stages after `last`."""
@@ -131,7 +133,7 @@ class Compilation(Shown):
         if self.report.batches == 1:
             blame = blame_of(self.report, self.schedule, self.trace, self.machine)
         idle = idle_of(self.schedule, self.trace, self.machine)
-        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle)
+        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle, self.samples)
 
 
 def given(value: _Value | None) -> _Value:

@@ -15,10 +15,13 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.idle import CAUSES, Idle
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.report import Report
+from tilestitch.ir.samples import OutputSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import is_contraction
 from tilestitch.ops.work import operand_dtype
+from tilestitch.report.html.proof import proof
+from tilestitch.report.html.values import values
 from tilestitch.report.report_json import report_tree
 from tilestitch.report.totals import OneBatch, Total, one_batch
 
@@ -37,6 +40,7 @@ class SimulatedRun(Brief):
     machine: Accelerator
     blame: Blame | None  # of one batch; None where several were simulated
     idle: Idle
+    samples: tuple[OutputSamples, ...] = ()  # values that were compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
         "work": _work(batch, parts),
         "gaps": None if run.blame is None else _gaps(run.blame, parts),
         "causes": list(CAUSES),
+        "proof": proof(run.report, run.schedule, run.trace, run.machine),
+        "values": values(run.samples),
     }
     return header, _columns(run.trace, batch.served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
 
