@@ -50,7 +50,7 @@ def _verifiers(schedule: Schedule, trace: Trace, *, verified: bool) -> tuple[Ver
             "load",
             "nodes of the network",
             True,
-            "every node is what ONNX defines it to be at its opset; what no rule covers is refused",
+            "every node is what ONNX defines it to be at its opset; what is not understood is refused",
         ),
         Verifier(
             "simplify",
@@ -112,8 +112,9 @@ def _certain(report: Report) -> tuple[Certainty, ...]:
     """Statements that hold whatever the search did."""
     found = [
         Certainty(
-            f"The best schedule of this batch on this machine takes at least {report.bound_cycles:,} cycles (bound), "
-            f"so that this one takes at most {report.ratio_to_bound:,.3f} x as long as the best.",
+            f"The best schedule of this batch, {counted(report.batch_per_iteration, 'sample')} an iteration, takes at "
+            f"least {report.bound_cycles:,} cycles (bound), so that this one takes at most "
+            f"{report.ratio_to_bound:,.3f} x as long as the best.",
             "the largest bound; the gap says how far the proof reaches, not that a better schedule exists",
         ),
         Certainty(
