@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilestitch.api import (
+        annotated,
         compare,
         compile,
         evaluate_mapping,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR, MissingPackage, TilestitchError
     from tilestitch.commands.characterize.run import Characterization, characterize
     from tilestitch.commands.contest.run import ContestPage, contest
+    from tilestitch.commands.diff.run import Diff, diff
     from tilestitch.commands.explore.run import Exploration, ExploreOptions, explore
     from tilestitch.commands.fuse.run import Fusion, fuse
     from tilestitch.commands.listings import Listing, machines, models, strategies
@@ -52,10 +54,11 @@ if TYPE_CHECKING:
     from tilestitch.sim.array.simulated import SimulatedMapping
 
 _NAMES = {  # of each module; `map=map_network` is another name here
-    "tilestitch.api": "compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
+    "tilestitch.api": "annotated compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
     "tilestitch.base.errors": "DoesNotFit InputError InvalidIR MissingPackage TilestitchError",
     "tilestitch.commands.characterize.run": "Characterization characterize",
     "tilestitch.commands.contest.run": "ContestPage contest",
+    "tilestitch.commands.diff.run": "Diff diff",
     "tilestitch.commands.explore.run": "Exploration ExploreOptions explore",
     "tilestitch.commands.fuse.run": "Fusion fuse",
     "tilestitch.commands.listings": "Listing machines models strategies",
@@ -95,6 +98,7 @@ __all__ = [
     "Comparison",
     "Compilation",
     "ContestPage",
+    "Diff",
     "DoesNotFit",
     "Exploration",
     "ExploreOptions",
@@ -127,10 +131,12 @@ __all__ = [
     "ValidationPage",
     "Why",
     "__version__",
+    "annotated",
     "characterize",
     "compare",
     "compile",
     "contest",
+    "diff",
     "evaluate_mapping",
     "explore",
     "fuse",

@@ -27,7 +27,7 @@ from tilestitch.base.text_files import file_text
 from tilestitch.frontend import inlining
 from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.inlining import without_functions
-from tilestitch.frontend.loading import load_model, with_own_outputs
+from tilestitch.frontend.loading import load_model, weight_files, with_own_outputs
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
@@ -37,6 +37,7 @@ from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
+from tilestitch.pipeline.annotate import annotate
 from tilestitch.pipeline.comparison import Comparison
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import References, compile_network, resume_network
@@ -53,6 +54,7 @@ __all__ = [
     "HandSchedule",
     "NamedBlock",
     "Options",
+    "annotated",
     "compare",
     "compile",
     "evaluate_mapping",
@@ -200,6 +202,58 @@ def compare(
     if all(isinstance(result, Misfit) for result in found):
         raise DoesNotFit("\n".join(map(str, found)))
     return Comparison(tuple(found))
+
+
+def annotated(done: Compilation, model: Model) -> onnx.ModelProto:
+    """The network that was compiled with what became of each node in the node's metadata (docs/report.md#annotations).
+
+    `model` is what `compile` was given. Weights that its file keeps in other files stay there, so save the result
+    beside them. Functions that the file defines are written out. Raises `InputError` for another network, and where
+    nothing was simulated.
+    """
+    found = _unfilled(model)
+    annotate(done, found)
+    return found
+
+
+def expect_annotatable(model: Model, path: Path) -> None:
+    """Refuse a place for `annotated` that is a file of the network's weights, or from which they are not found."""
+    source = _file_of(model)
+    files = () if source is None else weight_files(load_model(source, external=False))
+    if source is None or not files:
+        return
+    if path.resolve().parent != source.resolve().parent:
+        raise InputError(
+            f"{printable(str(path))}: the weights of {printable(source.name)} lie in {printable(files[0])} in its own "
+            f"folder, where an annotated network finds them too; write it to that folder"
+        )
+    if any(path.resolve() == (source.parent / name).resolve() for name in files):
+        raise InputError(f"{printable(str(path))}: holds weights of the network; choose another place")
+
+
+def _file_of(model: Model) -> Path | None:
+    """The file that `open_model` reads; None where there is none."""
+    if isinstance(model, Path):
+        return model
+    if not isinstance(model, str):
+        return None
+    try:
+        zoo.find(model.removesuffix(_SMALL))
+    except InputError:
+        return Path(model)
+    return None
+
+
+def _unfilled(model: Model) -> onnx.ModelProto:
+    """A network of one's own with its nodes, functions written out; weights in other files are not read."""
+    if isinstance(model, onnx.ModelProto):
+        copied = onnx.ModelProto()
+        copied.CopyFrom(model)
+        return without_functions("the network", copied)
+    path = _file_of(model)
+    if path is None:
+        return open_model(model)[0]
+    return without_functions(printable(path.name), load_model(path, external=False))
 
 
 def evaluate_mapping(mapping: Mapping[str, object], machine: Machine = "dmazerunner-256") -> dict[str, Any]:

@@ -37,6 +37,7 @@ CALLS = {
     "explore": lambda: tilestitch.explore(PRODUCT, "dmazerunner-256", {"bandwidth": [4, 8]}, workers=1),
     "fuse": lambda: tilestitch.fuse("resnet18:small", compare=True),
     "why": lambda: tilestitch.why("bert-base-8:small", "toy", strategy="graphturbo", batch=2),
+    "diff": lambda: tilestitch.diff(*result("compare")),
     "characterize": lambda: tilestitch.characterize("mlu100"),
     "contest": lambda: tilestitch.contest(INSTANCE),
     "reproduce": lambda: tilestitch.reproduce("dmazerunner", networks=["conv5_2"], must_match=True),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tilestitch
 from tests.helpers.graphs import Net
+from tests.helpers.pages import embedded
 from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.commands.why.explain import idle_of
@@ -31,13 +32,6 @@ def compiled():
     """Two batches of a small network by three strategies that decide in different forms: groups, pieces, blocks."""
     options = Options(batches=BATCHES, batch_per_cluster=1)
     return {name: api.compile("resnet18:small", "toy", strategy=name, batch=4, options=options) for name in STRATEGIES}
-
-
-def embedded(page: str, number: int = 0):
-    """The header and the columns of a run, out of its page."""
-    found = re.search(rf'<script type="text/plain" id="run-{number}">([^<]*)</script>', page)
-    assert found is not None
-    return unpacked(found.group(1))
 
 
 def summary_of(page: str):
@@ -62,7 +56,7 @@ def test_a_page_holds_the_report(compiled, name):
     """What the verdict shows is the JSON of the report, number by number."""
     done = compiled[name]
     header, _ = embedded(done.to_html())
-    report = json.loads(done.to_json())
+    report = json.loads(done.report.to_json())
     assert header["report"] == {key: value for key, value in report.items() if key not in ("format", "version")}
 
 

@@ -357,6 +357,24 @@ def test_json_holds_what_is_documented(report):
         assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
 
 
+def test_json_holds_what_was_decided_for_each_operator():
+    """Behind the report; every field stands in docs/report.md, and the work of operators adds up to the report's."""
+    done = api.compile("resnet18:small", "toy", strategy="graphturbo", batch=4, options=Options(batch_per_cluster=1))
+    tree = json.loads(done.to_json())
+    assert json.loads(report_json(done.report)).items() <= tree.items()
+    operators, decisions = tree["operators"], tree["decisions"]
+    for name in sorted(keys([operators, decisions])):
+        assert re.search(rf"`[^`]*\b{name}\b[^`]*`", DOCUMENTED), f"docs/report.md does not explain {name}"
+    assert sum(one["simulated"]["ddr_bytes"] for one in operators) == done.report.ddr_bytes
+    assert sum(one["simulated"]["macs"] for one in operators) == tree["simulated"]["macs"]
+    assert [one["name"] for one in operators if one["decided"]["sub_graph"] == "a"] == [
+        name for one in decisions["sub_graphs"] if one["name"] == "a" for name in one["operators"]
+    ]
+    assert [name for name in decisions["order"] if name[0] == "a"] == [piece.name for piece in done.schedule.pieces]
+    assert sum(home["count"] for home in decisions["homes"]) == sum(row.count for row in done.report.places)
+    assert sum(home["size_bytes"] for home in decisions["homes"]) == sum(row.size_bytes for row in done.report.places)
+
+
 @pytest.mark.quick
 def test_json_holds_the_numbers_of_the_report(verified):
     """Spot checks of every group, and the ratio that a comparison adds."""

@@ -7,6 +7,7 @@ import { element, Tip } from "./dom";
 import { Graph } from "./graph";
 import { Memories } from "./memories";
 import type { Page, Pane } from "./pane";
+import { ProofPane } from "./proof";
 import { Roofline } from "./roofline";
 import { Run } from "./run";
 import {
@@ -22,6 +23,7 @@ import {
   strategyIn,
 } from "./selection";
 import { Timeline } from "./timeline";
+import { ValuesPane } from "./values";
 import { type Summary, Verdict } from "./verdict";
 import { Why } from "./why";
 
@@ -68,8 +70,10 @@ class Application implements Page {
     const memories = new Memories(this);
     const graph = new Graph(this);
     const roofline = new Roofline(this);
+    const values = new ValuesPane(this);
+    const proof = new ProofPane(this);
     const details = new Details(this);
-    this.panes = [verdict, why, timeline, memories, graph, roofline, details];
+    this.panes = [verdict, why, timeline, memories, graph, roofline, values, proof, details];
     const shown = this.panes.filter((pane) => pane !== details).map((pane) => pane.element);
     const main = element("main", {}, ...shown);
     document.body.append(this.header(), element("div", { class: "page" }, main, details.element), this.tip.element);

@@ -49,6 +49,8 @@ export interface Report {
       relative_error: number | null;
       allowed_relative_error: number | null;
       outcome: string;
+      largest_difference_to_rounding_ratio: number | null;
+      lost_share: number;
       compared_values: number;
       decided_values: number;
       dispute: string | null;
@@ -104,6 +106,30 @@ export interface Tensor {
   role: "input" | "output" | "constant" | "result";
 }
 
+/** What is proven of a run, and by whom. */
+export interface Proof {
+  limits: { of: string; cycles: number; work: number; unit: string; assumes: string }[];
+  verifiers: { stage: string; looked_at: string; ran: boolean; holds: string }[];
+  judges: string[];
+  certain: { what: string; rests_on: string }[];
+}
+
+/** Place, by the program, by onnxruntime, bound, difference / bound, and whether a wrong value would show. */
+export type Sample = [number[], number | string, number | string, number | string, number | string, boolean];
+
+/** Some values of one output at one precision. */
+export interface Values {
+  output: string;
+  precision: string;
+  dtype: string;
+  shape: number[];
+  values: number; // in all
+  corner: [number, number];
+  first: Sample[];
+  worst: Sample[];
+  spread: Sample[];
+}
+
 interface Header {
   report: Report;
   graph: { operators: Operator[]; tensors: Tensor[] };
@@ -126,6 +152,8 @@ interface Header {
   work: { operators: Work[]; sub_graphs: Work[]; instances: Work[] };
   gaps: Gaps | null; // of one batch; null where several were simulated
   causes: string[];
+  proof: Proof;
+  values: Values[]; // none where nothing was verified
 }
 
 export const READ = 0;

@@ -23,6 +23,10 @@ EXAMPLES = {
         "Schedule a graph by the rules of MLSys 2026.",
         "tilestitch contest INSTANCE.json -o solution.json",
     ),
+    "diff": (
+        "Set two reports side by side.",
+        "tilestitch diff tvm.json graphturbo.json --html differences.html",
+    ),
     "explore": (
         "Run networks on many machines, print the best.",
         'tilestitch explore resnet18:small --machine toy --vary "memories.gb.size_bytes=65536,131072"',

@@ -11,6 +11,7 @@ from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
 from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.contest import contest
+from tilestitch.cli.diff import diff
 from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
 from tilestitch.cli.files import expect_beside, expect_folder, write_files
@@ -72,6 +73,12 @@ def main() -> None:
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
+@click.option(
+    "--annotate",
+    metavar="FILE.onnx",
+    type=click.Path(path_type=Path),
+    help="Write the network with what became of each node in its metadata, as Netron shows it.",
+)
 @html_option
 @output_options
 def compile_command(
@@ -83,6 +90,7 @@ def compile_command(
     start: Path | None,
     out: Path | None,
     dump: Path | None,
+    annotate: Path | None,
     html: Path | None,
     json_path: Path | None,
     quiet: bool,
@@ -93,7 +101,8 @@ def compile_command(
     outputs.
     """
     last = Stage(stop_after)
-    for option, given in (("--verify", verify), ("-o", out is not None), ("--html", html is not None)):
+    wanted = {"--verify": verify, "-o": out is not None, "--annotate": annotate is not None, "--html": html is not None}
+    for option, given in wanted.items():
         if given and last is not Stage.SIMULATE:
             raise InputError(
                 f"{option} needs the simulation, and --stop-after {stop_after} ends before it; leave out one of them "
@@ -102,10 +111,10 @@ def compile_command(
     if start is not None:
         expect_none_given(("strategy", *Choices.names()), f"--from {start} says with which it was made")
     expect_json(json_path, model, choices.machine, strategy, *([] if start is None else [str(start)]))
-    if html is not None:
-        expect_beside(
-            "--html", html, json_path, [model, choices.machine, strategy, *([] if start is None else [start])]
-        )
+    for option, path in (("--html", html), ("--annotate", annotate)):
+        if path is not None:
+            sources = [model, choices.machine, strategy, *([] if start is None else [start])]
+            expect_beside(option, path, json_path, sources)
     for folder in (out, dump):
         if folder is not None:
             expect_folder(folder)
@@ -117,6 +126,8 @@ def compile_command(
             if verify:
                 import onnxruntime  # noqa: F401  (takes a while, and is needed later)
 
+        if annotate is not None:
+            api.expect_annotatable(model, annotate)
         done = api.compile(
             model,
             None if start is not None and not is_given("machine") else choices.machine,
@@ -136,6 +147,8 @@ def compile_command(
             files += stages(dump, done)
         if html is not None:
             files.append((html, encoded(done.to_html(given_command()))))
+        if annotate is not None:
+            files.append((annotate, api.annotated(done, model).SerializeToString(deterministic=True)))
         write_files(files)
     show_output(str(done), json_text, json_path, quiet=quiet)
     return verdict([] if done.report is None else [done.report])
@@ -202,7 +215,22 @@ def compare_command(
 
 
 for command in (
-    *(check, show, machines, models, reproduce, contest, fuse, characterize, map_, simulate, explore, validate, why),
+    *(
+        check,
+        diff,
+        show,
+        machines,
+        models,
+        reproduce,
+        contest,
+        fuse,
+        characterize,
+        map_,
+        simulate,
+        explore,
+        validate,
+        why,
+    ),
 ):
     main.add_command(command)
 with_examples(main)

@@ -37,7 +37,14 @@ def json_file(path: Path | None, text: str) -> Files:
     return [] if path is None or path == STDOUT else [(path, encoded(text))]
 
 
-_OF_OTHER_FILES = ("out", "dump", "json_path", "quiet", "reports")  # options without which a page is the same
+_OF_OTHER_FILES = (
+    "out",
+    "dump",
+    "annotate",
+    "json_path",
+    "quiet",
+    "reports",
+)  # options without which a page is the same
 
 
 def given_command() -> str:
@@ -70,7 +77,7 @@ def outputs(folder: Path, done: "Compilation") -> Files:
     trace = chrome_trace(done.trace, clock_hz=done.machine.clock_hz, limit=TRACED_INSTRUCTIONS)
     return [
         (folder / "report.txt", encoded(done.report.page())),
-        (folder / "report.json", encoded(done.report.to_json())),
+        (folder / "report.json", encoded(done.to_json())),
         (folder / "schedule.txt", encoded(f"{done.schedule}\n")),
         (folder / "trace.json.gz", gzip.compress(trace.encode(), compresslevel=6, mtime=0)),  # no clock in it
     ]

@@ -57,6 +57,46 @@ def bounds(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int 
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """One of the limits that `bounds` is the largest of: a class of units, or the port of DDR."""
+
+    of: str
+    cycles: int
+    work: int  # multiply-accumulates, primitive operations, or bytes
+    unit: str  # of the work
+    assumes: str
+
+
+def limits(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int = 1) -> tuple[Limit, ...]:
+    """Every limit that `bounds` takes the largest of, in cycles of one cluster's batch."""
+    needed = needs(graph)
+    rows = tuple(_operator_bounds(graph, needed, machine))
+    on_matrix, on_vector = ([one for one in rows if one.matrix is matrix] for matrix in (True, False))
+    constants, tables, borders = _compulsory(graph, needed, iterations)
+    carried = constants + tables + borders * iterations * sharers
+
+    def of(name: str, cycles: Fraction | int, work: int, unit: str, assumes: str) -> Limit:
+        return Limit(name, _ceil(Fraction(cycles) * iterations), work * iterations, unit, assumes)
+
+    macs, operations = sum(one.work for one in on_matrix), sum(one.work for one in on_vector)
+    peak = sum((one.peak_cycles for one in on_matrix), Fraction(0))
+    folds = sum((one.least_cycles for one in on_matrix), Fraction(0))
+    lanes = sum((one.least_cycles for one in on_vector), Fraction(0))
+    return (
+        of("matrix units", peak, macs, "MACs", "every multiplier works in every cycle"),
+        of("matrix units", folds, macs, "MACs", "each operator in the best tiles for its unit"),
+        of("vector units", lanes, operations, "operations", "every lane works in every cycle"),
+        Limit(
+            "port of DDR",
+            _ceil(carried / machine.ddr.bandwidth_bytes_per_cycle),
+            carried,
+            "bytes",
+            "every input, output and constant passes once, and nothing else",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorBound:
     """What one operator takes of the units of its class at least, in one iteration, if all of them shared it."""
 

@@ -23,8 +23,8 @@ _KINDS = (
 )
 
 
-def load_model(path: Path) -> onnx.ModelProto:
-    """Parse a file, and read external weights from its folder."""
+def load_model(path: Path, *, external: bool = True) -> onnx.ModelProto:
+    """Parse a file, and where `external` read the weights that it keeps in other files of its folder."""
     where = printable(str(path))
     content = _content(path, where)
     if not content:
@@ -36,9 +36,17 @@ def load_model(path: Path) -> onnx.ModelProto:
             f"{where}: is not an ONNX model, or was cut off ({len(content):,} bytes); export or download it again."
         ) from None
     for tensor in tensors_of(model):
-        if uses_external_data(tensor):
+        if external and uses_external_data(tensor):
             _load_external(path, tensor)
     return model
+
+
+def weight_files(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The files of weights that a model names, each once."""
+    external = (tensor for tensor in tensors_of(model) if uses_external_data(tensor))
+    return tuple(
+        dict.fromkeys(one.value for tensor in external for one in tensor.external_data if one.key == "location")
+    )
 
 
 def tensors_of(model: onnx.ModelProto) -> Iterator[TensorProto]:

@@ -12,16 +12,20 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
+from tilestitch.ir.samples import OutputSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.origin import call_text, origin_of
 from tilestitch.pipeline.waiting import blame_of, idle_of
+from tilestitch.report.decided_json import decisions, operator_rows
 from tilestitch.report.html.contents import SimulatedRun
 from tilestitch.report.html.page import run_page
 from tilestitch.report.page import ReportPage
+from tilestitch.report.report_json import report_json
 from tilestitch.report.report_text import trace_text
 from tilestitch.report.schedule_text import schedule_text
+from tilestitch.report.totals import one_batch
 
 _Value = TypeVar("_Value")
 
@@ -51,6 +55,7 @@ class Compilation(Shown):
     reordered: str | None = None  # what another order of the instructions brought; "" where none was faster
     trace: Trace | None = None
     report: ReportPage | None = None
+    samples: tuple[OutputSamples, ...] = ()  # of what was verified
 
     def up_to(self, last: Stage) -> "Compilation":
         """Without the values of the stages after `last`."""
@@ -108,7 +113,9 @@ class Compilation(Shown):
                 f"{self.loaded.name}: was not simulated, so it has no report; compile it without stop_after, or take "
                 "tilestitch.stage_text(done, stage)"
             )
-        return self.report.to_json()
+        schedule = given(self.schedule)
+        batch = one_batch(schedule, given(self.trace), self.machine, self.report.iterations)
+        return report_json(self.report, {"operators": operator_rows(schedule, batch), "decisions": decisions(schedule)})
 
     def to_html(self, command: str = "") -> str:
         """What `tilestitch compile --html` writes: a page to look at; `command` is said to make it again."""
@@ -126,7 +133,7 @@ class Compilation(Shown):
         if self.report.batches == 1:
             blame = blame_of(self.report, self.schedule, self.trace, self.machine)
         idle = idle_of(self.schedule, self.trace, self.machine)
-        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle)
+        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle, self.samples)
 
 
 def given(value: _Value | None) -> _Value:

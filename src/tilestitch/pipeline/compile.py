@@ -31,7 +31,7 @@ from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
-from tilestitch.sim.chip.check import check, worst
+from tilestitch.sim.chip.check import Checked, checked, worst
 from tilestitch.sim.chip.energy import energy
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.zoo.inputs import BITS, integer_inputs, iteration_inputs
@@ -68,9 +68,7 @@ def compile_network(
                 return requested(model, name, machine, options)
 
             raise with_remedies_that_work(request, networks, strategy, error, divided) from None
-        if best.trace is None:
-            return best
-        return replace(best, report=_report(request, best, model, references))
+        return best if best.trace is None else _reported(request, best, model, references)
 
 
 def requested(
@@ -125,9 +123,7 @@ def resume_network(
             done = _resumed(request, networks, start).up_to(options.stop_after)
         except DoesNotFit as error:
             raise DoesNotFit(error.problem, *(one for one in error.remedies if one not in WITH_OPTIONS)) from None
-        if done.trace is None:
-            return done
-        return replace(done, report=_report(request, done, model, None))
+        return done if done.trace is None else _reported(request, done, model, None)
 
 
 def _resumed(request: Request, networks: Networks, start: Started) -> Compilation:
@@ -243,8 +239,19 @@ def _expect_divisible(request: Request, networks: Networks) -> None:
         ) from None
 
 
-def _report(request: Request, done: Compilation, model: onnx.ModelProto, references: References | None) -> ReportPage:
-    """Summarise a simulated compilation, executed and compared with onnxruntime where asked."""
+def _reported(
+    request: Request, done: Compilation, model: onnx.ModelProto, references: References | None
+) -> Compilation:
+    """A simulated compilation with its report, executed and compared with onnxruntime where asked."""
+    found: list[Checked] = []
+    if request.options.verify:
+        found = _checked(request, done, model, {} if references is None else references)
+    report = _report(request, done, worst([one.rows for one in found]))
+    return replace(done, report=report, samples=found[0].samples if found else ())
+
+
+def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -> ReportPage:
+    """What a simulated compilation came to."""
     schedule, trace, options = given(done.schedule), given(done.trace), request.options
     limits = bounds(
         schedule.graph,
@@ -259,21 +266,19 @@ def _report(request: Request, done: Compilation, model: onnx.ModelProto, referen
         Workload(options.batch or 1, request.share, options.batches),
         limits=limits,
         energy_pj=energy(trace, request.machine, tile_energy(request.machine)).parts,
-        checks=_checks(request, done, model, {} if references is None else references) if options.verify else (),
+        checks=checks,
     )
 
 
-def _checks(
-    request: Request, done: Compilation, model: onnx.ModelProto, references: References
-) -> tuple[CheckRow, ...]:
-    """The program executed, and its outputs compared with onnxruntime's."""
+def _checked(request: Request, done: Compilation, model: onnx.ModelProto, references: References) -> list[Checked]:
+    """The program executed on each draw of inputs, and its outputs compared with onnxruntime's."""
     schedule, progress = given(done.schedule), request.progress
     key = schedule.batch, schedule.iterations
     if key not in references:
         progress("run onnxruntime", 0, 1)
         references[key] = _references(model, schedule)
     found = references[key]
-    return worst([check(given(done.trace), one, progress=lambda at, of: progress("execute", at, of)) for one in found])
+    return [checked(given(done.trace), one, progress=lambda at, of: progress("execute", at, of)) for one in found]
 
 
 def _references(model: onnx.ModelProto, schedule: Schedule) -> tuple[Reference, ...]:

@@ -14,8 +14,12 @@ _SAID_ELSEWHERE = ("batch", "verify", "stop_after")  # by the report itself
 
 def origin_of(options: Options, command: str) -> Origin:
     """Of a page that `command` makes again."""
-    versions = (("Python", platform.python_version()), *((name, version(name)) for name in _PACKAGES))
-    return Origin(command, _option_rows(options), versions)
+    return Origin(command, _option_rows(options), versions())
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Of the programs that a page is made with."""
+    return (("Python", platform.python_version()), *((name, version(name)) for name in _PACKAGES))
 
 
 def _option_rows(options: Options) -> tuple[tuple[str, str], ...]:

@@ -16,5 +16,5 @@ class ReportPage(Report):
         return report_text(self)
 
     def to_json(self) -> str:
-        """What `tilestitch compile --json` writes."""
+        """What `tilestitch compile --json` writes, but for its groups `operators` and `decisions`."""
         return report_json(self)

@@ -3,7 +3,7 @@
 The fields of a report are those of docs/report.md; another meaning of one of them needs another version.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from fractions import Fraction
@@ -16,9 +16,9 @@ from tilestitch.ir.program import Program
 from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
 
 
-def report_json(report: Report) -> str:
-    """One report, of the format `tilestitch.report`."""
-    return document("report", report_tree(report))
+def report_json(report: Report, more: Mapping[str, Json] = {}) -> str:
+    """One report, of the format `tilestitch.report`, and behind it groups that are not of the report itself."""
+    return document("report", {**report_tree(report), **more})
 
 
 def compare_json(results: Sequence[Report | Misfit]) -> str:

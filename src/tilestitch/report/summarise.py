@@ -96,9 +96,28 @@ def summarise(
 
 def place_rows(schedule: Schedule) -> tuple[PlaceRow, ...]:
     """Where the results of kernels stay; what has no home lies in DDR."""
+    found = {level: [0, 0] for level in (Level.DDR, Level.GB, Level.LB)}
+    for stay in stays(schedule):
+        row = found[stay.level]
+        row[0] += 1
+        row[1] += stay.size_bytes
+    return tuple(PlaceRow(level, count, size) for level, (count, size) in found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """What one kernel makes of a tensor for other kernels, or of an output, and where that waits."""
+
+    tensor: str
+    level: Level
+    size_bytes: int
+
+
+def stays(schedule: Schedule) -> list[Stay]:
+    """Every result that leaves its kernel, in the order of the kernels."""
     graph = schedule.graph
     homes = {(home.first, home.tensor): home.level for home in schedule.homes}
-    found = {level: [0, 0] for level in (Level.DDR, Level.GB, Level.LB)}
+    found: list[Stay] = []
     for number, kernel in enumerate(schedule.kernels):
         operators, inside = [graph.by_name[name] for name in kernel.operators], set(kernel.operators)
         boxes = operator_boxes(graph, operators, operators[-1].whole if kernel.box is None else kernel.box)
@@ -109,11 +128,8 @@ def place_rows(schedule: Schedule) -> tuple[PlaceRow, ...]:
                 if read_outside or write.tensor in graph.outputs:
                     size = graph.tensors[write.tensor].bytes_of(write.hull(boxes[op.name]))
                     made[write.tensor] = made.get(write.tensor, 0) + size
-        for tensor, size in made.items():
-            row = found[homes.get((number, tensor), Level.DDR)]
-            row[0] += 1
-            row[1] += size
-    return tuple(PlaceRow(level, count, size) for level, (count, size) in found.items())
+        found += [Stay(tensor, homes.get((number, tensor), Level.DDR), size) for tensor, size in made.items()]
+    return found
 
 
 def _notes(schedule: Schedule) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """What a page knows of one run: names and numbers in a header, and the program with its trace in columns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,12 +15,15 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.idle import CAUSES, Idle
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.report import Report
+from tilestitch.ir.samples import OutputSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import is_contraction
 from tilestitch.ops.work import operand_dtype
+from tilestitch.report.html.proof import proof
+from tilestitch.report.html.values import values
 from tilestitch.report.report_json import report_tree
-from tilestitch.report.work import bytes_at, occupied_cycles, operators_served, transfers, work
+from tilestitch.report.totals import OneBatch, Total, one_batch
 
 VERSION = 1
 
@@ -38,6 +40,7 @@ class SimulatedRun(Brief):
     machine: Accelerator
     blame: Blame | None  # of one batch; None where several were simulated
     idle: Idle
+    samples: tuple[OutputSamples, ...] = ()  # values that were compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Parts:
 def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
     """The header and the columns of a run."""
     program, graph = run.trace.program, run.schedule.graph
-    served = operators_served(program, [kernel.operators for kernel in run.schedule.kernels])
+    batch = one_batch(run.schedule, run.trace, run.machine, run.report.iterations)
     parts = parts_of(run.schedule)
     header: dict[str, Json] = {
         "format": "tilestitch.page",
@@ -64,11 +67,13 @@ def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
         "sub_graphs": list(parts.sub_graphs),
         "instances": list(parts.instances),
         "ceilings": _ceilings(run.machine, graph, program),
-        "work": _work(run, served, parts),
+        "work": _work(batch, parts),
         "gaps": None if run.blame is None else _gaps(run.blame, parts),
         "causes": list(CAUSES),
+        "proof": proof(run.report, run.schedule, run.trace, run.machine),
+        "values": values(run.samples),
     }
-    return header, _columns(run.trace, served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
+    return header, _columns(run.trace, batch.served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
 
 
 def parts_of(schedule: Schedule) -> Parts:
@@ -168,40 +173,30 @@ def _ceilings(machine: Accelerator, graph: Graph, program: Program) -> dict[str,
     }
 
 
-def _work(run: SimulatedRun, served: np.ndarray, parts: Parts) -> dict[str, Json]:
+def _work(batch: OneBatch, parts: Parts) -> dict[str, Json]:
     """What operators, sub-graphs and instances do in the first batch, each in a row; the rows of a kind add up."""
-    program, trace = run.trace.program, run.trace
-    first = np.flatnonzero(program.iteration < run.report.iterations)
-    rows = work(program, run.machine, first)
-    kernel = program.kernel[first]
-    labels = {
-        "operators": (len(program.operators), served[first], [row.operator for row in rows]),
-        "sub_graphs": _by_kernel(parts.sub_graphs, parts.sub_graph, kernel, [row.kernel for row in rows]),
-        "instances": _by_kernel(parts.instances, parts.instance, kernel, [row.kernel for row in rows]),
-    }
-    moves = transfers(program, first)
-    place = np.full(len(program), -1, np.int64)
-    place[first] = np.arange(len(first))
-    moved = {level: bytes_at(program, moves, level) for level in (Level.DDR, Level.GB)}
-    core = np.array([-1 if engine.core is None else engine.core for engine in program.engines], np.int64)
-    on_core = core[program.engine[first]]
-    computes = np.isin(program.kind[first], (Kind.COMPUTE, Kind.GATHER)) & (on_core >= 0)
-    start, end = trace.start_ticks[first], trace.end_ticks[first]
-    found: dict[str, Json] = {}
-    for name, (count, label, row_labels) in labels.items():
-        totals = {
-            "macs": _summed([row.macs for row in rows], row_labels, count),
-            "matrix_macs": _summed([row.matrix_macs for row in rows], row_labels, count),
-            "vector_operations": _summed([row.vector_operations for row in rows], row_labels, count),
-            "ddr_bytes": _summed(moved[Level.DDR].tolist(), label[place[moves.number]].tolist(), count),
-            "gb_bytes": _summed(moved[Level.GB].tolist(), label[place[moves.number]].tolist(), count),
-            "occupied_cycles": (occupied_cycles(start, end, label, count) // trace.ticks_per_cycle).tolist(),
-            "instructions": np.bincount(label[label >= 0], minlength=count).tolist(),
-        }
-        pairs = set(zip(label[computes].tolist(), on_core[computes].tolist(), strict=True))
-        totals["cores"] = _summed([1] * len(pairs), [pair[0] for pair in pairs], count)
-        found[name] = [dict(zip(totals, values, strict=True)) for values in zip(*totals.values(), strict=True)]
+    kernel = batch.trace.program.kernel
+    found: dict[str, Json] = {"operators": [_total(one) for one in batch.by_operator()]}
+    for name, part, count in (
+        ("sub_graphs", parts.sub_graph, len(parts.sub_graphs)),
+        ("instances", parts.instance, len(parts.instances)),
+    ):
+        labels = np.array(part, np.int64)[kernel]
+        found[name] = [_total(one) for one in batch.by(labels, [part[row.kernel] for row in batch.rows], count)]
     return found
+
+
+def _total(total: Total) -> dict[str, Json]:
+    return {
+        "macs": total.macs,
+        "matrix_macs": total.matrix_macs,
+        "vector_operations": total.vector_operations,
+        "ddr_bytes": total.ddr_bytes,
+        "gb_bytes": total.gb_bytes,
+        "occupied_cycles": total.occupied_cycles,
+        "instructions": total.instructions,
+        "cores": total.cores,
+    }
 
 
 def _gaps(blame: Blame, parts: Parts) -> dict[str, Json]:
@@ -244,20 +239,6 @@ def _idle_columns(idle: Idle, ticks: int) -> Columns:
         "idle_next": idle.waiting,
         "idle_back": np.where(idle.waiting < 0, 0, idle.waiting) - idle.waited_for,
     }
-
-
-def _by_kernel(
-    names: Sequence[str], part: Sequence[int], kernel: np.ndarray, rows: Sequence[int]
-) -> tuple[int, np.ndarray, list[int]]:
-    return len(names), np.array(part, np.int64)[kernel], [part[number] for number in rows]
-
-
-def _summed(values: Sequence[int], labels: Sequence[int], count: int) -> list[int]:
-    total = [0] * count
-    for value, label in zip(values, labels, strict=True):
-        if label >= 0:
-            total[label] += value
-    return total
 
 
 def _columns(trace: Trace, served: np.ndarray) -> Columns:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -74,6 +74,20 @@ def _summary(results: Sequence[Report | Misfit], origin: Origin) -> dict[str, Js
             for report in reports
         ],
     }
+
+
+def differences_page(summary: Mapping[str, Json], text: str) -> str:
+    """The page of two runs side by side; `text` is the same for who has no JavaScript."""
+    return _filled(
+        {
+            "title": escape(str(summary["heading"])),
+            "style": _part("page.css"),
+            "text": escape(text),
+            "summary": json.dumps(summary, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+            "runs": "",
+            "script": _part("diff.js"),
+        }
+    )
 
 
 def _filled(parts: dict[str, str]) -> str:

@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -14,11 +14,13 @@ from threadpoolctl import threadpool_limits
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import CheckRow
+from tilestitch.ir.samples import OutputSamples
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.compare import compare
 from tilestitch.sim.chip.execute import execute
 from tilestitch.sim.chip.reference import Reference, largest_magnitude, relative_error
 from tilestitch.sim.chip.room import fits_side_by_side
+from tilestitch.sim.chip.sampling import samples
 from tilestitch.sim.chip.steps import SHARE, Steps, differing_share, is_quantised
 
 FLOAT32_TOLERANCE = 1e-5  # of the output's largest magnitude, where rounding alone does not move decided values more
@@ -26,12 +28,25 @@ FLOAT16_FACTOR = 4.0  # times the error of the same network untiled, every store
 INSTRUCTIONS_WORTH_A_PROCESS = 5000
 
 
-def check(
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a comparison found, and some of the values that were compared."""
+
+    rows: tuple[CheckRow, ...]
+    samples: tuple[OutputSamples, ...]  # of the first iteration
+
+
+def check(trace: Trace, reference: Reference) -> tuple[CheckRow, ...]:
+    """What `checked` finds."""
+    return checked(trace, reference).rows
+
+
+def checked(
     trace: Trace,
     reference: Reference,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[CheckRow, ...]:
+) -> Checked:
     """Execute the program at both widths and compare every value; rows that did not pass are rows too.
 
     Each value has a bound of its own, see `sim.chip.rounding`. Beside that no output may be further off than a share of
@@ -46,12 +61,16 @@ def check(
         executed = _execute_both(trace, reference.inputs, steps, progress)
     if steps is not None and steps.counts:
         rows.append(_steps_row(steps))
+    shown: list[OutputSamples] = []
     for wide, outputs in zip((True, False), executed, strict=True):
+        bounds = reference.wide_bounds if wide else reference.narrow_bounds
+        precision = "float32" if wide else "float16"
+        shown += samples(trace.program.graph, outputs[0], reference.expected[0], bounds[0], precision)
         row = _row(trace.program.graph, reference, outputs, wide=wide)
         rows.append(
             row if not row.failed else _with_second_opinion(row, trace.program.graph, reference, outputs, wide=wide)
         )
-    return tuple(rows)
+    return Checked(tuple(rows), tuple(shown))
 
 
 def worst(rows: Sequence[tuple[CheckRow, ...]]) -> tuple[CheckRow, ...]:
