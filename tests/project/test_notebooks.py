@@ -43,4 +43,5 @@ def test_a_notebook_runs_and_shows_what_it_made(path, tmp_path):
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
     shown = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     assert any("<table>" in html for html in shown)
+    assert any("<iframe srcdoc=" in html for html in shown) == any("to_html()" in cell.source for cell in found.cells)
     assert [link for html in shown for link in re.findall(r"(?:src|href)=[\"']?(https?:[^\"' >]+)", html)] == []
