@@ -203,7 +203,9 @@ def mapping_option(does: str) -> Callable[[Command], Command]:
 def output_options(command: Command) -> Command:
     """Give a command the options of every command: `json_path`, `quiet`, and `--debug`, which it does not see."""
     for option in (
-        click.option("--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show the traceback."),
+        click.option(
+            "--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show the traceback."
+        ),
         click.option("--quiet", is_flag=True, help="Print nothing but errors."),
         click.option(
             "--json",

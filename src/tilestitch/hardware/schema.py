@@ -107,7 +107,7 @@ class MatrixModel(_Model):
         True, description="whether the second operand of the next fold loads during this one"
     )
     rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]] = Field(
-        description="the speed for each element type that it multiplies, as a factor of m x k x n; float16 must be there"
+        description="the speed for each element type that it multiplies, as a factor of m x k x n; float16 is required"
     )
     mac_pj: _Energy = Field(description="energy of a multiply-accumulate, in picojoules")
 
@@ -117,7 +117,7 @@ class VectorModel(_Model):
 
     kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`vector`")
     lanes: dict[_ElementType, Annotated[int, PlainValidator(_LANES)]] = Field(
-        description="elements a cycle, for each element type; float16 must be there"
+        description="elements a cycle, for each element type; float16 is required"
     )
     operation_pj: _Energy = Field(description="energy of a primitive operation on one element, in picojoules")
 
@@ -132,7 +132,7 @@ class ArrayModel(_Model):
         description="bytes of the register file of one element"
     )
     rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]] = Field(
-        description="multiply-accumulates of one element in a cycle, for each element type; float16 must be there"
+        description="multiply-accumulates of one element in a cycle, for each element type; float16 is required"
     )
     first_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the first operand")
     second_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the second operand")
@@ -256,7 +256,7 @@ class LocalModel(CoreMemoryModel):
 
     banks: Annotated[int, PlainValidator(_BANKS)] = Field(
         1,
-        description="banks, each of which holds one operand of an array, half of them those of the tile in use; 1 is no "
+        description="banks, each of which holds one operand of an array; half of them are for the tile in use; 1 is no "
         "limit",
     )
 
