@@ -41,7 +41,7 @@ def tutorial(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
     subprocess.run([sys.executable, "mlp.py"], cwd=folder, check=True)
     subprocess.run([*TILESTITCH, "compile", *TUTORIAL, "--html", "run.html"], cwd=folder, check=True)
-    page.take(folder / "run.html", HERE, "tutorial", {"why": "", "timeline": ""})
+    page.take(folder / "run.html", HERE, "tutorial", {"why": ""})
 
 
 GROUPS = {"bars": bars, "panes": panes, "tutorial": tutorial}
