@@ -3,6 +3,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SITE  := $(VENV)/.installed-docs
 # The Python that builds the environment: the first on PATH that runs and is new enough.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -16,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --dura
 READY := $(shell $(BIN)/python -S -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run quick test test-slow bench mutants check lint types layers page clean FORCE
+.PHONY: help install run quick test test-slow docs bench mutants check lint types layers page clean FORCE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | while IFS='	' read -r name does; do \
@@ -33,8 +34,11 @@ quick: install  ## a few tests of every package, within a minute
 test: install  ## the tests, but for the slow ones
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test-slow: install  ## the slow tests, with more examples per property
+test-slow: install $(SITE)  ## the slow tests, with more examples per property
 	HYPOTHESIS_PROFILE=slow $(PYTEST) -m slow $(ARGS)
+
+docs: install $(SITE)  ## build the documentation into site/, to be opened from there
+	$(BIN)/python -m docs.site.build
 
 bench: install  ## time the compiler itself
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -58,7 +62,7 @@ page: install  ## build the page of the HTML reports (web/) into the package
 	$(BIN)/python web/build.py
 
 clean:  ## remove caches and out/, but not .venv
-	rm -rf out build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf out site build dist .pytest_cache .ruff_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 define CREATE
@@ -74,11 +78,21 @@ echo "building $(VENV) with $$("$$python" --version)"; \
 "$$python" -m venv $(VENV)
 endef
 
+define FETCH
+if command -v uv >/dev/null; then \
+    uv pip install -q --python $(BIN)/python -e '.[$(EXTRAS)]'; \
+else \
+    $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[$(EXTRAS)]'; \
+fi
+endef
+
+$(STAMP): EXTRAS := dev,html,dse,dask
 $(STAMP): pyproject.toml $(if $(READY),,FORCE)
 	@$(if $(READY),rm -f $@,$(CREATE))
-	@if command -v uv >/dev/null; then \
-	    uv pip install -q --python $(BIN)/python -e '.[dev,html,dse,dask]'; \
-	else \
-	    $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[dev,html,dse,dask]'; \
-	fi
+	@$(FETCH)
 	@printf '%s\n' '$(CURDIR)' > $@
+
+$(SITE): EXTRAS := docs
+$(SITE): $(STAMP)
+	@$(FETCH)
+	@touch $@

@@ -1,4 +1,4 @@
-"""The picture in README.md: `python docs/pictures/make.py REPORT.json PICTURE.svg`.
+"""The picture in README.md: `python docs/pictures/make.py REPORT.json PICTURE.svg` (`all.py` makes all pictures).
 
 The report is what `tilestitch compare MODEL ... --json REPORT.json` writes.
 """

@@ -6,6 +6,7 @@ writes; the pictures are panes of it in the folder, as `page-timeline.png`.
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from selenium import webdriver
@@ -18,15 +19,15 @@ PLACES = {"why": "#why", "idle": "#timeline"}  # where it is not the canvas alon
 PATIENCE = 30  # seconds
 
 
-def take(page: Path, folder: Path) -> None:
-    """Open the page in a headless Chromium, and photograph its panes."""
+def take(page: Path, folder: Path, prefix: str = "page", panes: Mapping[str, str] = PANES) -> None:
+    """Open the page in a headless Chromium, and photograph panes of it, each given with the address that shows it."""
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(argument)
     options.binary_location = "/usr/bin/chromium"
     with webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver")) as driver:
         driver.set_window_size(WIDTH, HEIGHT)
-        for name, address in PANES.items():
+        for name, address in panes.items():
             driver.get("about:blank")
             driver.get(page.resolve().as_uri() + address)
             end = time.monotonic() + PATIENCE
@@ -36,7 +37,7 @@ def take(page: Path, folder: Path) -> None:
                 time.sleep(0.1)
             time.sleep(1)
             place = driver.find_element(By.CSS_SELECTOR, PLACES.get(name, f"#{name} .surface"))
-            place.screenshot(str(folder / f"page-{name}.png"))
+            place.screenshot(str(folder / f"{prefix}-{name}.png"))
 
 
 if __name__ == "__main__":

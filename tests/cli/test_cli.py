@@ -110,7 +110,8 @@ def test_the_example_of_a_command_works(command, tmp_path, monkeypatch):
 def test_strategies_in_the_help_are_those_of_the_pipeline():
     """They are written out, so that the help needs no import."""
     for table in (strategies.STRATEGIES, strategies.FUSION_PLANS):
-        assert f" {' or '.join(strategy.name for strategy in table)}." in STRATEGY_HELP
+        *names, last = (strategy.name for strategy in table)
+        assert f" {', '.join(names)} or {last}." in STRATEGY_HELP
     *others, last = strategies.AUTO.tries
     assert f"auto (the fastest of {', '.join(others)} and {last})" in STRATEGY_HELP
 

@@ -25,7 +25,7 @@ from tilestitch.cli import main as cli
 from tilestitch.ops import RULES, VIEWS
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = tuple(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))))
+PAGES = tuple(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))))
 LEFT_OUT = "[...]"
 BLOCK = re.compile(r"^<!-- (checked|checked slowly|file: (\S+)) -->\n+```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -225,7 +225,7 @@ def test_the_readme_is_short_and_its_picture_says_what_it_says():
 def test_sections_that_the_code_names_are_there():
     """`docs/model.md#estimate` in a docstring is a heading of that page."""
     for source in (ROOT / "src").rglob("*.py"):
-        for page, anchor in re.findall(r"(docs/\w+\.md)#([\w-]+)", source.read_text(encoding="utf-8")):
+        for page, anchor in re.findall(r"(docs/[\w/-]+\.md)#([\w-]+)", source.read_text(encoding="utf-8")):
             assert anchor in anchors(page), f"{source.name}: {page}#{anchor}"
 
 

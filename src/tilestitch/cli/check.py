@@ -21,8 +21,8 @@ from tilestitch.cli.progress import shown_progress
 def check(model: str, machine: str | None, choices: Choices, json_path: Path | None, quiet: bool) -> int:
     """Print every problem of MODEL at once, or what it is made of.
 
-    MODEL is a network of the zoo or an ONNX file. Ends with 2 where there is a problem. Of a machine: whether the
-    network fits, and which units run how much of it.
+    MODEL is a network of the zoo or an ONNX file. The exit code is 2 if there is a problem. With --machine it
+    also says whether the network fits, and how much of it each kind of unit runs.
     """
     expect_json(json_path, model, *([] if machine is None else [machine]))
     with shown_progress(silent=quiet) as progress:

@@ -8,7 +8,7 @@ EXAMPLES = {
         "tilestitch characterize --machine toy",
     ),
     "check": (
-        "Print all that keeps a network from being compiled.",
+        "List what keeps a network from compiling.",
         "tilestitch check resnet18:small --machine toy",
     ),
     "compare": (
@@ -80,7 +80,7 @@ EXAMPLES = {
         "tilestitch validate resnet18:small --machine dmazerunner-256 --mappings 20",
     ),
     "why": (
-        "Say what the time beyond the bound goes to.",
+        "Say where the time beyond the bound goes.",
         "tilestitch why resnet18:small --machine toy --strategy graphturbo",
     ),
 }

@@ -42,7 +42,7 @@ STORE = "points.sqlite"  # in the folder of -o
 )
 @click.option("--strategy", type=STRATEGY, default="tvm", show_default=True, help=STRATEGY_HELP)
 @compile_options
-@choice_option("--least", OF_ONE_MAPPING, "What the mapping of each layer is best in, with --by map.")
+@choice_option("--least", OF_ONE_MAPPING, "What the mapping of each layer minimises, with --by map.")
 @choice_option("--search", SEARCHES, "As for map.")
 @click.option("--dataflow", default="", metavar="NAME|A|B", help="As for map.")
 @choice_option("--mode", CostMode, "As for map.")
@@ -56,7 +56,7 @@ STORE = "points.sqlite"  # in the folder of -o
     "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
 @click.option("--space", "space_file", metavar="FILE", default="", help="Options of this command, as YAML.")
-@choice_option("--method", METHODS, "Which designs.")
+@choice_option("--method", METHODS, "Which designs to evaluate.")
 @click.option(
     "--trials", type=click.IntRange(1, MAX_TRIALS), default=64, show_default=True, help="Designs of random and optuna."
 )
@@ -69,7 +69,7 @@ STORE = "points.sqlite"  # in the folder of -o
     "objectives",
     type=click.Choice([one.name for one in OBJECTIVES]),
     multiple=True,
-    help=f"Of which less is better; repeatable.  [default: {', '.join(DEFAULT)}]",
+    help=f"What to minimise; repeatable.  [default: {', '.join(DEFAULT)}]",
 )
 @click.option("--scale-energy", is_flag=True, help="Energies per access grow with the sizes, as in dMazeRunner.")
 @click.option(
@@ -116,8 +116,8 @@ def explore(
 ) -> int:
     """Run every MODEL on many machines, and print those that no other beats: the Pareto front.
 
-    Points are stored one by one: the same command after an interruption evaluates only what is left. Ends with 1
-    where Tilestitch itself makes a mistake on one of the machines.
+    Points are stored one by one: the same command after an interruption evaluates only what is left. The exit
+    code is 1 if Tilestitch itself makes a mistake on one of the machines.
     """
     if cluster and workers is not None:
         raise InputError("--workers are processes of this machine, and --cluster is another one; leave out one of them")

@@ -26,7 +26,7 @@ EMITTED = ("plan", "cnml")
     "--machine", type=MACHINE, metavar="NAME|FILE", default="mlu100", show_default=True, help="As for compile."
 )
 @click.option("--plan", metavar="NAME|FILE", default="exact", show_default=True, help=PLAN_HELP)
-@click.option("--compare", is_flag=True, help="Set the plans of all strategies beside it.")
+@click.option("--compare", is_flag=True, help="Show the plans of all strategies beside it.")
 @click.option("--simulate", is_flag=True, help="Compile the plan to a program, and show its simulated times as well.")
 @click.option(
     "--verify",
@@ -70,7 +70,7 @@ def fuse(
     """Divide MODEL into blocks of layers, each on a number of cores, and price them by the block model of DLFusion.
 
     The best plan of all is found too, with a proof, and lower bounds. --simulate runs the plan on one cluster of the
-    machine. Ends with 1 where --verify finds wrong outputs.
+    machine. The exit code is 1 if --verify finds wrong outputs.
     """
     if check is not None and (compare or simulate or verify or out or certificate or is_given("plan")):
         others = "--plan, --compare, --simulate, --verify, -o and --certificate"

@@ -62,17 +62,17 @@ def main() -> None:
     "--stop-after",
     type=click.Choice([str(stage) for stage in Stage]),
     default=str(Stage.SIMULATE),
-    help="Stop there, and print its value.",
+    help="Stop after this stage, and print its value.",
 )
 @click.option(
     "--from",
     "start",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Go on from the value of a stage, which --stop-after STAGE --json FILE wrote.",
+    help="Continue from a stage whose value --stop-after STAGE --json FILE wrote.",
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
-@click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
+@click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write the value of every stage.")
 @click.option(
     "--annotate",
     metavar="FILE.onnx",
@@ -97,8 +97,8 @@ def compile_command(
 ) -> int:
     """Take MODEL through every stage and print the report.
 
-    MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. Ends with 1 where --verify finds wrong
-    outputs.
+    MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. The exit code is 1 if --verify finds
+    wrong outputs.
     """
     last = Stage(stop_after)
     wanted = {"--verify": verify, "-o": out is not None, "--annotate": annotate is not None, "--html": html is not None}
@@ -176,7 +176,7 @@ def compare_command(
 ) -> int:
     """Compile MODEL by several strategies, and print them side by side.
 
-    A strategy for which the machine is too small has a column that says so.
+    Where the machine is too small for a strategy, its column says so.
     """
     expect_json(json_path, model, choices.machine, *names)
     if html is not None:

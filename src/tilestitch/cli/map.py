@@ -38,7 +38,7 @@ MAX_LINES_BYTES = 2**30
 @choice_option(
     "--objective",
     Objective,
-    "What is least; pareto finds every mapping that none beats in both latency and energy.",
+    "What to minimise; pareto finds every mapping that no other beats in both latency and energy.",
 )
 @choice_option("--search", SEARCHES, "The proven best of all, or the best that dMazeRunner's rules leave.")
 @click.option(

@@ -23,10 +23,10 @@ Command: TypeAlias = Callable[..., Any]
 
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
-    "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb) or layerwise or tvm or stay-in-gb or "
-    "stay-in-lb or graphturbo-ordering or graphturbo or astitch. Or a plan of fused blocks: baseline or fixed-cores or "
-    "dynamic-cores or one-block or fixed-fusion or dlfusion or oracle or annealing or genetic or exact or "
-    "exact-by-layer. Or the file of such a plan, ending in .json."
+    "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb), layerwise, tvm, stay-in-gb, stay-in-lb, "
+    "graphturbo-ordering, graphturbo or astitch. Or a plan of fused blocks: baseline, fixed-cores, dynamic-cores, "
+    "one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact or exact-by-layer. Or the file of such a "
+    "plan, ending in .json."
 )
 ARRAY_MACHINE = "dmazerunner-256"  # where none is named
 SEARCHES = ("exact", "dmazerunner")
@@ -119,7 +119,7 @@ def compile_options(command: Command) -> Command:
         metavar="rule|auto|K",
         default="rule",
         show_default=True,
-        help="Samples of one iteration of a cluster: by rule, the best of all, or K.",
+        help="Samples of one iteration of a cluster: chosen by rule, the best of all (auto), or K.",
     )
     @click.option(
         "--batches",
@@ -131,20 +131,20 @@ def compile_options(command: Command) -> Command:
     @choice_option(
         "--spill",
         Spill,
-        "Who gives way where a result finds no room on chip: it, or of all there who stays longest, is largest or is "
-        "read last.",
+        "Which result leaves when there is no room on chip for all: the newest, the one that stays longest, the "
+        "largest, or the one that is read last.",
     )
     @choice_option(
         "--binding",
         BindingRule,
-        "How kernels on chip are divided among cores: each as its estimate is least, or from the last to the first by "
+        "How kernels on chip are divided among cores: each where its estimate is least, or from last to first by "
         "GraphTurbo's Algorithm 4.",
     )
     @choice_option(
         "--grouping",
         GroupingRule,
-        "Which operators graphturbo cuts into pieces together: by its Algorithm 2, or so that the estimate of all "
-        "sub-graphs is the least.",
+        "Which operators graphturbo cuts into pieces together: as its Algorithm 2 says, or so that the estimate of "
+        "all sub-graphs is least.",
     )
     @wraps(command)
     def with_choices(
@@ -203,7 +203,9 @@ def mapping_option(does: str) -> Callable[[Command], Command]:
 def output_options(command: Command) -> Command:
     """Give a command the options of every command: `json_path`, `quiet`, and `--debug`, which it does not see."""
     for option in (
-        click.option("--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show where."),
+        click.option(
+            "--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show the traceback."
+        ),
         click.option("--quiet", is_flag=True, help="Print nothing but errors."),
         click.option(
             "--json",

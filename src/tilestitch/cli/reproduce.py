@@ -31,7 +31,7 @@ def reproduce(
 ) -> int:
     """Print what is published beside what Tilestitch gives. NAME is graphturbo, dlfusion, dmazerunner or dirac.
 
-    Ends with 1 where a row that must match does not. Speed-ups, and numbers read off figures, never must.
+    The exit code is 1 if a row that must match does not. Speed-ups and numbers read off figures need not match.
     """
     expect_json(json_path)
     with shown_progress(silent=quiet) as progress:

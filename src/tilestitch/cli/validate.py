@@ -61,8 +61,8 @@ def validate(
     """Compare the analytical model of an array with its simulation, over random mappings of the layers of MODEL.
 
     MODEL is what map takes. Every mapping is priced by the model of map, and simulated cycle by cycle. For the worst
-    ones both are asked again without one mechanism of the machine after another: what the model misses is what the
-    difference goes with.
+    ones, both are repeated without one mechanism of the machine at a time: the model misses the mechanism without
+    which the difference disappears.
     """
     expect_json(json_path, model, machine)
     if plot is not None:

@@ -42,7 +42,7 @@ def why(
     json_path: Path | None,
     quiet: bool,
 ) -> None:
-    """Say why MODEL is not faster: what the time beyond the bound goes to.
+    """Say why MODEL is not faster: where the time beyond the bound goes.
 
     MODEL is compiled and simulated as by compile. The gap between its latency and the largest bound is a sum of parts:
     what the units that the bound is about waited for, and what they did beyond what it counts.

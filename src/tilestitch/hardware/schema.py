@@ -74,114 +74,221 @@ class _Model(BaseModel):
 
 
 class CoreGroupModel(_Model):
-    count: Annotated[int, PlainValidator(CORE_COUNT)]
-    vector: Annotated[str, PlainValidator(NameField("the name of a vector unit"))] | None = None
-    matrix: Annotated[str, PlainValidator(NameField("the name of a matrix unit"))] | None = None
-    array: Annotated[str, PlainValidator(NameField("the name of an array"))] | None = None
-    memories: Annotated[tuple[Level, ...], PlainValidator(ListField(ChoiceField(CORE_LEVELS)))] = CORE_LEVELS
+    """Cores that are alike. Each needs at least one unit: a vector unit, a matrix unit or an array."""
+
+    count: Annotated[int, PlainValidator(CORE_COUNT)] = Field(description="how many cores of each cluster")
+    vector: Annotated[str, PlainValidator(NameField("the name of a vector unit"))] | None = Field(
+        None, description="the vector unit of each core, by its name under `units`"
+    )
+    matrix: Annotated[str, PlainValidator(NameField("the name of a matrix unit"))] | None = Field(
+        None, description="the matrix unit of each core; a core has a matrix unit or an array, not both"
+    )
+    array: Annotated[str, PlainValidator(NameField("the name of an array"))] | None = Field(
+        None, description="the array of processing elements of each core"
+    )
+    memories: Annotated[tuple[Level, ...], PlainValidator(ListField(ChoiceField(CORE_LEVELS)))] = Field(
+        CORE_LEVELS,
+        description="which of the machine's memories per core these cores have; a core without `lb` works in `gb`",
+    )
 
 
 class MatrixModel(_Model):
-    kind: Annotated[UnitKind, PlainValidator(KIND)]
-    m: _Extent
-    k: _Extent
-    n: _Extent
-    dataflow: Annotated[Dataflow, PlainValidator(ChoiceField(tuple(Dataflow)))]
-    systolic: _Switch = False
-    overlapped_folds: _Switch = True
-    rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]]
-    mac_pj: _Energy
+    """An array of multipliers: m x k x n multiply-accumulates a cycle."""
+
+    kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`matrix`")
+    m: _Extent = Field(description="rows of the first operand that enter in a cycle")
+    k: _Extent = Field(description="products that are added up to one sum in a cycle: the depth")
+    n: _Extent = Field(description="columns of the second operand, each with a sum of its own")
+    dataflow: Annotated[Dataflow, PlainValidator(ChoiceField(tuple(Dataflow)))] = Field(
+        description="what stays in the unit: the second operand, whose loading takes k cycles, or the sums"
+    )
+    systolic: _Switch = Field(False, description="whether filling and draining takes k + n - 1 cycles more")
+    overlapped_folds: _Switch = Field(
+        True, description="whether the second operand of the next fold loads during this one"
+    )
+    rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]] = Field(
+        description="the speed for each element type that it multiplies, as a factor of m x k x n; float16 is required"
+    )
+    mac_pj: _Energy = Field(description="energy of a multiply-accumulate, in picojoules")
 
 
 class VectorModel(_Model):
-    kind: Annotated[UnitKind, PlainValidator(KIND)]
-    lanes: dict[_ElementType, Annotated[int, PlainValidator(_LANES)]]
-    operation_pj: _Energy
+    """Does one primitive operation on a number of elements a cycle."""
+
+    kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`vector`")
+    lanes: dict[_ElementType, Annotated[int, PlainValidator(_LANES)]] = Field(
+        description="elements a cycle, for each element type; float16 is required"
+    )
+    operation_pj: _Energy = Field(description="energy of a primitive operation on one element, in picojoules")
 
 
 class ArrayModel(_Model):
-    kind: Annotated[UnitKind, PlainValidator(KIND)]
-    rows: _Extent
-    columns: _Extent
-    register_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)]
-    rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]]
-    first_bytes_per_cycle: _Bandwidth
-    second_bytes_per_cycle: _Bandwidth
-    result_bytes_per_cycle: _Bandwidth
-    reduction_bytes_per_cycle: _Bandwidth
-    mac_pj: _Energy
-    register_pj_per_byte: _Energy
-    network_pj_per_byte: _Energy
-    networks: Annotated[int, PlainValidator(_NETWORKS)] = 3
-    multicast: _Switch = True
-    reduction: Annotated[Reduction, PlainValidator(ChoiceField(tuple(Reduction)))] = Reduction.SERIAL
-    dma_setup_cycles: Annotated[Fraction, PlainValidator(_SETUP_RATIO)] | None = None
-    dma_channels: Annotated[int, PlainValidator(_CHANNELS)] = 1
-    first_bits: Annotated[int, PlainValidator(_BITS)] = 16
-    second_bits: Annotated[int, PlainValidator(_BITS)] = 16
-    result_bits: Annotated[int, PlainValidator(_BITS)] = 16
-    controller: Annotated[Controller, PlainValidator(ChoiceField(tuple(Controller)))] = Controller.OVERLAPPED
-    multiplier_stages: Annotated[int, PlainValidator(_STAGES)] = 2
-    adder_stages: Annotated[int, PlainValidator(_STAGES)] = 1
-    first_double_buffered: _Switch = True
-    second_double_buffered: _Switch = True
-    result_double_buffered: _Switch = False
-    network_latency_cycles: Annotated[int, PlainValidator(_LATENCY)] = 2
-    fifo_words: Annotated[int, PlainValidator(_WORDS)] = 2
-    register_writes_per_cycle: Annotated[int, PlainValidator(_WORDS)] | None = None
-    instruction_words: Annotated[int, PlainValidator(_WORDS)] | None = None
-    configuration_words: Annotated[int, PlainValidator(_NO_OR_MORE_WORDS)] = 4
-    scratchpad_ports: Annotated[int, PlainValidator(_PORTS)] = 2
-    scratchpad_port_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = 2
-    scratchpad_layout: Annotated[ScratchpadLayout, PlainValidator(ChoiceField(tuple(ScratchpadLayout)))] = (
-        ScratchpadLayout.INTERLEAVED
+    """Processing elements in rows and columns; each multiplies and adds, with a register file of its own."""
+
+    kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`array`")
+    rows: _Extent = Field(description="rows of processing elements")
+    columns: _Extent = Field(description="columns of processing elements")
+    register_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
+        description="bytes of the register file of one element"
     )
-    dram_latency_cycles: _SetupCycles = 0
+    rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]] = Field(
+        description="multiply-accumulates of one element in a cycle, for each element type; float16 is required"
+    )
+    first_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the first operand")
+    second_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the second operand")
+    result_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that collects results")
+    reduction_bytes_per_cycle: _Bandwidth = Field(
+        description="rate of the network that carries partial sums from element to element"
+    )
+    mac_pj: _Energy = Field(description="energy of a multiply-accumulate, in picojoules")
+    register_pj_per_byte: _Energy = Field(description="energy of a byte read or written in a register file")
+    network_pj_per_byte: _Energy = Field(description="energy of a byte that a network brings to one element")
+    networks: Annotated[int, PlainValidator(_NETWORKS)] = Field(
+        3, description="3: one for each operand; 2: both inputs share the second's; 1: everything shares the first's"
+    )
+    multicast: _Switch = Field(
+        True, description="whether a word reaches every element that needs it at once, or one element after another"
+    )
+    reduction: Annotated[Reduction, PlainValidator(ChoiceField(tuple(Reduction)))] = Field(
+        Reduction.SERIAL,
+        description="how partial sums of several elements meet: one result after another (`serial`), or all results at "
+        "the same time, from neighbour to neighbour (`chain`) or in pairs (`tree`)",
+    )
+    dma_setup_cycles: Annotated[Fraction, PlainValidator(_SETUP_RATIO)] | None = Field(
+        None, description="set-up of each contiguous run between DRAM and scratchpad; `setup.dma_cycles` unless stated"
+    )
+    dma_channels: Annotated[int, PlainValidator(_CHANNELS)] = Field(
+        1, description="runs between DRAM and scratchpad that go on at the same time"
+    )
+    first_bits: Annotated[int, PlainValidator(_BITS)] = Field(
+        16, description="width of the first operand; with the next two unset, the network's own"
+    )
+    second_bits: Annotated[int, PlainValidator(_BITS)] = Field(16, description="width of the second operand")
+    result_bits: Annotated[int, PlainValidator(_BITS)] = Field(16, description="width of results and partial sums")
+    controller: Annotated[Controller, PlainValidator(ChoiceField(tuple(Controller)))] = Field(
+        Controller.OVERLAPPED,
+        description="whether passes overlap across tiles too, or by DiRAC's rules, with two more passes for each tile "
+        "(array simulator only)",
+    )
+    multiplier_stages: Annotated[int, PlainValidator(_STAGES)] = Field(
+        2, description="pipeline stages of the multiplier; four more are fetch, decode, register read and write"
+    )
+    adder_stages: Annotated[int, PlainValidator(_STAGES)] = Field(1, description="pipeline stages of the adder")
+    first_double_buffered: _Switch = Field(
+        True, description="whether the register files have room for the next pass's first operand"
+    )
+    second_double_buffered: _Switch = Field(True, description="the same, of the second operand")
+    result_double_buffered: _Switch = Field(
+        False, description="the same, of results; the array stops while results leave where it is false"
+    )
+    network_latency_cycles: Annotated[int, PlainValidator(_LATENCY)] = Field(
+        2, description="cycles of a word through a network, from end to end"
+    )
+    fifo_words: Annotated[int, PlainValidator(_WORDS)] = Field(
+        2, description="words between a network and a register file (array simulator only)"
+    )
+    register_writes_per_cycle: Annotated[int, PlainValidator(_WORDS)] | None = Field(
+        None,
+        description="words that a FIFO hands to its register file in a cycle; as many as its network brings unless "
+        "stated (array simulator only)",
+    )
+    instruction_words: Annotated[int, PlainValidator(_WORDS)] | None = Field(
+        None,
+        description="instructions that an element holds; unless stated loops are in hardware, for passes of any length "
+        "(array simulator only)",
+    )
+    configuration_words: Annotated[int, PlainValidator(_NO_OR_MORE_WORDS)] = Field(
+        4, description="words that configure each multicast controller; every row and every element has one"
+    )
+    scratchpad_ports: Annotated[int, PlainValidator(_PORTS)] = Field(
+        2, description="ports of a bank: 2 read and write at the same time, 1 does either (array simulator only)"
+    )
+    scratchpad_port_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
+        2, description="bytes that a port of a bank passes in a cycle (array simulator only)"
+    )
+    scratchpad_layout: Annotated[ScratchpadLayout, PlainValidator(ChoiceField(tuple(ScratchpadLayout)))] = Field(
+        ScratchpadLayout.INTERLEAVED,
+        description="whether the words of an operand go round its banks, or fill one bank after another (array "
+        "simulator only)",
+    )
+    dram_latency_cycles: _SetupCycles = Field(
+        0, description="delay of each contiguous run besides its set-up, for the mapper as well"
+    )
 
 
 class MemoryModel(_Model):
-    per: Sharing
-    size_bytes: Annotated[int, PlainValidator(_SIZE_BYTES)]
-    bandwidth_bytes_per_cycle: _Bandwidth
-    burst_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)]
-    read_pj_per_byte: _Energy
-    write_pj_per_byte: _Energy
+    """A memory behind one port, which reads and writes share."""
+
+    per: Sharing = Field(description="what has one of these memories for itself")
+    size_bytes: Annotated[int, PlainValidator(_SIZE_BYTES)] = Field(description="capacity of each")
+    bandwidth_bytes_per_cycle: _Bandwidth = Field(description="rate of its port, kept exactly")
+    burst_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
+        description="what the port moves at a time: every contiguous run rounds up to it"
+    )
+    read_pj_per_byte: _Energy = Field(description="energy of a byte read, in picojoules")
+    write_pj_per_byte: _Energy = Field(description="energy of a byte written, in picojoules")
 
 
 class OuterMemoryModel(MemoryModel):
-    per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CLUSTER, Sharing.CHIP)))]
+    """A buffer on the chip that the cores of a cluster share."""
+
+    per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CLUSTER, Sharing.CHIP)))] = Field(
+        description="whether every cluster has its own, or all clusters share one"
+    )
 
 
 class DDRModel(OuterMemoryModel):
-    channels: Annotated[int, PlainValidator(_CHANNELS)] = 1
+    """The memory outside the chip, where networks begin and end."""
+
+    channels: Annotated[int, PlainValidator(_CHANNELS)] = Field(
+        1, description="channels that share the rate; a kernel on a single core draws from one of them"
+    )
 
 
 class CoreMemoryModel(MemoryModel):
-    per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CORE,)))]
+    """A memory of one core."""
+
+    per: Annotated[Sharing, PlainValidator(ChoiceField((Sharing.CORE,)))] = Field(description="`core`")
 
 
 class LocalModel(CoreMemoryModel):
-    banks: Annotated[int, PlainValidator(_BANKS)] = 1
+    """The local buffer of a core: operands and results of its units."""
+
+    banks: Annotated[int, PlainValidator(_BANKS)] = Field(
+        1,
+        description="banks, each of which holds one operand of an array; half of them are for the tile in use; 1 is no "
+        "limit",
+    )
 
 
 class MemoriesModel(_Model):
-    ddr: DDRModel
-    gb: OuterMemoryModel | None = None
-    lb: LocalModel | None = None
-    weights: CoreMemoryModel | None = None
-    accumulators: CoreMemoryModel | None = None
+    """Each memory is described once, for all of its kind. Every core needs `lb`, or its cluster `gb`."""
+
+    ddr: DDRModel = Field(description="the memory outside the chip")
+    gb: OuterMemoryModel | None = Field(None, description="the buffer that the cores of a cluster share")
+    lb: LocalModel | None = Field(None, description="the local buffer of each core; the scratchpad of an array")
+    weights: CoreMemoryModel | None = Field(
+        None, description="what feeds the second operand of each core's matrix unit; `lb` does unless stated"
+    )
+    accumulators: CoreMemoryModel | None = Field(
+        None, description="partial sums of each core's matrix unit, 32 bits each"
+    )
 
 
 class LinkModel(_Model):
-    bandwidth_bytes_per_cycle: _Bandwidth
-    pj_per_byte: _Energy
+    """The port of each core to the network on the chip, which connects all ports at full rate."""
+
+    bandwidth_bytes_per_cycle: _Bandwidth = Field(description="rate of the port of one core")
+    pj_per_byte: _Energy = Field(description="energy of a byte that passes the port, in picojoules")
 
 
 class SetupModel(_Model):
-    dma_cycles: _SetupCycles
-    mover_cycles: _SetupCycles
-    compute_cycles: _SetupCycles
-    launch_cycles: _SetupCycles
+    """Cycles for which an instruction occupies its engine before its work begins."""
+
+    dma_cycles: _SetupCycles = Field(description="of each descriptor of a transfer between DDR and GB")
+    mover_cycles: _SetupCycles = Field(description="of each descriptor of a transfer to or from a core")
+    compute_cycles: _SetupCycles = Field(description="of each computation on a unit")
+    launch_cycles: _SetupCycles = Field(description="of each kernel that is launched")
 
 
 def unit_kind(tree: object) -> str | None:
@@ -199,16 +306,22 @@ UnitModel: TypeAlias = Annotated[
 
 
 class MachineModel(_Model):
-    name: _Name
-    description: Annotated[str, PlainValidator(LineField())]
-    clock_hz: Annotated[int, PlainValidator(_CLOCK_HZ)]
-    clusters: Annotated[int, PlainValidator(CLUSTERS)]
-    cores: Annotated[list[CoreGroupModel], Field(min_length=1)]
-    units: dict[_Name, UnitModel]
-    memories: MemoriesModel
-    link: LinkModel
-    setup: SetupModel
-    granule_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = 4096
+    """A machine is one file. All times but `clock_hz` are in cycles, and all clusters are alike."""
+
+    name: _Name = Field(description="what reports and command lines call the machine")
+    description: Annotated[str, PlainValidator(LineField())] = Field(description="what it is, in one line")
+    clock_hz: Annotated[int, PlainValidator(_CLOCK_HZ)] = Field(description="cycles a second")
+    clusters: Annotated[int, PlainValidator(CLUSTERS)] = Field(description="how many clusters the chip has")
+    cores: Annotated[list[CoreGroupModel], Field(min_length=1)] = Field(
+        description="the cores of one cluster, in groups of cores that are alike"
+    )
+    units: dict[_Name, UnitModel] = Field(description="the units, by names of your choice")
+    memories: MemoriesModel = Field(description="the memories, from DDR to the cores' own")
+    link: LinkModel = Field(description="the port of each core to the network on the chip")
+    setup: SetupModel = Field(description="cycles before the work of an instruction begins")
+    granule_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
+        4096, description="the piece of a transfer after which another transfer may take its turn at a port"
+    )
 
 
 _MODELS: dict[tuple[str, ...], type[_Model]] = {  # by the keys that lead there; "*" is any name or position
