@@ -1,4 +1,4 @@
-// Bundles the page into one script and one style sheet: node build.mjs FOLDER
+// Bundles the pages into a script of runs, one of results, and one style sheet: node build.mjs FOLDER
 import { build } from "esbuild";
 
 const folder = process.argv[2];
@@ -7,6 +7,7 @@ await build({
   absWorkingDir: import.meta.dirname,
   entryPoints: [
     { in: "src/main.ts", out: "page" },
+    { in: "src/results.ts", out: "results" },
     { in: "src/page.css", out: "page" },
   ],
   outdir: folder,

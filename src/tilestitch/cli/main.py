@@ -72,7 +72,7 @@ def main() -> None:
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write report, schedule and trace.")
 @click.option("--dump", metavar="DIR", type=click.Path(path_type=Path), help="Write what each stage ended with.")
-@html_option
+@html_option("timeline, memories, graph, roofline")
 @output_options
 def compile_command(
     model: str,
@@ -148,7 +148,7 @@ def compile_command(
 @click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
 @click.option("--reports", is_flag=True, help="Print the report of each strategy as well.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files of all strategies.")
-@html_option
+@html_option("timeline, memories, graph, roofline")
 @output_options
 def compare_command(
     model: str,

@@ -37,7 +37,11 @@ def json_file(path: Path | None, text: str) -> Files:
     return [] if path is None or path == STDOUT else [(path, encoded(text))]
 
 
-_OF_OTHER_FILES = ("out", "dump", "json_path", "quiet", "reports")  # options without which a page is the same
+# Options without which a page is the same: files beside it, and who computes it.
+_OF_OTHER_FILES = (
+    *("out", "dump", "json_path", "quiet", "reports", "emit", "constants", "plot", "stats", "trace", "window"),
+    *("store", "workers", "cluster"),
+)
 
 
 def given_command() -> str:

@@ -1,0 +1,90 @@
+"""The pages of map and its kin without a browser: one file, the same each time, with the command's JSON."""
+
+import json
+from math import prod
+
+import pytest
+
+import tilestitch
+from tests.helpers.pages import expect_alone, summary_of
+from tilestitch.ir.choices import CostMode, Objective
+from tilestitch.mapping.operand_energy import element_bits
+
+PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    """A small product on a small array, with its two best mappings."""
+    return tilestitch.map(PRODUCT, "dmazerunner-256", tilestitch.MapOptions(top=2))
+
+
+def test_a_page_of_mappings_is_the_report_and_asks_nobody_for_anything(mapped):
+    """Every number of the JSON, unchanged; two calls give the same bytes, and the call on it makes it again."""
+    page = mapped.to_html()
+    assert page == mapped.to_html()
+    expect_alone(page)
+    summary = summary_of(page)
+    assert summary["report"] == json.loads(mapped.to_json())
+    assert eval(summary["command"], {"tilestitch": tilestitch}) == page
+
+
+def test_the_levels_of_a_page_are_the_mapping(mapped):
+    """Loops in their order and factors, each level holds what its inner loops touch, and a name for each operand."""
+    summary = summary_of(mapped.to_html())
+    [layer] = mapped
+    nest, machine = layer.layer.nest, mapped.source.machine
+    names = [loop.name for loop in nest.loops]
+    for found, drawn in zip(layer.found, summary["layers"][0]["mappings"], strict=True):
+        one = found.mapping
+        levels = {level["name"]: level for level in drawn["levels"]}
+        assert list(levels) == ["DRAM", "scratchpad", "array", "register file", "arithmetic"]
+        assert drawn["operands"] == [operand.name for operand in nest.operands]
+        left = [1] * len(names)
+        for level in reversed(drawn["levels"]):
+            for loop in level["loops"]:
+                left[names.index(loop["name"])] *= loop["count"]
+            for operand, bits, held in zip(
+                nest.operands, element_bits(nest, machine), level["holds"], strict=level["holds"] != []
+            ):
+                extents = operand.extents([min(size, loop.extent) for size, loop in zip(left, nest.loops, strict=True)])
+                assert tuple(held["extents"]) == extents
+                assert held["size_bytes"] == -(-prod(extents) * bits // 8)
+        assert tuple(left) == nest.extents
+        order = [names.index(loop["name"]) for loop in levels["DRAM"]["loops"]]
+        assert order == [at for at in one.dram_order if one.dram[at] > 1]
+        order = [names.index(loop["name"]) for loop in levels["scratchpad"]["loops"]]
+        assert order == [at for at in one.spm_order if one.spm[at] > 1]
+        assert drawn["spread"]["elements"] == prod(one.spatial)
+
+
+@pytest.mark.parametrize("mode", CostMode)
+def test_energy_by_operand_is_the_energy_of_the_model(mode):
+    """Of each level all of it, where no element adds to what another has; else the rest is arithmetic and sums."""
+    options = tilestitch.MapOptions(objective=Objective.ENERGY, mode=mode, top=40)
+    done = tilestitch.map(PRODUCT, "dmazerunner-256", options)
+    levels = ("dram", "spm", "noc", "rf", "mac")
+    alone = 0
+    report = json.loads(done.to_json())
+    for drawn, said in zip(
+        summary_of(done.to_html())["layers"][0]["mappings"], report["layers"][0]["mappings"], strict=True
+    ):
+        for name, level in zip(levels, drawn["levels"], strict=True):
+            assert level["energy_pj"] == said["energy"][name]
+            rest = level["energy_pj"] - sum(level["operands_pj"])
+            assert rest >= -1e-9 * level["energy_pj"]
+            if name != "mac" and not drawn["spread"]["summed"]:
+                assert rest == pytest.approx(0, abs=1e-9 * level["energy_pj"])
+                alone += 1
+    assert alone
+
+
+def test_a_proof_on_a_page_is_the_certificate():
+    """Its problem, its bound and the tilings that fit; without one the page says so."""
+    done = tilestitch.map(PRODUCT, "dmazerunner-256", tilestitch.MapOptions(certify=True))
+    proof = done[0].certificate
+    assert summary_of(done.to_html())["layers"][0]["proof"]["certificate"] == {
+        "problem": proof.problem,
+        "bound": proof.bound,
+        "tilings": proof.tilings,
+    }

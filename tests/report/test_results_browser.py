@@ -1,0 +1,132 @@
+"""The pages of map and its kin in a real browser: every pane is drawn, and what it says is the command's JSON."""
+
+import json
+
+import pytest
+
+import tilestitch
+from tests.helpers.browser import Browser, browser_or_reason
+
+PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
+
+
+@pytest.fixture(scope="module")
+def started():
+    """The browser of these tests, once one of them has started it."""
+    found: list[Browser] = []
+    yield found
+    for each in found:
+        each.driver.quit()
+
+
+@pytest.fixture
+def browser(request, started):
+    """A browser in daylight, of the size of a small screen."""
+    if not started:
+        started.append(Browser(browser_or_reason(request)))
+    started[0].size(1280)
+    started[0].dark(False)
+    return started[0]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory):
+    """A function that writes a page, and says where."""
+
+    def written(name, page):
+        path = tmp_path_factory.mktemp("page") / f"{name}.html"
+        path.write_text(page, encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    """A small network on Eyeriss's array."""
+    return tilestitch.map("resnet18:small", "eyeriss", layers=["layer1.0.conv1", "layer2.0.conv2", "fc"])
+
+
+@pytest.fixture(scope="module")
+def map_page(mapped, write):
+    """Its page."""
+    return write("map", mapped.to_html())
+
+
+def expect_drawn(browser, page, panes, address=""):
+    """At any width and in both themes: colours in each pane, an empty console, no request, no sideways scroll."""
+    for width, dark in ((390, False), (1280, True), (2560, False)):
+        browser.size(width)
+        browser.dark(dark)
+        browser.open(page, address)
+        assert browser.complaints() == []
+        assert browser.requests() == [page.resolve().as_uri() + address]
+        for pane, least in panes.items():
+            colours = browser.pixels(pane)
+            assert len(colours) >= least, (pane, len(colours))
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+        background = browser.run("return getComputedStyle(document.querySelector('section')).backgroundColor")
+        assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+
+
+def number_in(text: str) -> int:
+    """The whole number with which a text begins."""
+    return int(text.split()[0].replace(",", ""))
+
+
+def text_of(browser, part):
+    """What a part of the page says."""
+    return browser.run("return document.getElementById(arguments[0]).innerText", part)
+
+
+def test_every_pane_of_mappings_is_drawn(browser, map_page):
+    """The array has a colour for each result, and letters."""
+    expect_drawn(browser, map_page, {"nest": 20})
+
+
+def test_the_page_of_mappings_says_what_the_report_says(browser, map_page, mapped):
+    """Totals, the table of layers, and the nest with its energy of the layer that is chosen."""
+    report = json.loads(mapped.to_json())
+    browser.open(map_page)
+    text = text_of(browser, "verdict")
+    assert f"{report['cycles']:,} cycles" in text
+    assert f"{100 * report['utilization']:.1f} %" in text
+    assert "Proven" in text
+    rows = browser.rows("layers")
+    for row, layer in zip(rows, report["layers"], strict=True):
+        best = layer["mappings"][0]
+        assert row[0] == layer["name"]
+        assert [number_in(row[1]), number_in(row[2])] == [layer["times"], best["cycles"]]
+        assert float(row[5]) == pytest.approx(best["edp"], rel=1e-4)
+    browser.run("document.querySelectorAll(\"[data-table='layers'] button\")[1].click()")
+    browser.settle()
+    layer = report["layers"][1]
+    assert "layer=layer2.0.conv2" in browser.run("return location.hash")
+    nest = text_of(browser, "nest")
+    assert f"{layer['mappings'][0]['cycles']:,} cycles" in nest
+    assert f"{layer['tilings_evaluated']:,} tilings were priced" in nest
+    lines = browser.run("return [...document.querySelectorAll('.lines .loop')].map((line) => line.textContent)")
+    factors = layer["mappings"][0]["factors"]
+    loops = [line.removeprefix("for ").rstrip(":").split(" in ") for line in lines if line.startswith("for")]
+    expected = [factors[level] for level in ("dram", "spm", "rf")]
+    assert sorted((name, int(count)) for name, count in loops) == sorted(
+        (name, count) for level in expected for name, count in level.items()
+    )
+    spread = ", ".join(f"{name} over {count}" for name, count in factors["spatial"].items())
+    assert any(line.startswith(f"spread {spread}:") for line in lines)
+
+
+def test_an_element_of_the_array_says_its_place(browser, map_page, mapped):
+    """Chosen by a click or by the keyboard; the address keeps it."""
+    browser.open(map_page, "#layer=layer2.0.conv2&element=5")
+    spatial = json.loads(mapped.to_json())["layers"][1]["mappings"][0]["factors"]["spatial"]
+    place, rest = [], 5
+    for name, count in reversed(spatial.items()):
+        place.insert(0, f"{name} = {rest % count} of {count}")
+        rest //= count
+    assert text_of(browser, "element") == f"element 5: row 0, column 5; {', '.join(place)}"
+    browser.run(
+        "document.querySelector('#nest canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'}))"
+    )
+    browser.settle()
+    assert "element=19" in browser.run("return location.hash")  # a row of Eyeriss has 14
