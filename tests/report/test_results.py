@@ -3,12 +3,17 @@
 import json
 from math import prod
 
+import numpy as np
 import pytest
 
 import tilestitch
-from tests.helpers.pages import expect_alone, summary_of
-from tilestitch.ir.choices import CostMode, Objective
+from tests.helpers.pages import expect_alone, packed_in, summary_of
+from tilestitch import SimulateOptions
+from tilestitch.ir.choices import CostMode, Objective, Values
 from tilestitch.mapping.operand_energy import element_bits
+from tilestitch.sim.array.log import L_PASS, L_ROW
+from tilestitch.sim.array.recording import record
+from tilestitch.sim.array.values import random_operands
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
 
@@ -88,3 +93,58 @@ def test_a_proof_on_a_page_is_the_certificate():
         "bound": proof.bound,
         "tilings": proof.tilings,
     }
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """The same product, simulated in its best mapping."""
+    return tilestitch.simulate(PRODUCT)
+
+
+def test_a_page_of_a_simulation_is_the_report_and_asks_nobody_for_anything(simulated):
+    """Every number of the JSON, unchanged; two calls give the same bytes, and the call on it makes it again."""
+    page = simulated.to_html()
+    assert page == simulated.to_html()
+    expect_alone(page)
+    summary = summary_of(page)
+    assert summary["report"] == json.loads(simulated.to_json())
+    assert eval(summary["command"], {"tilestitch": tilestitch}) == page
+
+
+@pytest.mark.parametrize("values", [Values.INTEGERS, Values.FLOATS])
+def test_a_page_holds_what_was_recorded(values):
+    """Each window within the layer, its columns those of the recording, floats by their bits."""
+    done = tilestitch.simulate(PRODUCT, options=SimulateOptions(values=values))
+    page, [one] = done.to_html(), done
+    nest, machine = one.layer.nest, one.simulated.machine
+    places = summary_of(page)["layers"][0]["recordings"]
+    assert places
+    for place in places:
+        window = place["begin"], place["end"]
+        assert 0 <= window[0] < window[1] <= one.simulated.cycles
+        recording = record(nest, machine, one.mapping, random_operands(nest, values), window)
+        header, columns = packed_in(page, place["run"])
+        registers = columns["registers"].astype(np.int32)
+        if header["float"]:
+            registers = registers.view(np.float32)
+        assert header["float"] == (values is Values.FLOATS)
+        assert (registers == recording.registers).all()
+        assert (columns["row"] == recording.log[:, L_ROW]).all()
+        assert (columns["pass"] == recording.log[:, L_PASS]).all()
+        rows = columns["instructions"].reshape(-1, len(nest.operands))
+        executed = columns["row"][columns["row"] >= 0]
+        assert (rows[executed - header["first_row"]] == recording.plan.registers[executed]).all()
+        assert len(executed)
+
+
+def test_long_layers_are_recorded_at_their_beginning_and_in_their_middle():
+    """Two windows that do not overlap, each of bounded length; without values random integers move."""
+    done = tilestitch.simulate(
+        "resnet18:small", "eyeriss", SimulateOptions(extrapolate=True), layers=["layer4.0.conv2"]
+    )
+    first, steady = summary_of(done.to_html())["layers"][0]["recordings"]
+    assert (first["name"], steady["name"]) == ("first passes", "steady state")
+    assert first["begin"] == done[0].simulated.cycles_by_cause["first_load"]
+    assert first["end"] < steady["begin"]
+    assert steady["begin"] < done[0].simulated.cycles // 2 + 1000
+    assert first["end"] - first["begin"] == steady["end"] - steady["begin"] == 1024

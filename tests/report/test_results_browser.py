@@ -1,11 +1,17 @@
 """The pages of map and its kin in a real browser: every pane is drawn, and what it says is the command's JSON."""
 
 import json
+from math import prod
 
 import pytest
 
 import tilestitch
 from tests.helpers.browser import Browser, browser_or_reason
+from tests.helpers.pages import summary_of
+from tilestitch.ir.choices import Values
+from tilestitch.sim.array.log import L_BUFFERS, L_PASS, L_ROW
+from tilestitch.sim.array.recording import record, registers_after
+from tilestitch.sim.array.values import random_operands
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
 
@@ -130,3 +136,100 @@ def test_an_element_of_the_array_says_its_place(browser, map_page, mapped):
     )
     browser.settle()
     assert "element=19" in browser.run("return location.hash")  # a row of Eyeriss has 14
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """A product in which elements add to one another's results, in its best mapping of another shape."""
+    return tilestitch.simulate(PRODUCT)
+
+
+@pytest.fixture(scope="module")
+def simulate_page(simulated, write):
+    """Its page."""
+    return write("simulate", simulated.to_html())
+
+
+def test_every_pane_of_a_simulation_is_drawn(browser, simulate_page):
+    """The array with its elements and values, and the lanes of what happens."""
+    expect_drawn(browser, simulate_page, {"array": 8, "cycles": 8})
+
+
+def test_the_page_of_a_simulation_says_what_the_report_says(browser, simulate_page, simulated):
+    """Simulated and estimated totals, and where the cycles of a layer go."""
+    report = json.loads(simulated.to_json())
+    browser.open(simulate_page)
+    text = text_of(browser, "verdict")
+    assert f"{report['simulated']['cycles']:,} cycles" in text
+    assert f"{report['estimated']['cycles']:,} cycles" in text
+    assert "Verified: every result of the array equals numpy's" in text
+    [row], [layer] = browser.rows("layers"), report["layers"]
+    assert [number_in(row[2]), number_in(row[3])] == [layer["simulated"]["cycles"], layer["estimated"]["cycles"]]
+    causes = {row[0].replace(" ", "_"): number_in(row[1]) for row in browser.rows("causes")}
+    assert causes == layer["simulated"]["cycles_by_cause"]
+
+
+def test_the_array_shows_the_registers_of_the_simulator(browser, simulate_page, simulated):
+    """In chosen cycles, of a chosen element: each register of the buffers in use, with its index in A, B or O."""
+    [one] = simulated
+    nest, mapping = one.layer.nest, one.mapping
+    operands = random_operands(nest, Values.INTEGERS)
+    browser.open(simulate_page)
+    header = [
+        (place["begin"], place["end"]) for place in summary_of(simulate_page.read_text())["layers"][0]["recordings"]
+    ]
+    begin, end = header[0]
+    recording = record(nest, one.simulated.machine, mapping, operands, (begin, end))
+    states = [registers.copy() for registers in registers_after(recording)]
+    busy = [at for at in range(begin, end) if recording.log[at - begin + recording.before, L_ROW] >= 0]
+    arrays = dict(zip([operand.name for operand in nest.reads], operands, strict=True))
+    element, elements = 3, prod(mapping.spatial)
+    for cycle in (busy[0], busy[len(busy) // 2], busy[-1]):
+        browser.open(simulate_page, f"#cycle={cycle}&element={element}")
+        browser.wait("return document.documentElement.dataset.recording")
+        browser.settle()
+        row = recording.log[cycle - begin + recording.before]
+        files = browser.run(
+            "return [...document.querySelectorAll('.file')].map((file) => [file.dataset.file, "
+            "[...file.querySelectorAll('.word')].map((word) => [...word.children].map((part) => part.textContent))])"
+        )
+        found = {name: words for name, words in files if "other" not in name}
+        assert len(found) == len(nest.operands)
+        for number, (name, words) in enumerate(found.items()):
+            first = row[L_BUFFERS + number] // elements * elements + element
+            expected = states[cycle - begin][first : first + len(words) * elements : elements]
+            assert [int(value) for _, value in words] == expected.tolist()
+            read = browser.run("return document.querySelectorAll('.word.read').length")
+            assert read == len(nest.operands)
+            if name[0] in arrays:  # what is read now is what numpy has there
+                register = recording.plan.registers[row[L_ROW], number]
+                label, value = words[register]
+                index = tuple(int(at) for at in label[2:-1].split(","))
+                assert arrays[name[0]][index] == int(value)
+        assert f"pass {row[L_PASS] + 1:,}" in text_of(browser, "now")
+
+
+def test_the_array_is_stepped_and_played(browser, simulate_page):
+    """By buttons, by keys and by the slider; the address keeps the cycle."""
+    browser.open(simulate_page, "#cycle=1200")
+    shown = "return Number(document.getElementById('cycle').value)"
+    browser.wait(f"{shown} === 1200")
+    press = "document.querySelector('.player').dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0]}))"
+    click = "[...document.querySelectorAll('.player button')].find((one) => one.textContent === arguments[0]).click()"
+    for script, argument, cycle in (
+        (press, "ArrowRight", 1201),
+        (click, "step", 1202),
+        (click, "back", 1201),
+        (press, "ArrowLeft", 1200),
+    ):
+        browser.run(script, argument)
+        browser.settle()
+        assert browser.run(shown) == cycle
+        assert f"cycle={cycle}" in browser.run("return location.hash")
+    browser.run(click, "play")
+    browser.wait(f"{shown} > 1202")
+    browser.run(click, "pause")
+    browser.settle()
+    stopped = browser.run(shown)
+    browser.settle()
+    assert browser.run(shown) == stopped

@@ -2,8 +2,10 @@
 
 import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
+import { explorePanes } from "./exploration";
 import type { Origin } from "./made";
 import { mapPanes } from "./mapping";
+import { simulatePanes } from "./simulation";
 
 /** What every such page has; each kind has more. */
 export interface ResultSummary extends Origin {
@@ -28,7 +30,9 @@ export interface ResultPane {
 
 type Panes = (page: ResultPage, summary: never) => Promise<ResultPane[]>;
 const KINDS: Record<string, Panes> = {
+  explore: explorePanes,
   map: mapPanes,
+  simulate: simulatePanes,
 };
 const HASH_DELAY = 200; // ms after the last change
 

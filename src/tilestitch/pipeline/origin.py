@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import version
 
 from tilestitch.pipeline.options import Options
@@ -65,6 +65,8 @@ def python_call(function: str, *given: object, **options: object) -> str:
 def _written(value: object) -> str:
     if not is_dataclass(value) or isinstance(value, type):
         return repr(list(value)) if isinstance(value, tuple) else _literal(value)
+    if any(one.default is MISSING and one.default_factory is MISSING for one in fields(value)):
+        return repr(value)
     default = type(value)()
     changed = [
         f"{one.name}={_written(getattr(value, one.name))}"
