@@ -148,3 +148,82 @@ def test_long_layers_are_recorded_at_their_beginning_and_in_their_middle():
     assert first["end"] < steady["begin"]
     assert steady["begin"] < done[0].simulated.cycles // 2 + 1000
     assert first["end"] - first["begin"] == steady["end"] - steady["begin"] == 1024
+
+
+@pytest.fixture(scope="module")
+def explored():
+    """Twelve designs of a small array, of which some beat others."""
+    varied = {"pes": [4, 16, 64], "bandwidth": [2, 4], "spm": [16384, 65536]}
+    return tilestitch.explore(PRODUCT, "dmazerunner-256", varied, workers=1)
+
+
+def test_a_page_of_an_exploration_is_the_report_whatever_was_in_the_store(explored, tmp_path):
+    """Every number of the JSON but how much was evaluated; a second run from a store gives the same bytes."""
+    page = explored.to_html()
+    expect_alone(page)
+    summary = summary_of(page)
+    report = json.loads(explored.to_json())
+    report["run"] = {"infeasible": report["run"]["infeasible"]}
+    assert summary["report"] == report
+    for front in summary["fronts"]:
+        for design, values in zip(front["designs"], front["objectives"], strict=True):
+            metrics = {one["name"]: one["value"] for one in report["designs"][design]["points"][0]["metrics"]}
+            assert values == [metrics[one["name"]] for one in report["objectives"]]
+    varied = {one.name: list(one.values) for one in explored.space.parameters}
+    for _ in range(2):
+        again = tilestitch.explore(PRODUCT, "dmazerunner-256", varied, store=tmp_path / "points.sqlite", workers=1)
+        assert again.to_html() == page
+
+
+@pytest.fixture(scope="module")
+def validated():
+    """A few ragged mappings, whose model errs."""
+    options = tilestitch.ValidateOptions(mappings=30, ragged=True, worst=3)
+    return tilestitch.validate("O[m,n] += A[m,k] * B[k,n]; m=10 n=6 k=15", "dmazerunner-256", options)
+
+
+def test_a_page_of_a_validation_is_the_report_with_every_mapping(validated):
+    """Each mapping is a point with both its numbers, and each of the worst is one of them."""
+    page = validated.to_html()
+    expect_alone(page)
+    summary = summary_of(page)
+    assert summary["report"] == json.loads(validated.to_json())
+    assert eval(summary["command"], {"tilestitch": tilestitch}) == page
+    _, columns = packed_in(page)
+    assert columns["estimated"].tolist() == [one.estimated_cycles for one in validated.found]
+    assert columns["simulated"].tolist() == [one.simulated_cycles for one in validated.found]
+    assert len(summary["worst"]) == len(validated.worst) > 0
+    for drawn, (case, _) in zip(summary["worst"], validated.worst, strict=True):
+        assert validated.found[drawn["point"]] is case
+        assert sum(level["energy_pj"] for level in drawn["mapping"]["levels"]) == pytest.approx(
+            sum(case.estimated_pj.values())
+        )
+
+
+@pytest.fixture(scope="module")
+def fused():
+    """A plan of several blocks, beside those of all strategies."""
+    return tilestitch.fuse("resnet18:small", plan="fixed-cores", compare=True)
+
+
+def test_a_page_of_a_fusion_is_the_report_beside_the_layers_unfused(fused):
+    """Sums of the layers of each block on one core and on the best cores, and the rows of a strip."""
+    page = fused.to_html()
+    expect_alone(page)
+    summary = summary_of(page)
+    report = json.loads(fused.to_json())
+    assert summary["report"] == report
+    assert eval(summary["command"], {"tilestitch": tilestitch}) == page
+    times = {one["plan"]: one["time_ps"] for one in report["plans"]}
+    blocks = summary["drawn_blocks"]
+    assert sum(block["one_core_ps"] for block in blocks) == times["baseline"] == summary["baseline_ps"]
+    assert sum(block["alone_ps"] for block in blocks) == times["dynamic-cores"] == summary["alone_ps"]
+    for block, said in zip(blocks, report["blocks"], strict=True):
+        assert [layer["name"] for layer in block["layers"]] == said["layers"]
+        for layer in block["layers"]:
+            assert -(-layer["rows"] // said["cores"]) <= layer["strip_rows"] <= layer["rows"]
+    whole = tilestitch.fuse("resnet18:small", plan="one-block")
+    [block] = summary_of(whole.to_html())["drawn_blocks"]
+    read = {one["name"] for layer in block["layers"] for one in layer["reads"] if not one["inside"]}
+    assert read == {"input"}
+    assert [layer["name"] for layer in block["layers"] if layer["leaves"]] == [block["layers"][-1]["name"]]

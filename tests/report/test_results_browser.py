@@ -233,3 +233,112 @@ def test_the_array_is_stepped_and_played(browser, simulate_page):
     stopped = browser.run(shown)
     browser.settle()
     assert browser.run(shown) == stopped
+
+
+@pytest.fixture(scope="module")
+def explored():
+    """Twelve designs of a small array, of which some beat others."""
+    varied = {"pes": [4, 16, 64], "bandwidth": [2, 4], "spm": [16384, 65536]}
+    return tilestitch.explore(PRODUCT, "dmazerunner-256", varied, workers=1)
+
+
+@pytest.fixture(scope="module")
+def explore_page(explored, write):
+    """Its page."""
+    return write("explore", explored.to_html())
+
+
+def test_the_page_of_an_exploration_says_what_the_report_says(browser, explore_page, explored):
+    """The points are drawn; the front as a table; the chosen design with its parameters and numbers."""
+    expect_drawn(browser, explore_page, {"points": 8})
+    report = json.loads(explored.to_json())
+    [front] = report["fronts"]
+    rows = browser.rows("front")
+    assert [int(row[0]) for row in rows] == front["designs"]
+    design = front["designs"][-1]
+    browser.run("[...document.querySelectorAll('[data-table=front] button')].at(-1).click()")
+    browser.settle()
+    assert f"design={design}" in browser.run("return location.hash")
+    [found] = [one for one in report["designs"] if one["design"] == design]
+    assert {row[0]: row[1] for row in browser.rows("parameters")} == found["values"]
+    metrics = {one["name"]: one for one in found["points"][0]["metrics"]}
+    numbers = {row[1]: row[2:] for row in browser.rows("numbers")}
+    assert set(numbers) == set(metrics)
+    assert number_in(numbers["cycles"][0]) == metrics["cycles"]["value"]
+    assert numbers["cycles"][1] == metrics["cycles"]["origin"] == "estimated"
+
+
+def test_a_point_of_an_exploration_is_chosen_by_a_click(browser, explore_page, explored):
+    """The design nearest to it, on the canvas; the keyboard goes on to the next."""
+    browser.size(1280)
+    browser.open(explore_page)
+    blue = browser.run(
+        "const canvas = document.querySelector('#points canvas');"
+        "const { data, width } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);"
+        "for (let at = 0; at < data.length; at += 4)"
+        " if (data[at] === 0 && data[at + 1] === 114 && data[at + 2] === 178)"
+        " return [(at / 4) % width, Math.floor(at / 4 / width)];"
+    )
+    click = (
+        "const box = document.querySelector('#points canvas').getBoundingClientRect();"
+        "document.querySelector('#points canvas').dispatchEvent(new MouseEvent('click',"
+        " {clientX: box.left + arguments[0], clientY: box.top + arguments[1] + 4}))"
+    )
+    browser.run(click, *blue)
+    browser.settle()
+    [front] = json.loads(explored.to_json())["fronts"]
+    first = int(browser.run("return new URLSearchParams(location.hash.slice(1)).get('design')"))
+    assert first in front["designs"]
+    browser.run(
+        "document.querySelector('#points canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+    )
+    browser.settle()
+    assert int(browser.run("return new URLSearchParams(location.hash.slice(1)).get('design')")) != first
+
+
+@pytest.fixture(scope="module")
+def validated():
+    """A few ragged mappings, whose model errs."""
+    options = tilestitch.ValidateOptions(mappings=30, ragged=True, worst=3)
+    return tilestitch.validate("O[m,n] += A[m,k] * B[k,n]; m=10 n=6 k=15", "dmazerunner-256", options)
+
+
+def test_the_page_of_a_validation_says_what_the_report_says(browser, validated, write):
+    """Errors, their distribution, the layers; the worst is explained with its nest."""
+    page = write("validate", validated.to_html())
+    expect_drawn(browser, page, {"points": 8, "histogram": 4})
+    report = json.loads(validated.to_json())
+    text = text_of(browser, "verdict")
+    for name in ("mean_absolute_error", "median_absolute_error", "worst_absolute_error"):
+        assert f"{report[name]:.3f} %" in text
+    shown = [int(row[1]) for row in browser.rows("distribution")]
+    assert shown == [one["mappings"] for one in report["distribution"]]
+    rows = browser.rows("worst")
+    for row, case in zip(rows, report["worst"], strict=True):
+        assert [number_in(row[1]), number_in(row[2])] == [case["estimated_cycles"], case["simulated_cycles"]]
+        assert all(name in row[4] for name in case["mechanisms"])
+    browser.run("document.querySelector('[data-table=worst] button').click()")
+    browser.settle()
+    assert "point=" in browser.run("return location.hash")
+    trials = {row[0]: number_in(row[2]) for row in browser.rows("trials")}
+    assert trials == {name: one["difference_cycles"] for name, one in report["worst"][0]["without"].items()}
+    assert browser.run("return document.querySelectorAll('#worst .level').length") == 5
+
+
+def test_the_page_of_a_fusion_says_what_the_report_says(browser, write):
+    """Times of the plan and of every block beside those unfused; the nest of the chosen block."""
+    done = tilestitch.fuse("resnet18:small", plan="fixed-cores", compare=True)
+    page = write("fuse", done.to_html())
+    expect_drawn(browser, page, {"times": 3})
+    report = json.loads(done.to_json())
+    rows = browser.rows("blocks")
+    assert [int(row[3].replace(",", "")) for row in rows] == [block["cores"] for block in report["blocks"]]
+    assert {row[0]: row[2] for row in browser.rows("plans")} == {
+        one["plan"]: f"{one['speed_up']:,.2f} x" for one in report["plans"]
+    }
+    browser.run("document.querySelectorAll('[data-table=blocks] button')[2].click()")
+    browser.settle()
+    assert "block=2" in browser.run("return location.hash")
+    assert [row[0] for row in browser.rows("layers")] == report["blocks"][2]["layers"]
+    nest = text_of(browser, "nest")
+    assert f"spread rows over {report['blocks'][2]['cores']} core" in nest

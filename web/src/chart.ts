@@ -21,7 +21,7 @@ export interface ChartOptions {
   x: Axis;
   y: Axis;
   points: ChartPoint[];
-  joined: number[]; // points that a line joins, in this order
+  joined: number[]; // points that steps join, in this order
   diagonal: string; // what the line of equal values stands for; "": no such line
   selected: number; // -1: none
 }
@@ -120,14 +120,17 @@ export class Chart {
       context.fillStyle = theme.faint;
       context.textAlign = "right";
       context.textBaseline = "top";
-      context.fillText(options.diagonal, this.px(this.x.high) - 26, this.py(this.x.high) + 5);
+      context.fillText(options.diagonal, this.surface.width - RIGHT - 4, HEIGHT - BOTTOM - 18);
     }
     context.strokeStyle = theme.ink;
     context.beginPath();
     for (const [number, at] of options.joined.entries()) {
       const [x, y] = [this.px(options.points[at].x), this.py(options.points[at].y)];
       if (number === 0) context.moveTo(x, y);
-      else context.lineTo(x, y);
+      else {
+        context.lineTo(x, this.py(options.points[options.joined[number - 1]].y)); // a step: between them is nothing
+        context.lineTo(x, y);
+      }
     }
     context.stroke();
   }

@@ -90,7 +90,7 @@ function verdict(summary: ExploreSummary): ResultPane {
     element(
       "div",
       { class: "figures" },
-      figure(counted(report.designs.length, "design"), "explored", "by " + report.method, counted(points, "point")),
+      figure(counted(report.designs.length, "design"), "explored", report.method, counted(points, "point")),
       figure(counted(report.run.infeasible, "point"), "infeasible", "cannot be, or does not fit", "of them"),
       ...best,
       figure(
@@ -133,7 +133,11 @@ class DesignPane implements ResultPane {
     canvas.addEventListener("pointermove", (event) => this.hover(event));
     canvas.addEventListener("pointerleave", () => page.tip.hide());
     canvas.addEventListener("keydown", (event) => this.key(event));
-    const legend = element("p", { class: "note" }, "Diamonds, joined: the Pareto front, which no other design beats. ");
+    const legend = element(
+      "p",
+      { class: "note" },
+      "Diamonds: the Pareto front, which no other design beats; left of and below the line is nothing that was explored. ",
+    );
     legend.append("Grey: beaten by another.");
     const label = element("label", {}, "network ", this.networks);
     label.hidden = summary.fronts.length < 2;

@@ -3,9 +3,11 @@
 import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
 import { explorePanes } from "./exploration";
+import { fusePanes } from "./fusion";
 import type { Origin } from "./made";
 import { mapPanes } from "./mapping";
 import { simulatePanes } from "./simulation";
+import { validatePanes } from "./validation";
 
 /** What every such page has; each kind has more. */
 export interface ResultSummary extends Origin {
@@ -31,8 +33,10 @@ export interface ResultPane {
 type Panes = (page: ResultPage, summary: never) => Promise<ResultPane[]>;
 const KINDS: Record<string, Panes> = {
   explore: explorePanes,
+  fuse: fusePanes,
   map: mapPanes,
   simulate: simulatePanes,
+  validate: validatePanes,
 };
 const HASH_DELAY = 200; // ms after the last change
 

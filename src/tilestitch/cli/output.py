@@ -56,7 +56,7 @@ def given_command() -> str:
             continue
         value = context.params[name]
         if isinstance(parameter, click.Argument):
-            words.append(str(value))
+            words += map(str, value if isinstance(value, tuple) else (value,))
         elif isinstance(value, bool):
             arguments.append((parameter.opts if value else parameter.secondary_opts)[0])
         else:

@@ -98,7 +98,7 @@ def run_mapping(
         after = memory.copy() if values else memory
         tally = ArrayTally(counts, passes, events, found)
         log = empty_log(prepared.plan, after.dtype, (0, 0))
-        cycles = run_until(NEVER, prepared, after, values, every_slot, tally, log, progress)
+        cycles = run_until(int(NEVER), prepared, after, values, every_slot, tally, log, progress)
         if found[FOUND] <= len(events):
             break
         room = int(found[FOUND])

@@ -160,7 +160,7 @@ def run_slot(
                     turn[network] = next_job(jobs, slot[JOBS], operands, network, at + 1)
                     busy -= turn[network] < 0
         if noted:
-            note_sent(array.log, flight, now, lane, before, hop, jobs[max(slot[JOBS] - 1, 0), OUT_REGISTERS])
+            note_sent(array.log, flight, now, lane, int(before), int(hop), jobs[max(slot[JOBS] - 1, 0), OUT_REGISTERS])
         cycle += 1
         if busy == 0 and hop == last_hop and cycle >= max(least, in_end, out_end) + slot[TAIL]:
             break
