@@ -1,7 +1,10 @@
 """The pictures in docs/page.md: `python docs/pictures/page.py PAGE.html FOLDER`, with chromium and selenium.
 
-The page is what `tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html`
-writes; the pictures are panes of it in the folder, as `page-timeline.png`.
+The page is what one of these writes; the pictures are panes of it in the folder, as `page-timeline.png`:
+
+    tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html
+    tilestitch map resnet18:small --machine eyeriss --html PAGE.html
+    tilestitch simulate resnet18:small --machine eyeriss --html PAGE.html
 """
 
 import sys
@@ -14,7 +17,12 @@ from selenium.webdriver.common.by import By
 WIDTH, HEIGHT = 1280, 4000  # high enough for the whole page, so that nothing lies over a pane
 SELECTED = "#select=operator:layer3.0.conv2&colour=instance"
 PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why": "", "idle": "#cycles=2000000-2400000"}
-PLACES = {"why": "#why", "idle": "#timeline"}  # where it is not the canvas alone
+# By the command, where it is not compile.
+OTHERS = {
+    "map": {"nest": "#layer=layer2.0.conv2"},
+    "simulate": {"array": "#layer=layer2.0.conv2&cycle=1046&element=20"},
+}
+PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": ".player"}  # not the canvas alone
 PATIENCE = 30  # seconds
 
 
@@ -26,7 +34,9 @@ def take(page: Path, folder: Path) -> None:
     options.binary_location = "/usr/bin/chromium"
     with webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver")) as driver:
         driver.set_window_size(WIDTH, HEIGHT)
-        for name, address in PANES.items():
+        driver.get(page.resolve().as_uri())
+        kind = driver.execute_script("return JSON.parse(document.getElementById('summary').textContent).kind")
+        for name, address in OTHERS.get(kind, PANES).items():
             driver.get("about:blank")
             driver.get(page.resolve().as_uri() + address)
             end = time.monotonic() + PATIENCE

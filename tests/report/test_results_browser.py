@@ -70,6 +70,7 @@ def expect_drawn(browser, page, panes, address=""):
         for pane, least in panes.items():
             colours = browser.pixels(pane)
             assert len(colours) >= least, (pane, len(colours))
+            assert sum(colours.values()) > 500, pane
         assert browser.run("return document.documentElement.scrollWidth") <= width
         background = browser.run("return getComputedStyle(document.querySelector('section')).backgroundColor")
         assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
@@ -306,7 +307,7 @@ def validated():
 def test_the_page_of_a_validation_says_what_the_report_says(browser, validated, write):
     """Errors, their distribution, the layers; the worst is explained with its nest."""
     page = write("validate", validated.to_html())
-    expect_drawn(browser, page, {"points": 8, "histogram": 4})
+    expect_drawn(browser, page, {"points": 8, "histogram": 2})
     report = json.loads(validated.to_json())
     text = text_of(browser, "verdict")
     for name in ("mean_absolute_error", "median_absolute_error", "worst_absolute_error"):
@@ -329,7 +330,7 @@ def test_the_page_of_a_fusion_says_what_the_report_says(browser, write):
     """Times of the plan and of every block beside those unfused; the nest of the chosen block."""
     done = tilestitch.fuse("resnet18:small", plan="fixed-cores", compare=True)
     page = write("fuse", done.to_html())
-    expect_drawn(browser, page, {"times": 3})
+    expect_drawn(browser, page, {"times": 2})
     report = json.loads(done.to_json())
     rows = browser.rows("blocks")
     assert [int(row[3].replace(",", "")) for row in rows] == [block["cores"] for block in report["blocks"]]

@@ -217,7 +217,7 @@ class BlockTable implements ResultPane {
     if (report.blocks.length < 2) return;
     const few = report.blocks.length <= 16;
     const bars = report.blocks.map((block, at) => ({
-      label: few ? `block ${at}\n${counted(block.cores, "core")}` : "",
+      label: few ? `block ${at}\n${counted(block.cores, "core")}` : `${at}`,
       value: block.time_ps,
       text: few ? time(block.time_ps) : "",
     }));

@@ -82,7 +82,7 @@ def fuse(
     model: Model,
     machine: Machine = "mlu100",
     plan: str | FusionPlan = "exact",
-    options: Options = field(default_factory=Options),
+    options: Options = Options(),
     *,
     compare: bool = False,
     simulate: bool = False,

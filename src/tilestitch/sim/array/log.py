@@ -25,10 +25,9 @@ L_BUFFERS = L_LANES + 3 * LANES  # of every operand: first register x elements t
 
 
 @lending
-def note_begin(array: Array, now: int) -> None:
+def note_begin(log: Log, array: Array, now: int) -> None:
     """Before anything happens in a cycle: the registers, if it is the first, and what will be executed."""
-    log, running = array.log, array.running
-    window = log.window
+    window, running = log.window, array.running
     if now >= window[LOG_BEGIN] and window[LOG_TAKEN] == 0:
         window[LOG_TAKEN] = 1
         for at in range(len(log.registers)):

@@ -172,7 +172,7 @@ def run_until(
     """
     plan, machine, geometry = prepared.plan, prepared.machine, prepared.geometry
     operands, loops = len(plan.operands), len(plan.loops)
-    array, flight, queue = _empty(plan, machine, memory, values, log)
+    array, flight, queue = _empty(plan, machine, memory, values)
     at_once = SLOTS_AT_ONCE if every_slot else 64 * SLOTS_AT_ONCE
     controller = Controller(
         position=np.zeros(POSITION, np.int64),
@@ -207,6 +207,7 @@ def run_until(
             controller,
             flight,
             array,
+            log,
             queue,
             known,
             values,
@@ -245,9 +246,7 @@ def _widest(plan: Plan) -> int:
     return max(rates) + 1
 
 
-def _empty(
-    plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool, log: Log
-) -> tuple[Array, Flight, Queue]:
+def _empty(plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool) -> tuple[Array, Flight, Queue]:
     """An array before its first cycle, with what its memory has."""
     operands = plan.operands
     lanes = int(plan.numbers[LATENCY]) + 1
@@ -263,7 +262,6 @@ def _empty(
         np.zeros((NETWORKS, elements), np.int64),
         np.zeros((NETWORKS, elements), np.int64),
         np.zeros(NETWORKS, np.int64),
-        log,
     )
     flight = Flight(
         np.zeros((NETWORKS + 1, lanes), np.int64),

@@ -82,7 +82,6 @@ class Array(NamedTuple):
     fifo: np.ndarray  # network, element: words in it
     fifo_at: np.ndarray  # when that was
     turn: np.ndarray  # network: the job that it is at
-    log: Log
 
 
 class Queue(NamedTuple):
