@@ -20,7 +20,7 @@ PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why"
 # By the command, where it is not compile.
 OTHERS = {
     "map": {"nest": "#layer=layer2.0.conv2"},
-    "simulate": {"array": "#layer=layer2.0.conv2&cycle=1046&element=20"},
+    "simulate": {"array": "#layer=layer2.0.conv2&cycle=1030&element=20"},
 }
 PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": ".player"}  # not the canvas alone
 PATIENCE = 30  # seconds

@@ -146,10 +146,10 @@ def _columns(one: Recording) -> dict[str, np.ndarray]:
         "hops": log[:, L_HOPS] - log[:, L_HOP],
         "results": log[:, L_RESULTS],
     }
-    sent = np.zeros(log.shape[:1] + one.words.shape[1:], bool)
+    sent = np.zeros_like(one.words, bool)
     for lane in range(LANES):
         count, first, place = (log[:, L_LANES + 3 * lane + column] for column in range(3))
-        sent[:, lane] = np.arange(sent.shape[2]) < count[:, None]
+        sent[:, lane] = np.arange(one.words.shape[2]) < count[:, None]
         found[f"count{lane}"] = count
         found[f"first{lane}"] = np.where(count > 0, first, used.words[0])
         found[f"place{lane}"] = np.where(count > 0, place, 0)
