@@ -8,6 +8,7 @@ await build({
   entryPoints: [
     { in: "src/main.ts", out: "page" },
     { in: "src/diff.ts", out: "diff" },
+    { in: "src/results.ts", out: "results" },
     { in: "src/page.css", out: "page" },
   ],
   outdir: folder,

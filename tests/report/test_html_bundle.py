@@ -18,6 +18,6 @@ def test_the_committed_bundle_is_a_fresh_build(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["diff.js", "page.css", "page.js"]
+    assert names == ["diff.js", "page.css", "page.js", "results.js"]
     for name in names:
         assert (tmp_path / name).read_bytes() == (PACKAGE / name).read_bytes(), f"{name} is not that of web/: make page"

@@ -2,15 +2,13 @@
 
 import { button, element, table } from "./dom";
 import { bytes, count, counted, cycles, energy, fixed, percent, scaled, seconds } from "./format";
+import { figure, made, type Origin } from "./made";
 import type { Page, Pane } from "./pane";
 import type { Report } from "./run";
 
 /** What the page says of all runs: how it was made, and how the strategies compare. */
-export interface Summary {
+export interface Summary extends Origin {
   title: string;
-  command: string;
-  options: [string, string][];
-  versions: [string, string][];
   strategies: { strategy: string; does_not_fit: string | null; report: number }[];
   compared: {
     strategy: string;
@@ -31,17 +29,6 @@ const OUTCOMES: Record<string, string> = {
   "not conclusive": "Not conclusive: rounding could hide an error in too many values",
   "not verified": "Not verified: add --verify to compare what the program computes with onnxruntime",
 };
-
-function figure(value: string, name: string, origin: string, more: string): HTMLElement {
-  return element(
-    "div",
-    { class: "figure" },
-    element("div", { class: "name" }, name),
-    element("div", { class: "value" }, value),
-    element("div", { class: "more" }, more),
-    element("div", { class: "origin" }, origin),
-  );
-}
 
 export class Verdict implements Pane {
   readonly element = element("section", { id: "verdict", "data-pane": "verdict" });
@@ -119,23 +106,8 @@ export class Verdict implements Pane {
       ],
       ["simulated", `${counted(what.clusters_simulated, "cluster")} of ${count(what.clusters)}; this page shows one`],
       ["instructions", `${count(report.simulated.instructions)} of a cluster`],
-      ...this.summary.options,
-      ...this.summary.versions.map(([name, version]) => [name, version]),
     ];
-    const copy = button("copy", "Copy the command", () => void navigator.clipboard?.writeText(this.summary.command));
-    return element(
-      "div",
-      {},
-      ...what.notes.map((note) => element("p", { class: "note" }, note)),
-      element(
-        "details",
-        {},
-        element("summary", {}, "What it was made from"),
-        element("div", { class: "scroll" }, table([], rows, "origin")),
-      ),
-      element("h3", {}, "What makes it again ", copy),
-      element("pre", { id: "command" }, this.summary.command),
-    );
+    return made(this.summary, rows, what.notes);
   }
 }
 

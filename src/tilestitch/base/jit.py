@@ -53,7 +53,7 @@ def telling(tell: Callable[[str], None]) -> Iterator[None]:
 
 
 def _kept(function: _Function, **options: Any) -> _Function:
-    found: Any = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+    found: Any = cast(Any, njit)(cache=True, no_cfunc_wrapper=True, **options)(function)  # stubs lack options
     if found is not function:  # as it is where compiling is switched off
         found._cache.load_overload = _of_these_contents(
             found._cache, found._cache.load_overload, function, repr(sorted(options.items()))

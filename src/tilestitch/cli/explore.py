@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from tilestitch.base.errors import InputError, printable
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
 from tilestitch.cli.completion import MODEL, STRATEGY
-from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
+from tilestitch.cli.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.options import (
     OF_ONE_MAPPING,
     SEARCHES,
@@ -17,10 +17,11 @@ from tilestitch.cli.options import (
     Choices,
     choice_option,
     compile_options,
+    html_option,
     output_options,
     strategy_given,
 )
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.space_file import WithSpaceFile
 from tilestitch.exploration.objectives import DEFAULT, OBJECTIVES
@@ -88,6 +89,7 @@ STORE = "points.sqlite"  # in the folder of -o
     help="Evaluate on a Dask or Ray cluster that is running, rather than on this machine.",
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables, plots and machines.")
+@html_option("designs as points, their front, what each is")
 @output_options
 def explore(
     models: tuple[str, ...],
@@ -111,6 +113,7 @@ def explore(
     workers: int | None,
     cluster: str,
     out: Path | None,
+    html: Path | None,
     json_path: Path | None,
     quiet: bool,
 ) -> int:
@@ -123,6 +126,8 @@ def explore(
         raise InputError("--workers are processes of this machine, and --cluster is another one; leave out one of them")
     sources = (*models, choices.machine, strategy, space_file)
     expect_json(json_path, *sources)
+    if html is not None:
+        expect_beside("--html", html, json_path, sources)
     if out is not None:
         expect_folder(out)
         store = out / STORE if store is None else store
@@ -181,6 +186,8 @@ def explore(
             files += [
                 (out / "machines" / f"{design}.yaml", encoded(machine)) for design, machine in front_machines(explored)
             ]
+        if html is not None:
+            files.append((html, encoded(explored.to_html(given_command()))))
         write_files(files)
     show_output(text, json_text, json_path, quiet=quiet)
     for design, network, reason in explored.bugs[:1]:

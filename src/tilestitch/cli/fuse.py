@@ -8,9 +8,9 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MACHINE, MODEL
-from tilestitch.cli.files import expect_other, expect_writable, write_files
-from tilestitch.cli.options import Choices, choice_option, is_given, network_options, output_options
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output, verdict
+from tilestitch.cli.files import expect_beside, expect_other, expect_writable, write_files
+from tilestitch.cli.options import Choices, choice_option, html_option, is_given, network_options, output_options
+from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress
 
 PLAN_HELP = (
@@ -49,6 +49,7 @@ EMITTED = ("plan", "cnml")
     help="Write the best plan and its proof to this file.",
 )
 @click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Check a certificate; search nothing.")
+@html_option("blocks as nests, their times beside those unfused")
 @network_options
 @output_options
 def fuse(
@@ -63,6 +64,7 @@ def fuse(
     constants: Path | None,
     certificate: Path | None,
     check: Path | None,
+    html: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -72,8 +74,8 @@ def fuse(
     The best plan of all is found too, with a proof, and lower bounds. --simulate runs the plan on one cluster of the
     machine. The exit code is 1 if --verify finds wrong outputs.
     """
-    if check is not None and (compare or simulate or verify or out or certificate or is_given("plan")):
-        others = "--plan, --compare, --simulate, --verify, -o and --certificate"
+    if check is not None and (compare or simulate or verify or out or certificate or html or is_given("plan")):
+        others = "--plan, --compare, --simulate, --verify, -o, --certificate and --html"
         raise InputError(f"--check judges a certificate, and plans nothing; leave out {others}")
     if (out is None and is_given("emit")) or (emit != "cnml" and constants is not None):
         raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
@@ -84,6 +86,8 @@ def fuse(
         expect_writable(path)
         for source in sources:
             expect_other(path, source)
+    if html is not None:
+        expect_beside("--html", html, json_path, sources)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch import api
@@ -122,6 +126,8 @@ def fuse(
                 progress=progress,
             )
             ran, text, json_text = done.ran, str(done), done.to_json()
+            if html is not None:
+                files.append((html, encoded(done.to_html(given_command()))))
             if certificate is not None:
                 files.append((certificate, encoded(certificate_json(done.fused))))
             if out is not None and emit == "cnml":

@@ -79,7 +79,7 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="Write the network with what became of each node in its metadata, as Netron shows it.",
 )
-@html_option
+@html_option("timeline, memories, graph, roofline")
 @output_options
 def compile_command(
     model: str,
@@ -161,7 +161,7 @@ def compile_command(
 @click.option("--verify", is_flag=True, help="Execute the programs and compare their outputs with onnxruntime's.")
 @click.option("--reports", is_flag=True, help="Print the report of each strategy as well.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files of all strategies.")
-@html_option
+@html_option("timeline, memories, graph, roofline")
 @output_options
 def compare_command(
     model: str,

@@ -10,7 +10,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.files import expect_folder, expect_other, expect_writable, write_files
+from tilestitch.cli.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
     SEARCHES,
@@ -18,13 +18,14 @@ from tilestitch.cli.options import (
     array_machine_option,
     choice_option,
     expect_none_given,
+    html_option,
     is_given,
     layers_option,
     mapping_option,
     network_options,
     output_options,
 )
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective
 
@@ -67,6 +68,7 @@ MAX_LINES_BYTES = 2**30
     help="Write the proof that each mapping is the best to this file.",
 )
 @click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Check such proofs; search nothing.")
+@html_option("layers, loop nests, the array")
 @network_options
 @output_options
 def map_(
@@ -85,6 +87,7 @@ def map_(
     out: Path | None,
     certificate: Path | None,
     check: Path | None,
+    html: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -101,6 +104,10 @@ def map_(
         expect_none_given(("dataflow", "ragged", "search", "top"), "--check judges the best of all exact tilings")
     inputs = [str(one) for one in (model, machine, mapping, evaluate, check) if one is not None]
     expect_json(json_path, *inputs)
+    if html is not None:
+        if mapping is not None or evaluate is not None or check is not None:
+            raise InputError("--html shows what a search finds; leave out --mapping, --evaluate and --check")
+        expect_beside("--html", html, json_path, inputs)
     if out is not None:
         expect_folder(out)
     if certificate is not None:
@@ -157,6 +164,8 @@ def map_(
             mapped = map_nests(nests, source, options, progress)
             text, json_text = str(mapped), mapped.to_json()
             found = [(one.layer.nest, one.found[0].mapping) for one in mapped]
+            if html is not None:
+                files.append((html, encoded(mapped.to_html(given_command()))))
             if certificate is not None:
                 proofs = certificates_json(mapped.layers, options.mode, options.objective)
                 files.append((certificate, encoded(proofs)))

@@ -219,14 +219,14 @@ def output_options(command: Command) -> Command:
     return command
 
 
-def html_option(command: Command) -> Command:
-    """Give a command the file of a page to look at, as `html`."""
+def html_option(shown: str) -> Callable[[Command], Command]:
+    """Give a command the file of a page to look at, as `html`; `shown` is what it shows."""
     return click.option(
         "--html",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="Write a page to look at (timeline, memories, graph, roofline): one file, which opens without a network.",
-    )(command)
+        help=f"Write a page to look at ({shown}): one file, which opens without a network.",
+    )
 
 
 def is_given(option: str) -> bool:

@@ -37,14 +37,24 @@ def json_file(path: Path | None, text: str) -> Files:
     return [] if path is None or path == STDOUT else [(path, encoded(text))]
 
 
+# Options without which a page is the same: files beside it, and who computes it.
 _OF_OTHER_FILES = (
-    "out",
-    "dump",
-    "annotate",
-    "json_path",
-    "quiet",
-    "reports",
-)  # options without which a page is the same
+    *(
+        "out",
+        "dump",
+        "annotate",
+        "json_path",
+        "quiet",
+        "reports",
+        "emit",
+        "constants",
+        "plot",
+        "stats",
+        "trace",
+        "window",
+    ),
+    *("store", "workers", "cluster"),
+)
 
 
 def given_command() -> str:
@@ -59,7 +69,7 @@ def given_command() -> str:
             continue
         value = context.params[name]
         if isinstance(parameter, click.Argument):
-            words.append(str(value))
+            words += map(str, value if isinstance(value, tuple) else (value,))
         elif isinstance(value, bool):
             arguments.append((parameter.opts if value else parameter.secondary_opts)[0])
         else:

@@ -15,13 +15,14 @@ from tilestitch.cli.options import (
     Choices,
     array_machine_option,
     choice_option,
+    html_option,
     is_given,
     layers_option,
     mapping_option,
     network_options,
     output_options,
 )
-from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, Values
 
@@ -45,6 +46,7 @@ WINDOW = "0:9999"
     help="Write a Chrome trace of one layer for Perfetto (ui.perfetto.dev).",
 )
 @click.option("--window", metavar="FIRST:LAST", default=WINDOW, show_default=True, help="Cycles that the trace shows.")
+@html_option("layers, loop nests, the array cycle by cycle")
 @network_options
 @output_options
 def simulate(
@@ -59,6 +61,7 @@ def simulate(
     stats: bool,
     trace: Path | None,
     window: str,
+    html: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -75,6 +78,8 @@ def simulate(
     if trace is not None:
         span = _window(window)
         expect_beside("--trace", trace, json_path, inputs)
+    if html is not None:
+        expect_beside("--html", html, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.run import source_of
@@ -95,7 +100,7 @@ def simulate(
             layer = nests.layers[0]
             given = open_mapping(str(mapping), layer.nest, source, CostMode.DEFAULT)
             one = simulate_layer(layer, source.machine, given, options, progress)
-            done = Simulation(nests, source, f"mapping of {printable(mapping.name, 80)}", (one,))
+            done = Simulation(nests, source, f"mapping of {printable(mapping.name, 80)}", (one,), options)
         else:
             done = simulate_nests(nests, source, options, progress)
         progress("write", 0, 1)
@@ -103,6 +108,8 @@ def simulate(
         files: Files = json_file(json_path, json_text)
         if trace is not None:
             files.append((trace, encoded(array_trace(done[0].simulated, span))))
+        if html is not None:
+            files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
         text = done.text(stats=stats)
     show_output(text, json_text, json_path, quiet=quiet)

@@ -11,11 +11,12 @@ from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.options import (
     Choices,
     array_machine_option,
+    html_option,
     layers_option,
     network_options,
     output_options,
 )
-from tilestitch.cli.output import encoded, expect_json, json_file, show_output
+from tilestitch.cli.output import encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 
 MOST_MAPPINGS = 1_000_000
@@ -43,6 +44,7 @@ MOST_MAPPINGS = 1_000_000
     type=click.Path(path_type=Path),
     help="Draw estimated over simulated cycles, and the distribution of errors.",
 )
+@html_option("mappings as points, errors, what the model misses")
 @network_options
 @output_options
 def validate(
@@ -54,6 +56,7 @@ def validate(
     ragged: bool,
     worst: int,
     plot: Path | None,
+    html: Path | None,
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
@@ -69,6 +72,8 @@ def validate(
         if plot.suffix != ".svg":
             raise InputError(f"--plot {plot.name}: the picture is SVG; give it a name that ends in .svg")
         expect_beside("--plot", plot, json_path, (model, machine))
+    if html is not None:
+        expect_beside("--html", html, json_path, (model, machine))
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.validate.run import ValidateOptions
@@ -89,5 +94,7 @@ def validate(
         files = json_file(json_path, json_text)
         if plot is not None:
             files.append((plot, encoded(done.svg())))
+        if html is not None:
+            files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
     show_output(str(done), json_text, json_path, quiet=quiet)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from typing import Any
 
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
 from tilestitch.exploration.evaluator import Origin
@@ -24,8 +25,11 @@ SHOWN_VALUES = 12  # of a parameter
 _WIDE = 20.0  # from this ratio of the largest to the smallest value on, an axis is logarithmic
 
 
-def explored_text(explored: Explored, *, store: str) -> str:
-    """What was varied, how many points there are, and each front as a table."""
+def explored_text(explored: Explored, *, store: str | None) -> str:
+    """What was varied, how many points there are, and each front as a table.
+
+    With `store` None nothing is said of what was in it, and how much that left to do.
+    """
     space, networks = explored.space, explored.networks
     heading = f"{space.machine}: {counted(len(explored.outcomes), 'design')} of {space.size:,}, {_several(networks)}"
     lines = title(heading, "=")
@@ -38,12 +42,9 @@ def explored_text(explored: Explored, *, store: str) -> str:
         lines.append("energies    of registers in proportion to their size; of scratchpads x 1.5 each time it doubles")
     lines.append(f"{'method':<11} {explored.method}")
     lines.append(f"{'points are':<11} {explored.evaluator}")
-    lines.append(
-        f"{'of them':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
-        f"{len(explored.infeasible):,} infeasible"
-    )
-    lines.append(f"{'store':<11} {store or 'none; --store FILE keeps points for the next time'}")
-    for name, network in _fronts(explored):
+    if store is not None:
+        lines += _run_lines(explored, store)
+    for name, network in named_fronts(explored):
         lines += ["", *_front_lines(explored, name, network)]
     if explored.infeasible:
         lines += ["", *title("Infeasible")]
@@ -58,10 +59,23 @@ def explored_text(explored: Explored, *, store: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _run_lines(explored: Explored, store: str) -> list[str]:
+    return [
+        f"{'of them':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
+        f"{len(explored.infeasible):,} infeasible",
+        f"{'store':<11} {store or 'none; --store FILE keeps points for the next time'}",
+    ]
+
+
 def explored_json(explored: Explored) -> str:
     """Of the format `tilestitch.exploration`: every design with its points, and every front by numbers of designs."""
+    return json.dumps(explored_tree(explored), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def explored_tree(explored: Explored) -> dict[str, Any]:
+    """The same, before it is text."""
     space = explored.space
-    value = {
+    return {
         "format": FORMAT,
         "version": VERSION,
         "machine": space.machine,
@@ -81,7 +95,7 @@ def explored_json(explored: Explored) -> str:
         },
         "fronts": [
             {"network": None if network is None else name, "designs": explored.fronts[network]}
-            for name, network in _fronts(explored)
+            for name, network in named_fronts(explored)
         ],
         "designs": [
             {
@@ -96,7 +110,6 @@ def explored_json(explored: Explored) -> str:
             for design, outcomes in explored.outcomes.items()
         ],
     }
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def points_csv(explored: Explored) -> str:
@@ -122,7 +135,7 @@ def points_csv(explored: Explored) -> str:
 def front_pictures(explored: Explored) -> list[tuple[str, str]]:
     """An SVG for every front and every two objectives, each with a name for its file."""
     found = []
-    for name, network in _fronts(explored):
+    for name, network in named_fronts(explored):
         for x, y in combinations(range(len(explored.objectives)), 2):
             first, second = explored.objectives[x], explored.objectives[y]
             vectors, front = explored.vectors(network), explored.fronts[network]
@@ -144,14 +157,14 @@ def front_pictures(explored: Explored) -> list[tuple[str, str]]:
                 ),
                 lines=False,
             )
-            origins = dict.fromkeys(_origin(explored, one) for one in (first, second))
+            origins = dict.fromkeys(origin_of(explored, one) for one in (first, second))
             found.append((curve.name, curve_svg(curve, explored.space.machine, origin=", ".join(origins))))
     return found
 
 
 def front_machines(explored: Explored) -> list[tuple[int, str]]:
     """The designs of all fronts, each as the text of a machine's file."""
-    designs = sorted({design for _, network in _fronts(explored) for design in explored.fronts[network]})
+    designs = sorted({design for _, network in named_fronts(explored) for design in explored.fronts[network]})
     texts = []
     for design in designs:
         values = ", ".join(f"{name} {value}" for name, value in explored.space.values(design).items())
@@ -163,7 +176,7 @@ def _several(networks: Sequence[str]) -> str:
     return networks[0] if len(networks) == 1 else counted(len(networks), "network")
 
 
-def _fronts(explored: Explored) -> Iterator[tuple[str, int | None]]:
+def named_fronts(explored: Explored) -> Iterator[tuple[str, int | None]]:
     """Fronts by name: of all networks together where there are several, and of each."""
     if len(explored.networks) > 1:
         yield "all networks together", None
@@ -191,7 +204,7 @@ def _front_lines(explored: Explored, name: str, network: int | None) -> list[str
     head = (
         "design",
         *(one.name for one in space.parameters),
-        *(f"{one.name} ({_origin(explored, one)})" for one in objectives),
+        *(f"{one.name} ({origin_of(explored, one)})" for one in objectives),
     )
     lines += table(head, rows, "r" * len(head))
     if len(front) > SHOWN_DESIGNS:
@@ -199,7 +212,7 @@ def _front_lines(explored: Explored, name: str, network: int | None) -> list[str
     return lines
 
 
-def _origin(explored: Explored, objective: DesignObjective) -> str:
+def origin_of(explored: Explored, objective: DesignObjective) -> str:
     """Where its numbers come from; they all come from one evaluator."""
     for outcomes in explored.outcomes.values():
         for outcome in outcomes:

@@ -2,24 +2,31 @@
 
 import platform
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import version
 
 from tilestitch.pipeline.options import Options
 from tilestitch.report.html.page import Origin
 
 _PACKAGES = ("tilestitch", "numpy", "onnx", "onnxruntime")
+_OF_ARRAYS = ("tilestitch", "numpy", "numba", "onnx")
 _SAID_ELSEWHERE = ("batch", "verify", "stop_after")  # by the report itself
 
 
 def origin_of(options: Options, command: str) -> Origin:
     """Of a page that `command` makes again."""
-    return Origin(command, _option_rows(options), versions())
+    return Origin(command, _option_rows(options), versions(_PACKAGES))
 
 
-def versions() -> tuple[tuple[str, str], ...]:
+def made_by(command: str, options: Sequence[tuple[str, object]]) -> Origin:
+    """Of a page of results that `command` makes again; options that are empty are left out."""
+    rows = [(name, ("no", "yes")[value] if isinstance(value, bool) else str(value)) for name, value in options]
+    return Origin(command, tuple(row for row in rows if row[1]), versions(_OF_ARRAYS))
+
+
+def versions(packages: Sequence[str] = _PACKAGES) -> tuple[tuple[str, str], ...]:
     """Of the programs that a page is made with."""
-    return (("Python", platform.python_version()), *((name, version(name)) for name in _PACKAGES))
+    return (("Python", platform.python_version()), *((name, version(name)) for name in packages))
 
 
 def _option_rows(options: Options) -> tuple[tuple[str, str], ...]:
@@ -47,6 +54,27 @@ def call_text(function: str, network: str, machine: str, strategies: Sequence[st
         others = ", ".join(f"{name}={_literal(value)}" for name, value in changed.items())
         given.append(f"options=tilestitch.Options({others})")
     return f"tilestitch.{function}({', '.join(given)}).to_html()"
+
+
+def python_call(function: str, *given: object, **options: object) -> str:
+    """A call in Python that gives a page again; what is empty is left out, and what options have by default."""
+    words = [_written(value) for value in given]
+    words += [f"{name}={_written(value)}" for name, value in options.items() if value not in ((), "", None, {})]
+    return f"tilestitch.{function}({', '.join(words)}).to_html()"
+
+
+def _written(value: object) -> str:
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(list(value)) if isinstance(value, tuple) else _literal(value)
+    if any(one.default is MISSING and one.default_factory is MISSING for one in fields(value)):
+        return repr(value)
+    default = type(value)()
+    changed = [
+        f"{one.name}={_written(getattr(value, one.name))}"
+        for one in fields(value)
+        if getattr(value, one.name) != getattr(default, one.name)
+    ]
+    return f"tilestitch.{type(value).__name__}({', '.join(changed)})"
 
 
 def _literal(value: object) -> str:

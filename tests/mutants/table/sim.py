@@ -208,4 +208,11 @@ SIM = (
         "ACKNOWLEDGED = 1 ",
         ("test_reproduce_dirac::test_every_row_matches",),
     ),
+    Mutant(
+        "a recorded word is in its registers a cycle late",
+        "sim/array/recording.py",
+        "elements, lag = int(plan.numbers[ELEMENTS]), int(plan.numbers[LATENCY]) + 1",
+        "elements, lag = int(plan.numbers[ELEMENTS]), int(plan.numbers[LATENCY]) + 2",
+        ("test_recording",),
+    ),
 )

@@ -10,6 +10,7 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown, as_kind
+from tilestitch.commands.explore.explore_page import explore_result
 from tilestitch.commands.map.run import checked_map_options
 from tilestitch.commands.map.sources import network_nests, open_nests
 from tilestitch.exploration.clusters import expect_cluster
@@ -32,6 +33,8 @@ from tilestitch.hardware.load import machine_text
 from tilestitch.ir.by_hand import FusionPlan
 from tilestitch.mapping.network import MapOptions
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 GivenValues: TypeAlias = str | Sequence[int | float | str]
 
@@ -59,6 +62,7 @@ class Exploration(Explored, Shown):
     """What was explored, with its page, its pictures and its JSON."""
 
     store: str = ""  # the file of points
+    options: ExploreOptions = field(default_factory=ExploreOptions)
 
     def __str__(self) -> str:
         return explored_text(self, store=self.store)
@@ -66,6 +70,14 @@ class Exploration(Explored, Shown):
     def to_json(self) -> str:
         """What `tilestitch explore --json` writes."""
         return explored_json(self)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch explore --html` writes: a page to look at; `command` is said to make it again."""
+        if not command:
+            varied = {one.name: list(one.values) for one in self.space.parameters}
+            command = python_call("explore", self.networks, self.space.machine, varied, self.options)
+        said = (("method", self.options.method), ("seed", self.options.seed))
+        return result_page(explore_result(self), made_by(command, said))
 
     def heading(self) -> str:
         """The machine, the networks, how many designs."""
@@ -141,7 +153,7 @@ def explore(
             workers=Workers(workers or 0, cluster),
             progress=show,
         )
-    return as_kind(Exploration, found, store="" if path is None else printable(str(path)))
+    return as_kind(Exploration, found, store="" if path is None else printable(str(path)), options=options)
 
 
 def way_of(machine: Accelerator, by: str) -> str:

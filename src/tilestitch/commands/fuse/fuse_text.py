@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from tilestitch.base.units import counted, format_seconds
 from tilestitch.commands.fuse.fuse import Fused
@@ -100,8 +101,15 @@ def _simulated_lines(plan: Plan, ran: Simulated | None) -> list[str]:
 
 def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, ran: Simulated | None = None) -> str:
     """The same, of the format `tilestitch.fusion`; times are whole picoseconds."""
+    return json.dumps(fused_tree(fused, others, ran=ran), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def fused_tree(
+    fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, ran: Simulated | None = None
+) -> dict[str, Any]:
+    """The same, before it is text."""
     network, plan = fused.cost.network, fused.plan
-    value = {
+    return {
         "format": "tilestitch.fusion",
         "version": 1,
         "network": network.name,
@@ -138,7 +146,6 @@ def fused_json(fused: Fused, others: Sequence[tuple[str, Plan]] = (), *, ran: Si
             for number, (block, cores, cost) in enumerate(zip(plan.blocks, plan.choices, plan.costs, strict=True))
         ],
     }
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def checked_text(name: str, cost: BlockCost, machine: str, plan: Plan, ideals: int) -> str:

@@ -1,6 +1,6 @@
 """A network divided into fused blocks, and what that comes to."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilestitch.api import Machine, Model, checked_options, compile, load_graph, machine_of
@@ -11,12 +11,15 @@ from tilestitch.base.shown import Shown
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.base.units import counted
 from tilestitch.commands.fuse.fuse import Fused, block_cost, every_plan, fuse_blocks, verify_proof
+from tilestitch.commands.fuse.fuse_page import fuse_result
 from tilestitch.commands.fuse.fuse_text import fused_json, fused_text
 from tilestitch.commands.fuse.plan_file import parse_plan, plan_json
 from tilestitch.commands.fuse.simulated_plan import Simulated, simulated
 from tilestitch.ir.by_hand import FusionPlan
 from tilestitch.partition.ideals import Plan
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +30,7 @@ class Fusion(Shown):
     others: tuple[tuple[str, Plan], ...] = ()  # plans of all strategies, where they are compared
     verified: bool = False  # whether the proof of the best plan was checked
     ran: Simulated | None = None
+    options: Options = field(default_factory=Options)
 
     def __str__(self) -> str:
         return fused_text(self.fused, self.others, verified=self.verified, ran=self.ran)
@@ -34,6 +38,18 @@ class Fusion(Shown):
     def to_json(self) -> str:
         """What `tilestitch fuse --json` writes."""
         return fused_json(self.fused, self.others, ran=self.ran)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch fuse --html` writes: a page to look at; `command` is said to make it again."""
+        fused = self.fused
+        if not command:
+            asked = {"compare": bool(self.others), "simulate": self.ran is not None, "verify": self.verified}
+            asked = {name: value for name, value in asked.items() if value}
+            command = python_call(
+                "fuse", fused.cost.network.name, fused.machine, fused.plan_name, self.options, **asked
+            )
+        result = fuse_result(fused, self.others, verified=self.verified, ran=self.ran)
+        return result_page(result, made_by(command, (("plan", fused.plan_name),)))
 
     def plan_json(self) -> str:
         """What `tilestitch fuse -o` writes: the plan, as `compile` takes it."""
@@ -102,7 +118,7 @@ def fuse(
     show("compare", 3, 4)
     others = tuple(every_plan(fused)) if compare else ()
     if not simulate:
-        return Fusion(fused, others, checked)
+        return Fusion(fused, others, checked, options=asked)
     done = compile(
         model,
         replace(accelerator, clusters=1),
@@ -111,4 +127,4 @@ def fuse(
         options=replace(asked, batch_per_cluster="rule" if asked.batch is None else asked.batch),
         progress=show,
     )
-    return Fusion(fused, others, checked, simulated(done, len(fused.plan.blocks)))
+    return Fusion(fused, others, checked, simulated(done, len(fused.plan.blocks)), asked)

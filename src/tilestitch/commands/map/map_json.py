@@ -18,25 +18,30 @@ _UNITS = {"energy": "picojoules", "latency": "cycles", "edp": "picojoules x cycl
 
 def mapped_json(nests: Nests, source: MachineSource, options: MapOptions, mapped: Sequence[MappedLayer]) -> str:
     """Everything that the text says; nests and mappings as MODEL and --mapping take them."""
+    return _text(mapped_tree(nests, source, options, mapped))
+
+
+def mapped_tree(
+    nests: Nests, source: MachineSource, options: MapOptions, mapped: Sequence[MappedLayer]
+) -> dict[str, Any]:
+    """The same, before it is text."""
     total = totals_of(mapped)
-    return _text(
-        {
-            "network": nests.name,
-            **_head(source, options.mode),
-            "objective": str(options.objective),
-            "search": "dmazerunner" if options.pruned else "exact",
-            "ragged": options.ragged,
-            "dataflow": options.dataflow or None,
-            "cycles": total.cycles,
-            "latency_seconds": total.cycles / source.machine.clock_hz,
-            "energy_pj": total.energy_pj,
-            "edp": total.edp,
-            "macs": total.macs,
-            "utilization": total.macs / source.machine.elements / total.cycles,
-            "unmapped_operators": nests.unmapped,
-            "layers": [_layer(one, source.machine, options) for one in mapped],
-        }
-    )
+    return {
+        "network": nests.name,
+        **_head(source, options.mode),
+        "objective": str(options.objective),
+        "search": "dmazerunner" if options.pruned else "exact",
+        "ragged": options.ragged,
+        "dataflow": options.dataflow or None,
+        "cycles": total.cycles,
+        "latency_seconds": total.cycles / source.machine.clock_hz,
+        "energy_pj": total.energy_pj,
+        "edp": total.edp,
+        "macs": total.macs,
+        "utilization": total.macs / source.machine.elements / total.cycles,
+        "unmapped_operators": nests.unmapped,
+        "layers": [_layer(one, source.machine, options) for one in mapped],
+    }
 
 
 def evaluated_json(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> str:

@@ -11,12 +11,15 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.map_json import mapped_json
+from tilestitch.commands.map.map_page import map_result, named_by
 from tilestitch.commands.map.map_text import mapped_text
 from tilestitch.commands.map.sources import MachineSource, Nests, chosen_layers, network_nests, open_machine, open_nests
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.mapping.network import MapOptions, MappedLayer, Totals, map_layers, totals_of
 from tilestitch.passes import simplify
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 ARRAY_MACHINE = "dmazerunner-256"  # where none is named, and for what another program's file does not say
 MOST_MAPPINGS = 1000  # of a layer
@@ -53,6 +56,18 @@ class NetworkMapping(Shown):
     def to_json(self) -> str:
         """What `tilestitch map --json` writes."""
         return mapped_json(self.nests, self.source, self.options, self.layers)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch map --html` writes: a page to look at; `command` is said to make it again."""
+        options = self.options
+        if not command:
+            command = python_call("map", named_by(self.nests), self.source.machine.name, options, **self.nests.asked)
+        said = (
+            ("ragged factors", options.ragged),
+            ("dataflow", options.dataflow),
+            ("mappings of each layer", options.top),
+        )
+        return result_page(map_result(self.nests, self.source, options, self.layers), made_by(command, said))
 
     def heading(self) -> str:
         """Network, machine, and the sums."""
@@ -116,13 +131,18 @@ def nests_of(
     if isinstance(layers, str) or not all(isinstance(name, str) for name in layers):
         raise InputError(f"layers: expected a list of names or numbers such as ['conv1'], found {shown(layers)}")
 
+    asked: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+    if not fold_bn:
+        asked["fold_bn"] = False
+
     def loaded(given: Model) -> Nests:
         return network_nests(simplify(load_graph(given, batch=batch, dims=dims), fold_bn=fold_bn))
 
-    if not isinstance(model, str | Path):
-        return chosen_layers(loaded(model), layers)
-    found = open_nests(model, lambda name: simplify(load_graph(name, batch=batch, dims=dims), fold_bn=fold_bn))
-    return chosen_layers(found, layers)
+    if isinstance(model, str | Path):
+        found = open_nests(model, lambda name: simplify(load_graph(name, batch=batch, dims=dims), fold_bn=fold_bn))
+    else:
+        found = loaded(model)
+    return replace(chosen_layers(found, layers), asked=asked)
 
 
 def source_of(machine: GivenArray) -> MachineSource:

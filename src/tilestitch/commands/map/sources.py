@@ -36,6 +36,7 @@ class Nests:
     name: str
     layers: tuple[RepeatedNest, ...]
     unmapped: Mapping[str, int] = field(default_factory=dict)  # operators that are no nests of products, by kind
+    asked: Mapping[str, object] = field(default_factory=dict)  # with what else they were opened
 
 
 @dataclass(frozen=True, slots=True)

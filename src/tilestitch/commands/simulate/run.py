@@ -1,13 +1,14 @@
 """Every different layer of a network simulated cycle by cycle, and what that comes to."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilestitch.api import Model, shown, values_of
 from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
+from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, checked_map_options, nests_of, source_of
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.commands.simulate.layers import (
@@ -18,8 +19,11 @@ from tilestitch.commands.simulate.layers import (
     totals_of,
 )
 from tilestitch.commands.simulate.simulate_json import simulated_json
+from tilestitch.commands.simulate.simulate_page import simulate_result
 from tilestitch.commands.simulate.simulate_text import simulated_text
 from tilestitch.ir.choices import Objective, Values
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +34,7 @@ class Simulation(Shown):
     source: MachineSource
     chosen: str  # where the mappings are from
     layers: tuple[SimulatedLayer, ...]
+    options: SimulateOptions = field(default_factory=SimulateOptions)
 
     def __iter__(self) -> Iterator[SimulatedLayer]:
         return iter(self.layers)
@@ -55,6 +60,18 @@ class Simulation(Shown):
     def to_json(self, *, stats: bool = False) -> str:
         """What `tilestitch simulate --json` writes."""
         return simulated_json(self.nests, self.source, self.layers, self.chosen, stats=stats)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch simulate --html` writes: a page to look at; `command` is said to make it again.
+
+        Records some cycles of every layer, which simulates it again until there.
+        """
+        if not command:
+            command = python_call(
+                "simulate", named_by(self.nests), self.source.machine.name, self.options, **self.nests.asked
+            )
+        said = (("mappings", self.chosen), ("extrapolated", self.options.extrapolate))
+        return result_page(simulate_result(self.nests, self.source, self.layers, self.chosen), made_by(command, said))
 
     def heading(self) -> str:
         """Network, machine, and the sums."""
@@ -108,7 +125,7 @@ def simulate_nests(nests: Nests, source: MachineSource, options: SimulateOptions
     """Nests that were opened, in their best mappings."""
     how = f"least {options.mapping.objective}" + (", ragged factors" if options.mapping.ragged else "")
     found = simulate_layers(nests.layers, source.machine, options, progress)
-    return Simulation(nests, source, f"mappings by exact search, {how}", found)
+    return Simulation(nests, source, f"mappings by exact search, {how}", found, options)
 
 
 def _checked(options: SimulateOptions) -> SimulateOptions:

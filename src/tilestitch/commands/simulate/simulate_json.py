@@ -20,9 +20,16 @@ def simulated_json(
     nests: Nests, source: MachineSource, layers: Sequence[SimulatedLayer], chosen: str, *, stats: bool
 ) -> str:
     """Everything that the text says, and with `stats` the cycles of every element."""
+    return json.dumps(simulated_tree(nests, source, layers, chosen, stats=stats), indent=1) + "\n"
+
+
+def simulated_tree(
+    nests: Nests, source: MachineSource, layers: Sequence[SimulatedLayer], chosen: str, *, stats: bool
+) -> dict[str, Any]:
+    """The same, before it is text."""
     total, machine = totals_of(layers), source.machine
     extrapolated = layers[0].simulated.extrapolated
-    found = {
+    return {
         "network": nests.name,
         "machine": machine.name,
         "mappings": chosen,
@@ -42,7 +49,6 @@ def simulated_json(
         "unmapped_operators": nests.unmapped,
         "layers": [_layer(one, stats=stats) for one in layers],
     }
-    return json.dumps(found, indent=1) + "\n"
 
 
 def _layer(layer: SimulatedLayer, *, stats: bool) -> dict[str, Any]:

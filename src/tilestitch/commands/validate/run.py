@@ -1,7 +1,7 @@
 """The model of an array compared with its simulation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilestitch.api import Model, expect_count, shown
 from tilestitch.base.errors import InputError
@@ -9,12 +9,16 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted
+from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, nests_of, source_of
 from tilestitch.commands.validate.compare import compare_layers
 from tilestitch.commands.validate.plot import validation_svg
 from tilestitch.commands.validate.summary import Validation, errors_of, worst_of
 from tilestitch.commands.validate.validate_json import validation_json
+from tilestitch.commands.validate.validate_page import validate_result
 from tilestitch.commands.validate.validate_text import validation_text
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 MOST_MAPPINGS = 1_000_000
 MOST_WORST = 1000
@@ -34,12 +38,23 @@ class ValidateOptions:
 class ValidationPage(Validation, Shown):
     """A validation with its page, its picture and its JSON."""
 
+    options: ValidateOptions = ValidateOptions()
+    model: str = ""  # what names the nests again
+    asked: Mapping[str, object] = field(default_factory=dict)  # with what else the nests were opened
+
     def __str__(self) -> str:
         return validation_text(self)
 
     def to_json(self) -> str:
         """What `tilestitch validate --json` writes."""
         return validation_json(self)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch validate --html` writes: a page to look at; `command` is said to make it again."""
+        if not command:
+            command = python_call("validate", self.model or self.name, self.machine.name, self.options, **self.asked)
+        said = (("seed", self.options.seed), ("ragged factors", self.options.ragged))
+        return result_page(validate_result(self), made_by(command, said))
 
     def svg(self) -> str:
         """What `tilestitch validate --plot` draws."""
@@ -104,4 +119,5 @@ def validate(
     )
     show("explain", 0, 1)
     worst = worst_of(found, array, options.worst)
-    return ValidationPage(nests.name, array, options.seed, options.ragged, found, worst)
+    named = named_by(nests)
+    return ValidationPage(nests.name, array, options.seed, options.ragged, found, worst, options, named, nests.asked)

@@ -12,7 +12,12 @@ from tilestitch.sim.array.simulated import CAUSE_NAMES
 
 def validation_json(done: Validation) -> str:
     """Everything that the text says; mappings in the form that `map --evaluate` takes."""
-    found = {
+    return json.dumps(validation_tree(done), indent=1) + "\n"
+
+
+def validation_tree(done: Validation) -> dict[str, Any]:
+    """The same, before it is text."""
+    return {
         "network": done.name,
         "machine": done.machine.name,
         "units": {"latency": "cycles", "error": "percent of what was simulated"},
@@ -40,7 +45,6 @@ def validation_json(done: Validation) -> str:
         ],
         "worst": [_case(case, why) for case, why in done.worst],
     }
-    return json.dumps(found, indent=1) + "\n"
 
 
 def _errors(errors: Errors) -> dict[str, Any]:

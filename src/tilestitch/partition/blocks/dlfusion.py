@@ -314,16 +314,14 @@ PLANS: dict[str, Callable[[BlockCost], Plan]] = {
 }
 
 
-def repeated_arithmetic(cost: BlockCost, block: Sequence[int], cores: int) -> float:
-    """How much more the cores of a block compute together than the block has: 0 is nothing twice."""
-    network = cost.network
+def strip_rows(network: FusionNetwork, block: Sequence[int], cores: int) -> dict[int, int]:
+    """Rows of each layer of a block that a core computes, those included that its neighbours compute too."""
     inside = set(block)
     readers: dict[int, list[tuple[int, Read]]] = {}
     for number, layer in enumerate(network.layers):
         for read in layer.reads:
             readers.setdefault(read.tensor, []).append((number, read))
     need: dict[int, int] = {}
-    done = whole = 0.0
     for number in sorted(block, reverse=True):
         layer = network.layers[number]
         reads = readers.get(number, [])
@@ -334,7 +332,17 @@ def repeated_arithmetic(cost: BlockCost, block: Sequence[int], cores: int) -> fl
                 wanted = layer.rows if read.whole else (need[reader] - 1) * read.stride + read.kernel
                 rows = max(rows, wanted)
         need[number] = min(rows, layer.rows)
-        working = max(1, min(cores, max(network.layers[member].rows for member in block)))
+    return need
+
+
+def repeated_arithmetic(cost: BlockCost, block: Sequence[int], cores: int) -> float:
+    """How much more the cores of a block compute together than the block has: 0 is nothing twice."""
+    network = cost.network
+    need = strip_rows(network, block, cores)
+    working = max(1, min(cores, max(network.layers[member].rows for member in block)))
+    done = whole = 0.0
+    for number in sorted(block, reverse=True):
+        layer = network.layers[number]
         done += layer.operations * max(1.0, working * need[number] / layer.rows)
         whole += layer.operations
     return done / whole - 1 if whole else 0.0

@@ -44,6 +44,7 @@ from tilestitch.sim.array.state import (
     SUM_RELEASE,
     Array,
     Flight,
+    Log,
     Queue,
 )
 from tilestitch.sim.array.tally import FIRST_LOAD, LAST_STORE, LOAD_WAIT
@@ -78,6 +79,7 @@ def run_overlapped(
     controller: Controller,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     known: Known,
     values: bool,
@@ -100,7 +102,7 @@ def run_overlapped(
     written = len(plan.operands) - 1
     doubled = plan.operands[written, DOUBLE] == 1
     if position[STARTED] == 0:
-        _start(plan, controller, flight, array, queue, values, every_slot, counts, events, window)
+        _start(plan, controller, flight, array, log, queue, values, every_slot, counts, events, window)
     for _ in range(slots):
         left, current = position[LEFT] == 1, position[CURRENT]
         queue.numbers[READ_TILES] = position[TILES_READ]
@@ -112,7 +114,9 @@ def run_overlapped(
         slot[CLOSES] = position[GROUP_GOES] if doubled else group_ends
         if current >= 0:
             passes[current] += 1
-        now = slot_or_known(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
+        now = slot_or_known(
+            plan, slot, jobs, flight, array, log, queue, known, values, every_slot, counts, events, window
+        )
         position[PENDING], position[GROUP_GOES] = doubled and ends, doubled and group_ends
         if position[PENDING] == 1:
             controller.gone[:] = visit
@@ -120,11 +124,11 @@ def run_overlapped(
             visit[:] = coming
         buffer[:] = controller.new_buffer
         if left:
-            now = _next(plan, controller, flight, array, queue, now, values, every_slot, counts, events, window)
+            now = _next(plan, controller, flight, array, log, queue, now, values, every_slot, counts, events, window)
         elif position[PENDING] == 1:
             position[CURRENT] = -1
         else:
-            end = until_done(plan, queue, flight, array, now, values, every_slot, counts, events, window)
+            end = until_done(plan, queue, flight, array, log, now, values, every_slot, counts, events, window)
             counts[LAST_STORE] += end - now
             add_event(events, window, WAIT_EVENT, LAST_STORE, now, end, 0, 0)
             now = end
@@ -140,6 +144,7 @@ def _start(
     controller: Controller,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     values: bool,
     every_run: bool,
@@ -150,7 +155,7 @@ def _start(
     """The array is configured while the inputs of the first tile come."""
     position, visit = controller.position, controller.visit
     start_queue(plan, queue)
-    now = until_loaded(plan, queue, flight, array, 0, 1, values, every_run, counts, events, window)
+    now = until_loaded(plan, queue, flight, array, log, 0, 1, values, every_run, counts, events, window)
     now = max(now, plan.numbers[CONFIGURATION])
     counts[FIRST_LOAD] += now
     add_event(events, window, WAIT_EVENT, FIRST_LOAD, 0, now, 0, 0)
@@ -228,6 +233,7 @@ def _next(
     controller: Controller,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     now: int,
     values: bool,
@@ -258,7 +264,7 @@ def _next(
         position[TILES_READ] += 1
         before = now
         now = until_loaded(
-            plan, queue, flight, array, now, position[TILES_READ], values, every_run, counts, events, window
+            plan, queue, flight, array, log, now, position[TILES_READ], values, every_run, counts, events, window
         )
         counts[LOAD_WAIT] += now - before
         add_event(events, window, WAIT_EVENT, LOAD_WAIT, before, now, 0, 0)

@@ -64,6 +64,7 @@ from tilestitch.sim.array.state import (
     TAIL,
     Array,
     Flight,
+    Log,
     Queue,
 )
 from tilestitch.sim.array.tally import DMA_BUSY, DMA_REQUESTS, FIRST_LOAD, LAST_STORE, LOAD_WAIT, LOADED, STORED
@@ -83,6 +84,7 @@ def run_dirac(
     controller: Controller,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     known: Known,
     values: bool,
@@ -111,7 +113,7 @@ def run_dirac(
         computed = begin
         if 0 < at <= tiles:
             computed = _compute_tile(
-                plan, controller, flight, array, queue, known, values, every_slot, counts, passes, events, window
+                plan, controller, flight, array, log, queue, known, values, every_slot, counts, passes, events, window
             )
         if at == 0:
             counts[FIRST_LOAD] += end
@@ -212,6 +214,7 @@ def _compute_tile(
     controller: Controller,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     known: Known,
     values: bool,
@@ -237,7 +240,9 @@ def _compute_tile(
         _plan_slot(plan, controller, turn, current, left, pending, now)
         if current >= 0:
             passes[current] += 1
-        now = slot_or_known(plan, slot, jobs, flight, array, queue, known, values, every_slot, counts, events, window)
+        now = slot_or_known(
+            plan, slot, jobs, flight, array, log, queue, known, values, every_slot, counts, events, window
+        )
         if not left and current < 0:
             return now
         if ends:

@@ -26,6 +26,7 @@ from tilestitch.sim.array.state import (
     OUT_REGISTERS,
     OUT_TOKEN,
     OUT_WORD,
+    PASS,
     PERIOD,
     READ_LAG,
     RELEASE,
@@ -115,6 +116,10 @@ def execute(plan: Plan, slot: np.ndarray, queue: np.ndarray, one: int, buffers: 
     loaded[NEXT], loaded[LAST] = plan.program_first[one], plan.program_first[one + 1]
     loaded[IN_ROUND], loaded[ROUND], loaded[PERIOD] = 0, together, period
     loaded[MASK] = plan.masked[one]
+    latest = loaded[PASS]
+    for row in range(len(queue)):
+        latest = max(latest, queue[row, PASS])
+    loaded[PASS] = latest + 1
     for operand in range(len(plan.operands)):
         loaded[BUFFERS + operand] = registers_at(plan, operand, buffers[operand])
     return rows // together * period

@@ -20,6 +20,7 @@ from tilestitch.sim.array.state import (
     START,
     Array,
     Flight,
+    Log,
     Queue,
 )
 from tilestitch.sim.array.tally import REPEATED
@@ -43,6 +44,7 @@ def slot_or_known(
     jobs: np.ndarray,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     known: Known,
     values: bool,
@@ -53,7 +55,7 @@ def slot_or_known(
 ) -> int:
     """Run a slot, or find how long one like it took; the cycle after its last."""
     if every_slot:
-        run_slot(plan, slot, jobs, flight, array, queue, values, True, counts, events, window)
+        run_slot(plan, slot, jobs, flight, array, log, queue, values, True, counts, events, window)
         return slot[ENDS]
     waits = False
     if slot[JOBS] > 0:
@@ -72,13 +74,13 @@ def slot_or_known(
         at = (at + 1) % len(keys)
         tries += 1
     if waits or tries == len(keys) or plan.numbers[CHECKED] == 1 or plan.numbers[EMPTIED] > 0:
-        run_slot(plan, slot, jobs, flight, array, queue, False, False, counts, events, window)
+        run_slot(plan, slot, jobs, flight, array, log, queue, False, False, counts, events, window)
         return slot[ENDS]
     closes = slot[CLOSES] == 1
     if keys[at] < 0:
         wake = queue.numbers[WAKE]
         queue.numbers[WAKE], slot[CLOSES] = NEVER, 0  # what DMA does meanwhile is counted below
-        run_slot(plan, slot, jobs, flight, array, queue, False, False, known.counts[at], events, window)
+        run_slot(plan, slot, jobs, flight, array, log, queue, False, False, known.counts[at], events, window)
         queue.numbers[WAKE] = wake
         keys[at], known.cycles[at] = slot[LIKE], slot[ENDS] - slot[START]
         known.out_cycles[at] = jobs[slot[JOBS] - 1, OUT_ENDED] if slot[JOBS] > 0 else 0

@@ -17,6 +17,7 @@ from tilestitch.sim.array.dma import NEVER, QUEUE_NUMBERS
 from tilestitch.sim.array.events import EVENT_COLUMNS, FOUND, WINDOW_NUMBERS
 from tilestitch.sim.array.geometry import Geometry
 from tilestitch.sim.array.jobs import VISIT_COLUMNS
+from tilestitch.sim.array.log import L_BUFFERS, L_HOP
 from tilestitch.sim.array.plan import (
     BANKS,
     BUFFER,
@@ -33,7 +34,7 @@ from tilestitch.sim.array.plan import (
 from tilestitch.sim.array.programs import Programs, programs_of, sums_of
 from tilestitch.sim.array.refusals import refuse_contradiction, refuse_misfit, refuse_unsupported
 from tilestitch.sim.array.repeats import KNOWN, Known
-from tilestitch.sim.array.state import BUFFERS, JOB_COLUMNS, SLOT_NUMBERS, Array, Flight, Queue
+from tilestitch.sim.array.state import BUFFERS, JOB_COLUMNS, SLOT_NUMBERS, Array, Flight, Log, Queue
 from tilestitch.sim.array.streams import streams_of
 from tilestitch.sim.array.tally import COUNTS
 from tilestitch.sim.array.transfers import transfers_of
@@ -84,6 +85,49 @@ def run_mapping(
     needs `operands` to be None and no window. Raises InputError and DoesNotFit for what has no schedule.
     """
     assert every_slot or (operands is None and window[0] == window[1]), "values and events need every slot"
+    prepared = prepare(nest, machine, mapping)
+    geometry, programs = prepared.geometry, prepared.programs
+    memory = memory_of(nest, operands)
+    room = FIRST_EVENTS
+    while True:
+        counts, passes = np.zeros(COUNTS, np.int64), np.zeros(len(programs.macs), np.int64)
+        events = np.zeros((room if window[1] > window[0] else 1, EVENT_COLUMNS), np.int64)
+        found = np.zeros(WINDOW_NUMBERS, np.int64)
+        found[:2] = window
+        values = operands is not None
+        after = memory.copy() if values else memory
+        tally = ArrayTally(counts, passes, events, found)
+        log = empty_log(prepared.plan, after.dtype, (0, 0))
+        cycles = run_until(int(NEVER), prepared, after, values, every_slot, tally, log, progress)
+        if found[FOUND] <= len(events):
+            break
+        room = int(found[FOUND])
+    result = after[-prod(nest.write.shape) :].reshape(nest.write.shape) if values else None
+    return ArrayRun(geometry, programs, cycles, counts, passes, result, events[: found[FOUND]])
+
+
+@dataclass(frozen=True, repr=False)
+class Prepared(Brief):
+    """A mapping that has a schedule, as the clock takes it."""
+
+    machine: ArrayMachine
+    geometry: Geometry
+    programs: Programs
+    plan: Plan
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayTally(Brief):
+    """Where a run counts, and keeps the events of its window."""
+
+    counts: np.ndarray
+    passes: np.ndarray
+    events: np.ndarray
+    window: np.ndarray
+
+
+def prepare(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> Prepared:
+    """The plan of a mapping; raises InputError and DoesNotFit for what has no schedule."""
     refuse_contradiction(machine)
     refuse_unsupported(nest, mapping)
     geometry = Geometry.of(nest, mapping, machine)
@@ -97,46 +141,39 @@ def run_mapping(
         sums_of(geometry, machine),
         transfers_of(geometry),
     )
+    return Prepared(machine, geometry, programs, plan)
+
+
+def memory_of(nest: LoopNest, operands: Sequence[np.ndarray] | None) -> np.ndarray:
+    """DRAM before the first cycle: the arrays one after another, and room for what is written."""
     dtype = np.dtype(np.int32)
     if operands is not None and any(np.issubdtype(one.dtype, np.floating) for one in operands):
         dtype = np.dtype(np.float32)
     if operands is None:
-        memory = np.zeros(1, dtype)
-    else:
-        given = zip(operands, nest.reads, strict=True)
-        parts = [np.ascontiguousarray(one, dtype).reshape(operand.shape).ravel() for one, operand in given]
-        memory = np.concatenate([*parts, np.zeros(prod(nest.write.shape), dtype)])
-    room = FIRST_EVENTS
-    while True:
-        counts, passes = np.zeros(COUNTS, np.int64), np.zeros(len(programs.macs), np.int64)
-        events = np.zeros((room if window[1] > window[0] else 1, EVENT_COLUMNS), np.int64)
-        found = np.zeros(WINDOW_NUMBERS, np.int64)
-        found[:2] = window
-        values = operands is not None
-        after = memory.copy() if values else memory
-        cycles = _run(plan, machine, geometry, after, values, every_slot, counts, passes, events, found, progress)
-        if found[FOUND] <= len(events):
-            break
-        room = int(found[FOUND])
-    result = after[-prod(nest.write.shape) :].reshape(nest.write.shape) if values else None
-    return ArrayRun(geometry, programs, cycles, counts, passes, result, events[: found[FOUND]])
+        return np.zeros(1, dtype)
+    given = zip(operands, nest.reads, strict=True)
+    parts = [np.ascontiguousarray(one, dtype).reshape(operand.shape).ravel() for one, operand in given]
+    return np.concatenate([*parts, np.zeros(prod(nest.write.shape), dtype)])
 
 
-def _run(
-    plan: Plan,
-    machine: ArrayMachine,
-    geometry: Geometry,
+def run_until(
+    end: int,
+    prepared: Prepared,
     memory: np.ndarray,
     values: bool,
     every_slot: bool,
-    counts: np.ndarray,
-    passes: np.ndarray,
-    events: np.ndarray,
-    window: np.ndarray,
+    tally: ArrayTally,
+    log: Log,
     progress: Callable[[int, int], None] | None,
 ) -> int:
+    """Run until a cycle that is not before `end`, or until all is done; the cycle. What is in `log` is written there.
+
+    Stops at the end of a slot, with the controller of DiRAC at that of a tile; `NEVER` is the end of everything.
+    """
+    plan, machine, geometry = prepared.plan, prepared.machine, prepared.geometry
     operands, loops = len(plan.operands), len(plan.loops)
     array, flight, queue = _empty(plan, machine, memory, values)
+    at_once = SLOTS_AT_ONCE if every_slot else 64 * SLOTS_AT_ONCE
     controller = Controller(
         position=np.zeros(POSITION, np.int64),
         tile=np.zeros(loops, np.int64),
@@ -164,21 +201,22 @@ def _run(
         np.zeros(KNOWN, np.int64),
         np.zeros((KNOWN, COUNTS), np.int64),
     )
-    while controller.position[FINISHED] == 0:
+    while controller.position[FINISHED] == 0 and controller.position[NOW] < end:
         step(
             plan,
             controller,
             flight,
             array,
+            log,
             queue,
             known,
             values,
             every_slot,
-            SLOTS_AT_ONCE if every_slot else 64 * SLOTS_AT_ONCE,
-            counts,
-            passes,
-            events,
-            window,
+            at_once if end >= NEVER else 1,
+            tally.counts,
+            tally.passes,
+            tally.events,
+            tally.window,
         )
         if controller.position[NOW] >= NEVER:
             raise InvalidIR(f"nest {geometry.nest.name!r}: the schedule of its mapping waits for itself")
@@ -187,11 +225,31 @@ def _run(
     return int(controller.position[NOW])
 
 
+def empty_log(plan: Plan, dtype: np.dtype, window: tuple[int, int]) -> Log:
+    """Room for what happens in a window of cycles: the first, and the one after the last."""
+    first = max(0, window[0] - int(plan.numbers[LATENCY]) - 1)
+    cycles = window[1] - first
+    columns = L_BUFFERS + len(plan.operands)
+    log = Log(
+        np.array([first, window[0], window[1], 0], np.int64),
+        np.zeros((cycles, columns), np.int64),
+        np.zeros((cycles, NETWORKS + 1, _widest(plan)), dtype),
+        np.zeros(int(2 * plan.operands[:, BUFFER].sum()) if cycles > 0 else 0, dtype),
+    )
+    log.cycles[:, :L_HOP] = -1
+    return log
+
+
+def _widest(plan: Plan) -> int:
+    """Words that a network sends in a cycle at most."""
+    rates = (-(-8 * int(row[RATE_ABOVE]) // int(row[WORD_BITS] * row[RATE_BELOW])) for row in plan.operands)
+    return max(rates) + 1
+
+
 def _empty(plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool) -> tuple[Array, Flight, Queue]:
     """An array before its first cycle, with what its memory has."""
     operands = plan.operands
     lanes = int(plan.numbers[LATENCY]) + 1
-    widest = max(-(-8 * int(row[RATE_ABOVE]) // int(row[WORD_BITS] * row[RATE_BELOW])) for row in operands) + 1
     elements = int(plan.numbers[ELEMENTS])
     array = Array(
         np.zeros(int(2 * operands[:, BUFFER].sum()) if values else 1, memory.dtype),
@@ -209,7 +267,7 @@ def _empty(plan: Plan, machine: ArrayMachine, memory: np.ndarray, values: bool) 
         np.zeros((NETWORKS + 1, lanes), np.int64),
         np.zeros((NETWORKS + 1, lanes), np.int64),
         np.zeros((NETWORKS + 1, lanes), np.int64),
-        np.zeros((NETWORKS + 1, lanes, widest), memory.dtype),
+        np.zeros((NETWORKS + 1, lanes, _widest(plan)), memory.dtype),
     )
     queue = Queue(
         np.zeros(QUEUE_NUMBERS, np.int64),

@@ -10,6 +10,7 @@ from tilestitch.base.jit import lending
 from tilestitch.sim.array.dma import NEVER, OUT_AT, OUT_GROUPS, RETURNED_TILES, STORED_GROUPS, WAKE, dma_step
 from tilestitch.sim.array.element import execute_cycle
 from tilestitch.sim.array.events import NETWORK_EVENT, PASS_EVENT, RESULTS_EVENT, SUMS_EVENT, add_event
+from tilestitch.sim.array.log import LOG_END, LOG_FIRST, note_begin, note_sent
 from tilestitch.sim.array.network import arrive, backlog, next_job, send
 from tilestitch.sim.array.plan import ELEMENTS, FETCH_TO_READ, LATENCY, NETWORK, NETWORKS, Plan
 from tilestitch.sim.array.state import (
@@ -43,6 +44,7 @@ from tilestitch.sim.array.state import (
     TAIL,
     Array,
     Flight,
+    Log,
     Queue,
 )
 from tilestitch.sim.array.tally import (
@@ -72,6 +74,7 @@ def run_slot(
     jobs: np.ndarray,
     flight: Flight,
     array: Array,
+    log: Log,
     queue: Queue,
     values: bool,
     every_run: bool,
@@ -91,6 +94,7 @@ def run_slot(
     offset, aim, target, mask, instructions = plan.offset, plan.aim, plan.target, plan.mask, plan.registers
     sum_cycle, sum_source, sum_target = plan.sum_cycle, plan.sum_source, plan.sum_target
     turn = array.turn  # the job that each network is at
+    log_first, log_end = log.window[LOG_FIRST], log.window[LOG_END]
     busy = 0
     for network in range(NETWORKS):
         turn[network] = next_job(jobs, slot[JOBS], operands, network, 0)
@@ -106,9 +110,13 @@ def run_slot(
         if now >= asks[WAKE]:
             dma_step(plan, now, every_run, queue, array, values, counts, events, window)
         lane = now % lanes
+        noted = log_first <= now < log_end
+        if noted:
+            note_begin(log, array, now)
         if values:
             arrive(words, first, places, value, lane, registers, scratchpad, offset, aim, target)
             execute_cycle(running, loaded, now, elements, registers, instructions, mask)
+        before = hop
         while hop < last_hop and sum_cycle[hop] <= cycle - slot[SUM_RELEASE]:
             if values:
                 base = jobs[slot[JOBS] - 1, OUT_REGISTERS]
@@ -153,6 +161,8 @@ def run_slot(
                         in_end = max(in_end, cycle + 1 + slot[AFTER_IN] + backlog(plan, array, network, now))
                     turn[network] = next_job(jobs, slot[JOBS], operands, network, at + 1)
                     busy -= turn[network] < 0
+        if noted:
+            note_sent(log, flight, now, lane, int(before), int(hop), jobs[max(slot[JOBS] - 1, 0), OUT_REGISTERS])
         cycle += 1
         if busy == 0 and hop == last_hop and cycle >= max(least, in_end, out_end) + slot[TAIL]:
             break
@@ -172,7 +182,7 @@ def out_of_array(asks: np.ndarray, now: int, lanes: int) -> None:
 
 
 @lending
-def settle(plan: Plan, flight: Flight, array: Array, over: int, first: int, until: int) -> int:
+def settle(plan: Plan, flight: Flight, array: Array, log: Log, over: int, first: int, until: int) -> int:
     """What goes on in the cycles from `first` until `until` after a slot that was over in cycle `over`.
 
     Words arrive, and the last instructions read registers; after some cycles nothing is left. Returns the cycle from
@@ -181,6 +191,8 @@ def settle(plan: Plan, flight: Flight, array: Array, over: int, first: int, unti
     lanes = plan.numbers[LATENCY] + 1
     end = min(until, over + lanes + FETCH_TO_READ)
     for now in range(first, end):
+        if log.window[LOG_FIRST] <= now < log.window[LOG_END]:
+            note_begin(log, array, now)
         arrive(
             flight.words,
             flight.first,

@@ -47,8 +47,8 @@ import numpy as np
     ENDS,  # the cycle after its last: what the slot finds out
     SLOT_NUMBERS,
 ) = range(16)
-# What elements execute, and since which cycle. Then the first register x elements of every operand's buffer.
-SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, BUFFERS = range(8)
+# What elements execute, since which cycle, in which pass. Then the first register x elements of every operand's buffer.
+SINCE, NEXT, LAST, IN_ROUND, ROUND, PERIOD, MASK, PASS, BUFFERS = range(9)
 
 
 class Flight(NamedTuple):
@@ -58,6 +58,15 @@ class Flight(NamedTuple):
     first: np.ndarray  # their first word in its stream
     place: np.ndarray  # first register x elements, or first word of the scratchpad
     value: np.ndarray  # lane, cycle, word
+
+
+class Log(NamedTuple):
+    """What is written down of a window of cycles, by `log`."""
+
+    window: np.ndarray
+    cycles: np.ndarray  # cycle, column
+    words: np.ndarray  # cycle, lane, word: values as they were sent
+    registers: np.ndarray  # at the beginning of the window
 
 
 class Array(NamedTuple):

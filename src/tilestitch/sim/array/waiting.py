@@ -6,7 +6,7 @@ from tilestitch.base.jit import inner
 from tilestitch.sim.array.dma import DONE, LOADED_TILES, NEVER, WAKE, dma_step
 from tilestitch.sim.array.plan import Plan
 from tilestitch.sim.array.slot import settle
-from tilestitch.sim.array.state import Array, Flight, Queue
+from tilestitch.sim.array.state import Array, Flight, Log, Queue
 
 
 @inner
@@ -22,6 +22,7 @@ def until_loaded(
     queue: Queue,
     flight: Flight,
     array: Array,
+    log: Log,
     now: int,
     tiles: int,
     values: bool,
@@ -37,7 +38,7 @@ def until_loaded(
         if now >= NEVER:  # nothing that it waits for can happen
             return now
         if values:
-            settled = settle(plan, flight, array, begin, settled, now)
+            settled = settle(plan, flight, array, log, begin, settled, now)
         dma_step(plan, now, every_run, queue, array, values, counts, events, window)
     return now
 
@@ -48,6 +49,7 @@ def until_done(
     queue: Queue,
     flight: Flight,
     array: Array,
+    log: Log,
     now: int,
     values: bool,
     every_run: bool,
@@ -62,6 +64,6 @@ def until_done(
         if now >= NEVER:  # nothing that it waits for can happen
             return now
         if values:
-            settled = settle(plan, flight, array, begin, settled, now)
+            settled = settle(plan, flight, array, log, begin, settled, now)
         dma_step(plan, now, every_run, queue, array, values, counts, events, window)
     return now
