@@ -93,12 +93,13 @@ def test_a_schedule_is_changed_and_saved_on_the_page(page, tmp_path, monkeypatch
 
     page.run("document.getElementById('whole').open = true")
     page.wait("return document.querySelector('iframe').src")
-    page.settle()
-    picture(page, "frame")
+    page.run("document.querySelector('iframe').scrollIntoView()")  # what is not seen is not drawn
     page.driver.switch_to.frame(page.driver.find_element("tag name", "iframe"))
     page.wait("return document.documentElement.dataset.drawn")
     assert "by hand" in page.run("return document.querySelector('h1').textContent")
+    picture(page, "serve-frame")
     page.driver.switch_to.default_content()
+    page.run("scrollTo(0, 0)")
 
     for dark in (False, True):
         for width in (1280, 390, 2560):

@@ -167,6 +167,7 @@ class Live {
     ] as const) {
       field.append(...options.map((one) => element("option", { value: one.name, title: one.about }, one.name)));
     }
+    this.machine.value = "stcp920";
     this.strategy.value = "graphturbo";
     for (const field of [this.network, this.batch]) {
       field.addEventListener("keydown", (event) => {
@@ -295,6 +296,8 @@ class Live {
       figure("energy", energy(answer.energy_pj), "of a cluster", "energy"),
     );
     const parts = answer.gap.parts.map((one, at) => ({ ...one, rgb: css(colour(colourIndex(at))) }));
+    const { unit } = answer.gap;
+    const it = unit.startsWith("port") ? `the ${unit}` : `the mean of the ${unit}`;
     const positive = parts.filter((one) => one.cycles > 0);
     const bar = element("div", { class: "bar", "aria-hidden": "true" });
     for (const one of positive) {
@@ -317,11 +320,7 @@ class Live {
       figures,
       element("h3", {}, `Why not faster: ${cycles(Math.round(answer.gap.cycles))} beyond the bound`),
       bar,
-      element(
-        "div",
-        { class: "scroll" },
-        table(["part", "cycles", "of the gap", `"it" is the mean of ${answer.gap.unit}`], rows, "gap"),
-      ),
+      element("div", { class: "scroll" }, table(["part", "cycles", "of the gap", `“it” is ${it}`], rows, "gap")),
       ...answer.notes.map((note) => element("p", { class: "note" }, note)),
     );
   }
