@@ -54,7 +54,8 @@ def test_a_schedule_by_hand_stays_what_it_is():
     """Also where it names its order."""
     done = api.compile(NETWORK, MACHINE, strategy="tvm", batch=2)
     hand = hand_schedule_of(done)
-    again = api.compile(NETWORK, MACHINE, strategy=hand, batch=2, options=Options(batch_per_cluster=2))
+    options = Options(batch_per_cluster=done.schedule.batch)
+    again = api.compile(NETWORK, MACHINE, strategy=hand, batch=2, options=options)
     assert hand_schedule_of(again) == hand
 
 

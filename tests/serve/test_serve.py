@@ -6,6 +6,9 @@ import signal
 import socket
 import sys
 import threading
+import time
+import urllib.request
+from contextlib import suppress
 
 import onnx
 import pytest
@@ -308,3 +311,34 @@ def test_without_its_packages_the_command_says_what_to_install(monkeypatch):
         "error: tilestitch serve needs the packages starlette and uvicorn, which are not installed; install them with: "
         "pip install 'tilestitch[serve]'\n"
     )
+
+
+def test_the_command_has_help():
+    """With an example, which no other test can run to its end."""
+    result = CliRunner().invoke(cli.main, ["serve", "--help"], prog_name="tilestitch")
+    assert result.exit_code == 0
+    assert "Example:\n    tilestitch serve --open\n" in result.output
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_server_while_it_compiles(folder):
+    """At the next step of the compilation."""
+    server, address = started(folder)
+    base, token = address.split("/?token=")
+    body = json.dumps({**TVM, "network": "resnet50", "machine": "stcp920", "batch": 64, "strategy": "graphturbo"})
+    asked = urllib.request.Request(f"{base}/compile", body.encode(), {"X-Tilestitch-Token": token})
+
+    def ask():
+        with suppress(OSError):
+            urllib.request.urlopen(asked, timeout=120)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(5)
+    assert thread.is_alive()
+    server.send_signal(signal.SIGINT)
+    _, error = server.communicate(timeout=60)
+    assert server.returncode == 130
+    assert error.endswith("error: interrupted\n")
+    assert "Traceback" not in error
+    thread.join()

@@ -13,7 +13,7 @@ from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.schedule.by_hand import group_members
 
-NAME = "by hand"
+NAME = "hand"
 
 
 @dataclass(frozen=True, slots=True)
