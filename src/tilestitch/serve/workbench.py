@@ -128,9 +128,9 @@ class Workbench:
 
     def page(self, key: int) -> str:
         """The page of a compilation, as --html writes it."""
-        asked = self.asked[key]
-        command = "" if isinstance(asked, Start) else self._command(key, "FILE.json")
-        return self.done(key).to_html(command)
+        done = self.done(key)
+        command = "" if isinstance(self.asked[key], Start) else self._command(key, "FILE.json")
+        return done.to_html(command)
 
     def answer(self, key: int) -> dict[str, Json]:
         """What the page shows of a compilation: its price, where the time goes, and what can be changed."""
