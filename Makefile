@@ -86,7 +86,7 @@ else \
 fi
 endef
 
-$(STAMP): EXTRAS := dev,html,dse,dask
+$(STAMP): EXTRAS := dev,html,dse,dask,serve
 $(STAMP): pyproject.toml $(if $(READY),,FORCE)
 	@$(if $(READY),rm -f $@,$(CREATE))
 	@$(FETCH)

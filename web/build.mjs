@@ -1,16 +1,14 @@
-// Bundles the pages into a script each and one style sheet: node build.mjs FOLDER
+// Bundles scripts and style sheets: node build.mjs FOLDER NAME=SOURCE...
 import { build } from "esbuild";
 
-const folder = process.argv[2];
-if (folder === undefined) throw new Error("usage: node build.mjs FOLDER");
+const [folder, ...bundles] = process.argv.slice(2);
+if (bundles.length === 0) throw new Error("usage: node build.mjs FOLDER NAME=SOURCE...");
 await build({
   absWorkingDir: import.meta.dirname,
-  entryPoints: [
-    { in: "src/main.ts", out: "page" },
-    { in: "src/diff.ts", out: "diff" },
-    { in: "src/results.ts", out: "results" },
-    { in: "src/page.css", out: "page" },
-  ],
+  entryPoints: bundles.map((bundle) => {
+    const [name, source] = bundle.split("=");
+    return { in: `src/${source}`, out: name };
+  }),
   outdir: folder,
   bundle: true,
   format: "iife",

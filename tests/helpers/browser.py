@@ -97,6 +97,18 @@ class Browser:
         self.wait("return document.documentElement.dataset.drawn")
         self.settle()
 
+    def visit(self, address: str):
+        """Open a page that a server gives, and wait until it can be used."""
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(address)
+        self.wait("return document.documentElement.dataset.ready")
+
+    def click(self, element):
+        """Press what has that id."""
+        self.run("document.getElementById(arguments[0]).click()", element)
+
     def wait(self, script):
         """Wait until a script returns something true, and return it."""
         end = time.monotonic() + PATIENCE

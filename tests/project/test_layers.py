@@ -15,7 +15,7 @@ ROOT = "tilestitch"
 
 LAYERS = {
     9: ("__main__",),
-    8: ("cli",),
+    8: ("cli", "serve"),
     7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
     5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
@@ -32,6 +32,7 @@ BESIDE = {
     ("__init__", "api"),  # the names that users import
     ("__init__", "commands"),
     ("__init__", "reproduction"),
+    ("cli", "serve"),
     ("commands", "api"),
     ("commands", "exploration"),
     ("kernels", "mapping"),  # the time of a tile on an array

@@ -1,4 +1,4 @@
-"""The page's code in the package is what `make page` builds from web/."""
+"""The code of the pages in the package is what `make page` builds from web/."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGE = ROOT / "src" / "tilestitch" / "report" / "html"
+PACKAGE = ROOT / "src" / "tilestitch"
 
 
 @pytest.mark.slow
@@ -18,6 +18,7 @@ def test_the_committed_bundle_is_a_fresh_build(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["diff.js", "page.css", "page.js", "results.js"]
+    assert names == ["diff.js", "page.css", "page.js", "results.js", "serve.css", "serve.js"]
     for name in names:
-        assert (tmp_path / name).read_bytes() == (PACKAGE / name).read_bytes(), f"{name} is not that of web/: make page"
+        place = PACKAGE / "serve" if name.startswith("serve.") else PACKAGE / "report" / "html"
+        assert (tmp_path / name).read_bytes() == (place / name).read_bytes(), f"{name} is not that of web/: make page"

@@ -51,6 +51,10 @@ EXAMPLES = {
         "Print published figures beside ours.",
         "tilestitch reproduce dirac",
     ),
+    "serve": (
+        "Change a schedule by hand on a page, live.",
+        "tilestitch serve --open",
+    ),
     "show": (
         "Print a machine, or what a stage makes of a network.",
         "tilestitch show machine toy",

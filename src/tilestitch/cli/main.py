@@ -41,6 +41,7 @@ from tilestitch.cli.output import (
 )
 from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
+from tilestitch.cli.serve import serve
 from tilestitch.cli.simulate import simulate
 from tilestitch.cli.validate import validate
 from tilestitch.cli.why import why
@@ -226,6 +227,7 @@ for command in (
         fuse,
         characterize,
         map_,
+        serve,
         simulate,
         explore,
         validate,

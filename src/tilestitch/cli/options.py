@@ -204,7 +204,7 @@ def output_options(command: Command) -> Command:
     """Give a command the options of every command: `json_path`, `quiet`, and `--debug`, which it does not see."""
     for option in (
         click.option(
-            "--debug", is_flag=True, expose_value=False, callback=_on_debug, help="On an error, show the traceback."
+            "--debug", is_flag=True, expose_value=False, callback=on_debug, help="On an error, show the traceback."
         ),
         click.option("--quiet", is_flag=True, help="Print nothing but errors."),
         click.option(
@@ -242,7 +242,8 @@ def expect_none_given(names: Iterable[str], why: str) -> None:
             raise InputError(f"{why}; leave out {option}")
 
 
-def _on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+def on_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Remember --debug."""
     ctx.ensure_object(State).debug |= value
 
 
