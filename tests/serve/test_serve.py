@@ -56,6 +56,7 @@ def post(client, path, status=200, **body):
     return answer.json()
 
 
+@pytest.mark.quick
 def test_the_first_page_has_the_token_and_asks_nobody_else(client):
     """Its script and style come from here, and it may load nothing else."""
     answer = client.get("/")
@@ -94,6 +95,7 @@ def test_a_request_from_elsewhere_is_refused(client, method, path, headers):
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.quick
 def test_the_token_in_an_address_changes_nothing(client):
     """It opens pages; what changes something needs it in a header, which no other site can send."""
     bare = TestClient(client.app, base_url=ADDRESS)
@@ -216,6 +218,7 @@ def test_a_file_that_is_there_is_replaced_only_where_somebody_says_so(client, fo
     assert sorted(os.listdir(folder)) == before
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "name",
     ["../plan.json", "/tmp/plan.json", "a/plan.json", ".plan.json", "plan.txt", "", "a\0.json", "a\\b.json", "é.json"],
