@@ -237,12 +237,10 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
             count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
-            while waiting > 0:
+            label = -1
+            while waiting > 0 and (label < 0 or labels.dead[label]):
                 label = _pop(labels, waiting)
                 waiting -= 1
-                if not labels.dead[label]:
-                    break
-                label = -1
             if label < 0 or labels.dead[label]:
                 return NOTHING, NEVER, count, nothing
             if labels.rank[label] // points == cuts:

@@ -15,6 +15,7 @@ from tilestitch.mapping.tree.tables import FEMTO, Cut, Sums, Tables, tables_of
 
 MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 MOST_LABELS = 20_000_000
+FEW_LABELS = 200_000  # enough for some mapping, where what is left counts more than once
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def best_mapping(placed: PlacedNest, sums: Sums = Sums.FULL, most_labels: int = 
     bound = int(value)
     if ended == labels.STOPPED:
         for weight in (2, 8, 64):
-            found, _, more, chain = labels.least_chain(problem, weight, most_labels)
+            found, _, more, chain = labels.least_chain(problem, weight, max(most_labels, FEW_LABELS))
             count += more
             if found == labels.FOUND:
                 break
