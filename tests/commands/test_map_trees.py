@@ -72,7 +72,6 @@ def test_text_shows_loops_and_energy(layers, golden):
     "found, right, words",
     [
         ("K, 32", "K 32", "expected a loop and its factor, as in 'K, 32'"),
-        ("    D2:\n      - C, 32\n", "", "says nothing of D2 of tpu_like"),
         ("    D2:", "    D7:", "has no axis D7; known: D1, D2"),
         ("- name: default", "- name: other", "no entry for layer conv2_2 (Conv) and no default"),
         ("    I: I1", "    I: I3", "I has no home: no memory of tpu_like holds I3"),
@@ -87,6 +86,20 @@ def test_a_wrong_mapping_is_refused_in_one_line(layers, tmp_path, found, right, 
     assert result.exit_code == 2
     assert words in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+def test_an_open_axis_is_searched(layers, tmp_path):
+    """What the mapping leaves open is never worse than any choice along it."""
+    text = (DATA / "mapping" / "tpu_like.yaml").read_text()
+    path = tmp_path / "open.yaml"
+    path.write_text(text.replace("    D2:\n      - C, 32\n", "", 1))
+    given = ("--layer", "1", "--json", "-")
+    free, fixed = (
+        json.loads(mapped(layers, *given, mapping=one).output) for one in (path, DATA / "mapping" / "tpu_like.yaml")
+    )
+    assert free["energy_pj"] <= fixed["energy_pj"]
+    assert free["proven_best"]
+    assert "D2: chosen by the search, one loop along each" in free["layers"][0]["notes"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def placed(machine, mapping, layer):
     entries, _ = zigzag_tree_mappings((DATA / "mapping" / f"{mapping}.yaml").read_text(), mapping)
     given = next(one for one in recorded()["layers"] if one["name"] == layer)
     (found,), _ = zigzag_tree_layers(json.dumps([given]), layer)
-    nest, _ = placed_layer(found, chosen_mapping(found, entries, mapping), tree)
+    (nest,), _ = placed_layer(found, chosen_mapping(found, entries, mapping), tree)
     return nest
 
 

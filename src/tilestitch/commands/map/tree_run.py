@@ -13,7 +13,7 @@ from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_mapping
+from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -92,13 +92,14 @@ def map_on_tree(
     placed = [
         placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
     ]
-    known: dict[PlacedNest, FoundMapping] = {}
+    known: dict[tuple[PlacedNest, ...], FoundMapping] = {}
     layers: list[MappedOnTree] = []
-    for number, (layer, (nest, notes)) in enumerate(zip(task.layers, placed, strict=True)):
+    for number, (layer, (placements, notes)) in enumerate(zip(task.layers, placed, strict=True)):
         progress("map", number, len(placed))
-        unnamed = replace(nest, nest=replace(nest.nest, name=""))
+        unnamed = tuple(replace(one, nest=replace(one.nest, name="")) for one in placements)
         if unnamed not in known:
-            known[unnamed] = best_mapping(nest, sums, most_labels)
-        found = replace(known[unnamed], placed=nest)
+            known[unnamed] = best_of(placements, sums, most_labels)
+        found = known[unnamed]
+        found = replace(found, placed=replace(found.placed, nest=layer.nest))
         layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes))
     return TreeMappings(task, sums, tuple(layers))

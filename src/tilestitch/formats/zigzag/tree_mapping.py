@@ -8,7 +8,7 @@ where the factors of a loop do not divide it, the largest becomes the fraction t
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
 
@@ -19,6 +19,7 @@ from tilestitch.formats.zigzag.tree_workload import ZigzagLayer
 from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled, placed_faults
 
+MOST_CHOICES = 5_000  # of what is spread along open axes
 _FIELDS = ("spatial_mapping", "memory_operand_links", "spatial_mapping_hint", "temporal_ordering")
 _LINKS = {"O": "O", "W": "I2", "I": "I1"}
 _UNROLLED = re.compile(r"([A-Za-z]\w*)\s*,\s*([0-9]{1,9})", re.ASCII)
@@ -94,10 +95,13 @@ def chosen_mapping(layer: ZigzagLayer, mappings: Sequence[ZigzagMapping], where:
     )
 
 
-def placed_layer(layer: ZigzagLayer, mapping: ZigzagMapping, tree: MachineTree) -> tuple[PlacedNest, tuple[str, ...]]:
+def placed_layer(
+    layer: ZigzagLayer, mapping: ZigzagMapping, tree: MachineTree
+) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
     """A layer on a tree, spread as a mapping says, and notes on what of that was changed to fit.
 
-    Raises `InputError` for an axis that the machine does not have, or that the mapping leaves open.
+    Along an axis that the mapping leaves open one loop may be spread, of those that its hint names where there are
+    some: every choice is one placement. Raises `InputError` for an axis that the machine does not have.
     """
     homes: list[str] = []
     for array in layer.nest.operands:
@@ -108,17 +112,45 @@ def placed_layer(layer: ZigzagLayer, mapping: ZigzagMapping, tree: MachineTree) 
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}
-    for axis in mapping.spatial:
+    for axis in (*mapping.spatial, *mapping.hints):
         if axis not in known:
-            mapping.part.refuse(f"spatial_mapping: {tree.name} has no axis {axis}; known: {', '.join(known) or 'none'}")
+            mapping.part.refuse(f"{tree.name} has no axis {axis}; known: {', '.join(known) or 'none'}")
+    given, notes = _fitted(bare, mapping)
     open_axes = [axis for axis in known if axis not in mapping.spatial]
     if open_axes:
-        mapping.part.refuse(
-            f"spatial_mapping: says nothing of {', '.join(open_axes)} of {tree.name}; write a loop and its factor for "
-            "every axis, as in 'K, 1'"
-        )
-    given, notes = _fitted(bare, mapping)
-    return PlacedNest(layer.nest, layer.final_bits, tuple(homes), _fractions(given, bare), tree), notes
+        notes = (*notes, f"{', '.join(open_axes)}: chosen by the search, one loop along each")
+    choices = _choices(bare, mapping, given, open_axes)
+    return tuple(replace(bare, unrolled=_fractions([*given, *chosen], bare)) for chosen in choices), notes
+
+
+def _choices(
+    bare: PlacedNest, mapping: ZigzagMapping, given: Sequence[_Given], open_axes: Sequence[str]
+) -> list[tuple[_Given, ...]]:
+    """Every way to spread one loop along each open axis, by what divides it or what it may be spread at most."""
+    extents = bare.nest.extents
+    names = [loop.name for loop in bare.nest.loops]
+    most = _most(bare)
+    found: list[tuple[_Given, ...]] = [()]
+    for axis in open_axes:
+        hinted = [names.index(name) for name in mapping.hints.get(axis, ()) if name in names]
+        loops = hinted or range(len(names))
+        options: list[tuple[_Given, ...]] = [()]
+        for loop in loops:
+            limit = most[axis, loop]
+            factors = [factor for factor in range(2, limit + 1) if limit % factor == 0 or extents[loop] % factor == 0]
+            options += [(_Given(axis, loop, factor),) for factor in factors]
+        found = [(*chosen, *option) for chosen in found for option in options]
+        found = [chosen for chosen in found if _is_within([*given, *chosen], extents)]
+        if len(found) > MOST_CHOICES:
+            mapping.part.refuse(
+                f"spatial_mapping: leaves {', '.join(open_axes)} open, more than {MOST_CHOICES:,} choices for layer "
+                f"{bare.nest.name}; write a loop and its factor for some, as in 'K, 16'"
+            )
+    return found
+
+
+def _is_within(given: Sequence[_Given], extents: Sequence[int]) -> bool:
+    return all(prod(one.factor for one in given if one.loop == loop) <= extent for loop, extent in enumerate(extents))
 
 
 def _fitted(bare: PlacedNest, mapping: ZigzagMapping) -> tuple[list[_Given], tuple[str, ...]]:

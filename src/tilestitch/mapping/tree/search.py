@@ -1,7 +1,7 @@
 """The mapping of a nest on a tree that costs the least energy, by exhaustive search of the lattice of cuts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 import numpy as np
@@ -60,6 +60,43 @@ def best_mapping(placed: PlacedNest, sums: Sums = Sums.FULL, most_labels: int = 
     proven = ended == labels.FOUND
     bound_pj = priced.energy_pj if proven else (bound + tables.fixed_fj) / FEMTO + priced.mac_pj
     return FoundMapping(placed, sums, mapping, priced, bound_pj, proven, int(count), tables.lattice.points)
+
+
+def best_of(placements: Sequence[PlacedNest], sums: Sums = Sums.FULL, most_labels: int = MOST_LABELS) -> FoundMapping:
+    """The mapping of the least energy of all of several placements of a nest.
+
+    Those whose root bound is not below the best known are not searched. Raises `DoesNotFit` where none fits.
+    """
+    if len(placements) == 1:
+        return best_mapping(placements[0], sums, most_labels)
+    bounds = [_root_bound_pj(placed, sums) for placed in placements]
+    best: FoundMapping | None = None
+    least_bound, count = inf, 0
+    for number in sorted(range(len(placements)), key=lambda at: (bounds[at], at)):
+        if bounds[number] == inf or (best is not None and bounds[number] >= best.price.energy_pj):
+            break
+        try:
+            found = best_mapping(placements[number], sums, most_labels)
+        except DoesNotFit:
+            continue
+        count, least_bound = count + found.labels, min(least_bound, found.bound_pj)
+        if best is None or found.price.energy_pj < best.price.energy_pj:
+            best = found
+    if best is None:
+        return best_mapping(placements[0], sums, most_labels)  # which says what does not fit
+    proven = least_bound >= best.price.energy_pj
+    return replace(best, bound_pj=min(least_bound, best.price.energy_pj), is_proven=proven, labels=count)
+
+
+def _root_bound_pj(placed: PlacedNest, sums: Sums) -> float:
+    """What no mapping of a placement costs less than: of every operand alone the least."""
+    tables = tables_of(placed, sums)
+    problem = _problem(tables)
+    side = np.where(np.arange(problem.write + 1) == problem.write, int(problem.starts_partial), 0)
+    least = problem.togo[problem.first[:-1], side, 0]
+    if (least >= labels.NEVER).any():
+        return inf
+    return (int(least.sum()) + tables.fixed_fj) / FEMTO + placed.tree.mac_pj * placed.nest.macs
 
 
 def _numbered(tables: Tables) -> list[Cut]:
@@ -135,17 +172,18 @@ def _mapping_of(tables: Tables, numbered: Sequence[Cut], chain: NDArray[np.int64
 
 
 def _too_large(tables: Tables) -> str:
-    """Which memory is too small even for the smallest tiles, or which for everything together."""
+    """Which memory is too small for an operand alone, at the tile that takes the least of it."""
     placed = tables.placed
-    for operand_cuts in tables.cuts:
-        for cut in operand_cuts:
-            if cut.memory is not None and (cut.cost_fj >= labels.NEVER).all():
-                memory = placed.tree.memories[cut.memory]
-                rooms = cut.room_bits[0]
-                point = len(rooms) - 1 if cut is operand_cuts[-1] else 0
-                least = float(rooms[point]) if not np.isnan(rooms[point]) else inf
-                return (
-                    f"{placed.operands[cut.operand].name} needs at least {least:,.0f} bits in {memory.name}, which has "
-                    f"{memory.size_bits:,}; spread fewer of its loops inside, or take a larger memory"
-                )
+    for array, operand_cuts in zip(placed.operands, tables.cuts, strict=True):
+        side = int(array is placed.nest.write and tables.partial_from_units)
+        for level, cut in enumerate(operand_cuts):
+            sides = [side] if level == 0 else [0, 1]
+            if cut.memory is None or (cut.cost_fj[sides] < labels.NEVER).any():
+                continue
+            memory = placed.tree.memories[cut.memory]
+            point = -1 if cut is operand_cuts[-1] else 0
+            return (
+                f"{array.name} needs at least {cut.room_bits[sides[0], point]:,.0f} bits in {memory.name}, which has "
+                f"{memory.size_bits:,}; spread fewer of its loops inside, or take a larger memory"
+            )
     return "no mapping fits the memories that operands share; take larger ones"
