@@ -126,3 +126,40 @@ def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
     )
     assert result.exit_code != 0
     assert "W needs at least 8 bits in rf_128B, which has 7" in result.output
+
+
+TREE = """
+name: small
+mac_pj: 0.04
+axes: [{name: D1, size: 8}, {name: D2, size: 8, loops: [C]}]
+memories:
+  - {name: rf, size: 4, operands: [O], read_pj: 0.02, write_pj: 0.02, serves: [D2], ports: [{width_bits: 16}]}
+  - name: buffer
+    size: 128 KiB
+    operands: [I, W, O]
+    read_pj: 20
+    write_pj: 25
+    serves: [D1, D2]
+    ports: [{width_bits: 256, granule_bits: 64}]
+  - {name: dram, size: 4 GiB, operands: [I, W, O], read_pj: 700, write_pj: 750, serves: [D1, D2],
+     ports: [{width_bits: 64}]}
+"""
+
+
+def test_a_tree_of_our_own_is_mapped(layers, tmp_path):
+    """Operands have the names of the layer; an axis takes only the loops that it names."""
+    machine = tmp_path / "small.yaml"
+    machine.write_text(TREE)
+    given = ("--machine", machine, "--spatial", DATA / "mapping" / "tpu_like.yaml", "--objective", "energy")
+    result = run("map", layers, *given, "--layer", "conv2_2", "--json", "-")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads(result.output)["layers"]
+    assert layer["proven_best"]
+    assert layer["memories"]["O"] == ["rf", "buffer", "dram"]
+    assert [(one["axis"], one["loop"], one["factor"]) for one in layer["spatial"]] == [
+        ("D1", "K", 8.0),
+        ("D2", "C", 8.0),
+    ]
+    machine.write_text(TREE.replace("loops: [C]", "loops: [K]"))
+    (layer,) = json.loads(run("map", layers, *given, "--layer", "conv2_2", "--json", "-").output)["layers"]
+    assert [one["factor"] for one in layer["spatial"]] == [8.0, 1.0]

@@ -56,7 +56,7 @@ MAX_LINES_BYTES = 2**30
     "--spatial",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="ZigZag's mapping file: MODEL and --machine are ZigZag's too, and what it spreads over units is fixed.",
+    help="ZigZag's mapping: MODEL is ZigZag's too, --machine is or is a tree; what is spread over units is fixed.",
 )
 @click.option(
     "--sums",
@@ -226,7 +226,9 @@ def _map_on_tree(
     if files.workload is None:
         raise InputError("MODEL is missing: with --spatial it is ZigZag's YAML file of layers")
     if not is_given("machine"):
-        raise InputError("--machine is missing: with --spatial it is ZigZag's YAML file of an accelerator")
+        raise InputError(
+            "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
+        )
     if click.get_current_context().params["objective"] != Objective.ENERGY:
         raise InputError("--spatial: only energy is searched on trees yet; write --objective energy")
     expect_json(json_path, files.workload, files.machine, str(files.spatial))

@@ -1,5 +1,6 @@
-"""ZigZag's layers on one of its machines, as a machine tree: the mapping of each that costs the least energy."""
+"""ZigZag's layers on a machine tree, its own or ours: the mapping of each that costs the least energy."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_file import machine_tree
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of
 from tilestitch.mapping.tree.tables import Sums
@@ -61,11 +63,15 @@ class TreeMappings:
 
 
 def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[str]) -> TreeTask:
-    """ZigZag's three files, with the layers that are named, or all. Raises `InputError` for what is wrong with one."""
+    """ZigZag's layers and spatial mapping, on its machine or on a tree of ours; `names` of layers, or all of them.
+
+    Raises `InputError` for what is wrong with a file.
+    """
     texts = [file_text(Path(given), "YAML", MAX_YAML_BYTES) for given in (workload, machine, spatial)]
     where = [Path(given).name for given in (workload, machine, spatial)]
     layers, notes = zigzag_tree_layers(texts[0], where[0])
-    tree, machine_notes = zigzag_tree(texts[1], where[1])
+    is_zigzag = re.search(r"^operational_array\s*:", texts[1], re.MULTILINE) is not None
+    tree, machine_notes = zigzag_tree(texts[1], where[1]) if is_zigzag else (machine_tree(texts[1], where[1]), ())
     mappings, mapping_notes = zigzag_tree_mappings(texts[2], where[2])
     chosen = tuple(_chosen(layers, names, where[0])) if names else layers
     return TreeTask(Path(workload).stem, tree, chosen, mappings, where[2], (*notes, *machine_notes, *mapping_notes))

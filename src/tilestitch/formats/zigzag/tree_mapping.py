@@ -7,7 +7,7 @@ where the factors of a loop do not divide it, the largest becomes the fraction t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
@@ -103,12 +103,7 @@ def placed_layer(
     Along an axis that the mapping leaves open one loop may be spread, of those that its hint names where there are
     some: every choice is one placement. Raises `InputError` for an axis that the machine does not have.
     """
-    homes: list[str] = []
-    for array in layer.nest.operands:
-        if array.name not in mapping.links:
-            mapping.part.refuse(f"memory_operand_links says nothing of {array.name}, which layer {layer.nest.name} has")
-        homes.append(mapping.links[array.name])
-    bare = PlacedNest(layer.nest, layer.final_bits, tuple(homes), (), tree)
+    bare = PlacedNest(layer.nest, layer.final_bits, tuple(_homes(layer, mapping, tree)), (), tree)
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}
@@ -121,6 +116,17 @@ def placed_layer(
         notes = (*notes, f"{', '.join(open_axes)}: chosen by the search, one loop along each")
     choices = _choices(bare, mapping, given, open_axes)
     return tuple(replace(bare, unrolled=_fractions([*given, *chosen], bare)) for chosen in choices), notes
+
+
+def _homes(layer: ZigzagLayer, mapping: ZigzagMapping, tree: MachineTree) -> Iterator[str]:
+    """What the machine calls the operands: as the mapping says, or where it knows no such name, as the layer does."""
+    for array in layer.nest.operands:
+        home = mapping.links.get(array.name, array.name)
+        if home not in tree.operands and array.name in tree.operands:
+            home = array.name
+        if array.name not in mapping.links and home not in tree.operands:
+            mapping.part.refuse(f"memory_operand_links says nothing of {array.name}, which layer {layer.nest.name} has")
+        yield home
 
 
 def _choices(
@@ -168,7 +174,7 @@ def _fitted(bare: PlacedNest, mapping: ZigzagMapping) -> tuple[list[_Given], tup
                 continue
             limit = most[axis, numbers[name]]
             if factor > limit:
-                notes.append(f"{axis}: {name} {factor} is more than fits; {limit}")
+                notes.append(f"{axis}: {name} {factor} is more than fits or may be spread there; {limit}")
             given.append(_Given(axis, numbers[name], min(factor, limit)))
     given = _limited_to_axes(given, bare, notes)
     given = _limited_to_loops(given, bare, notes)
@@ -180,7 +186,12 @@ def _fitted(bare: PlacedNest, mapping: ZigzagMapping) -> tuple[list[_Given], tup
 def _most(bare: PlacedNest) -> dict[tuple[str, int], int]:
     """The largest factor of each loop along each axis that the layer, the axis and the innermost ports allow."""
     extents = bare.nest.extents
-    most = {(axis.name, loop): min(extents[loop], axis.size) for axis in bare.tree.axes for loop in range(len(extents))}
+    names = [loop.name for loop in bare.nest.loops]
+    most = {
+        (axis.name, loop): min(extents[loop], axis.size) if names[loop] in (axis.loops or names) else 1
+        for axis in bare.tree.axes
+        for loop in range(len(extents))
+    }
     for memory in _innermost(bare.tree):
         for number, (array, home) in enumerate(zip(bare.operands, bare.homes, strict=True)):
             is_write = number == len(bare.nest.reads)
