@@ -107,7 +107,7 @@ def placed_layer(
     for fault in placed_faults(bare):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     known = {axis.name: axis.size for axis in tree.axes}
-    for axis in (*mapping.spatial, *mapping.hints):
+    for axis in mapping.spatial:
         if axis not in known:
             mapping.part.refuse(f"{tree.name} has no axis {axis}; known: {', '.join(known) or 'none'}")
     given, notes = _fitted(bare, mapping)
