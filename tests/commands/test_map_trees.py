@@ -106,6 +106,7 @@ def test_an_open_axis_is_searched(layers, tmp_path):
     "given, words",
     [
         (("--top", "2"), "leave out --top"),
+        (("--html", "page.html"), "leave out --html"),
         (("--objective", "latency"), "write --objective energy"),
         (("--layer", "conv9"), "no such layer; known: 1 conv2_2, 2 Layer1"),
     ],

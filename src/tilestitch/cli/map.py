@@ -213,7 +213,20 @@ class _TreeFiles:
 
 
 _NOT_ON_TREES = (
-    *("search", "dataflow", "mode", "ragged", "top", "mapping", "evaluate", "emit", "out", "certificate", "check"),
+    *(
+        "search",
+        "dataflow",
+        "mode",
+        "ragged",
+        "top",
+        "mapping",
+        "evaluate",
+        "emit",
+        "out",
+        "certificate",
+        "check",
+        "html",
+    ),
     *("batch", "dims", "fold_bn"),
 )
 
