@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -51,6 +52,26 @@ MAX_LINES_BYTES = 2**30
 @choice_option("--mode", CostMode, "Our cost model, or dMazeRunner's to the digit.")
 @click.option("--ragged", is_flag=True, help="Factors need not divide; takes longer.")
 @click.option("--top", type=click.IntRange(1, 1000), default=1, show_default=True, help="Mappings of each layer.")
+@click.option(
+    "--spatial",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="ZigZag's mapping: MODEL is ZigZag's too, --machine is or is a tree; what is spread over units is fixed.",
+)
+@click.option(
+    "--sums",
+    type=click.Choice(("full", "final")),
+    default="full",
+    show_default=True,
+    help="With --spatial: how wide running sums are stored; final is ZigZag's rule.",
+)
+@click.option(
+    "--effort",
+    type=click.IntRange(1, 10**8),
+    default=20_000_000,
+    show_default=True,
+    help="With --spatial: labels of each layer before the search stops and says the gap.",
+)
 @layers_option
 @mapping_option("Price")
 @click.option(
@@ -80,6 +101,9 @@ def map_(
     mode: str,
     ragged: bool,
     top: int,
+    spatial: Path | None,
+    sums: str,
+    effort: int,
     layers: tuple[str, ...],
     mapping: Path | None,
     evaluate: Path | None,
@@ -98,6 +122,10 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
+    if spatial is not None:
+        _map_on_tree(_TreeFiles(model, machine, spatial), layers, sums, effort, json_path, quiet=quiet)
+        return
+    expect_none_given(("sums", "effort"), "--sums and --effort go with --spatial FILE")
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -172,6 +200,63 @@ def map_(
         if emit is not None and out is not None:
             files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
         write_files([*json_file(json_path, json_text), *files])
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeFiles:
+    """ZigZag's three files."""
+
+    workload: str | None
+    machine: str
+    spatial: Path
+
+
+_NOT_ON_TREES = (
+    *(
+        "search",
+        "dataflow",
+        "mode",
+        "ragged",
+        "top",
+        "mapping",
+        "evaluate",
+        "emit",
+        "out",
+        "certificate",
+        "check",
+        "html",
+    ),
+    *("batch", "dims", "fold_bn"),
+)
+
+
+def _map_on_tree(
+    files: _TreeFiles, layers: tuple[str, ...], sums: str, effort: int, json_path: Path | None, *, quiet: bool
+) -> None:
+    """Map ZigZag's layers on its machine as a tree, with the spatial factors of its mapping."""
+    expect_none_given(_NOT_ON_TREES, "has no meaning yet with --spatial")
+    if files.workload is None:
+        raise InputError("MODEL is missing: with --spatial it is ZigZag's YAML file of layers")
+    if not is_given("machine"):
+        raise InputError(
+            "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
+        )
+    if click.get_current_context().params["objective"] != Objective.ENERGY:
+        raise InputError("--spatial: only energy is searched on trees yet; write --objective energy")
+    expect_json(json_path, files.workload, files.machine, str(files.spatial))
+    with shown_progress(silent=quiet) as progress:
+        with held_back():
+            from tilestitch.commands.map.tree_json import tree_json
+            from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
+            from tilestitch.commands.map.tree_text import tree_text
+            from tilestitch.mapping.tree.tables import Sums
+
+        progress("load", 0, 1)
+        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+        mapped = map_on_tree(task, Sums(sums), effort, progress)
+        text, json_text = tree_text(mapped), tree_json(mapped)
+        write_files(json_file(json_path, json_text))
     show_output(text, json_text, json_path, quiet=quiet)
 
 

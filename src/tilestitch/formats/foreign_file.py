@@ -103,8 +103,11 @@ class Part:
             self.refuse(error.message())
 
 
-def yaml_file(text: str, where: str, *, tags: Sequence[str] = ()) -> Part:
-    """What a YAML text holds; see `read_tree` for tags. A template that still has to be filled in is refused."""
+def yaml_file(text: str, where: str, *, tags: Sequence[str] = (), notes: list[str] | None = None) -> Part:
+    """What a YAML text holds; see `read_tree` for tags. A template that still has to be filled in is refused.
+
+    A field that is written twice is refused, or where `notes` are taken its last value counts, and a note says so.
+    """
     _check_size(text, where)
     for sign in ("{{", "{%"):
         if sign in text:
@@ -114,7 +117,11 @@ def yaml_file(text: str, where: str, *, tags: Sequence[str] = ()) -> Part:
                 "write the file that the template gives"
             )
     mistakes: list[Mistake] = []
-    tree = read_tree(text, where, mistakes, tags=tags)
+    tree = read_tree(text, where, mistakes, tags=tags, last_counts=notes is not None)
+    if notes is not None:
+        twice = [mistake for mistake in mistakes if mistake.problem.startswith("written twice")]
+        notes += [f"{where}: {one}".replace("; keep one", "; the last counts") for one in twice]
+        mistakes = [mistake for mistake in mistakes if mistake not in twice]
     if mistakes:
         raise InputError("\n".join(f"{where}: {mistake}" for mistake in mistakes[:20]))
     return Part(tree, where)

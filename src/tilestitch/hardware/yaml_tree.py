@@ -93,11 +93,13 @@ class _Exact(_Plain, yaml.SafeLoader):
         self.known_tags = tags
 
 
-def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[str] = ()) -> Tree:
+def read_tree(
+    text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[str] = (), last_counts: bool = False
+) -> Tree:
     """The values of the file; adds to `mistakes` what one document can still be read around.
 
     A mapping with one of `tags` ("!Component") has the tag as the value of its key "!"; on other values a tag says
-    nothing.
+    nothing. A key that is written twice has its first value, or its last one where `last_counts`.
     """
 
     try:
@@ -116,7 +118,7 @@ def read_tree(text: str, where: str, mistakes: list[Mistake], *, tags: Sequence[
     except (yaml.YAMLError, ValueError, OverflowError):  # PyYAML lets "\UFFFFFFFF" and %YAML 9...9 through to Python
         problem = "not valid YAML: a number in an escape or a directive is out of range"
         raise InputError(f"{where}: {problem}; write the text without escapes and directives") from None
-    return Scalar("", quoted=False) if node is None else _plain(node, (), mistakes)
+    return Scalar("", quoted=False) if node is None else _plain(node, (), mistakes, last_counts=last_counts)
 
 
 def _composed(text: str, tags: tuple[str, ...]) -> yaml.Node | None:
@@ -127,11 +129,12 @@ def _composed(text: str, tags: tuple[str, ...]) -> yaml.Node | None:
         return _Exact(text, tags).get_single_node()
 
 
-def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]) -> Tree:
+def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake], *, last_counts: bool = False) -> Tree:
     if isinstance(node, yaml.ScalarNode):
         return Scalar(node.value, quoted=bool(node.style))
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(child, (*path, index), mistakes) for index, child in enumerate(node.value)]
+        children = enumerate(node.value)
+        return [_plain(child, (*path, index), mistakes, last_counts=last_counts) for index, child in children]
     tree: dict[str, Tree] = {}
     lines: dict[str, int] = {}
     if node.tag.startswith("!"):
@@ -144,11 +147,12 @@ def _plain(node: yaml.Node, path: tuple[str | int, ...], mistakes: list[Mistake]
             mistakes.append(
                 Mistake(path, f"expected a word of at most 64 characters as the key in line {line}, found {found}")
             )
-        elif key in tree:
+            continue
+        if key in tree:
             mistakes.append(Mistake((*path, key), f"written twice, in lines {lines[key]} and {line}; keep one"))
-        else:
+        if key not in tree or last_counts:
             lines[key] = line
-            tree[key] = _plain(value_node, (*path, key), mistakes)
+            tree[key] = _plain(value_node, (*path, key), mistakes, last_counts=last_counts)
     return tree
 
 

@@ -1,0 +1,100 @@
+"""Mappings on machine trees for people: a table of layers, and of each its loops and where its energy goes."""
+
+from fractions import Fraction
+
+from tilestitch.base.units import counted, format_energy
+from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
+from tilestitch.formats.einsum import nest_text
+from tilestitch.mapping.tree.search import FoundMapping
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.report.table import table, title
+
+_SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones where complete ones leave"}
+
+
+def tree_text(mapped: TreeMappings) -> str:
+    """Totals, a table of all layers, and every layer's mapping; all numbers are estimated."""
+    task = mapped.task
+    lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, least energy", "=")
+    lines += [
+        f"layers       {len(mapped.layers)}; every number is estimated",
+        f"energy       {mapped.energy_pj:,.3f} pJ",
+        f"proof        {_proof(mapped.is_proven, mapped.energy_pj, mapped.bound_pj)}",
+        f"sums         stored {_SUMS[mapped.sums]}",
+    ]
+    lines += [f"note         {note}" for note in task.notes]
+    lines += ["", *title("Layers")]
+    rows = [
+        (
+            str(number),
+            one.name,
+            f"{one.found.price.energy_pj:,.0f}",
+            f"{one.found.placed.total_steps:,}",
+            f"{one.found.points:,}",
+            f"{one.found.labels:,}",
+            "proven best" if one.found.is_proven else f"at most {_gap(one.found):.2%} too much",
+        )
+        for number, one in enumerate(mapped.layers, 1)
+    ]
+    lines += table(("", "layer", "energy pJ", "steps", "tiles", "labels", ""), rows, "rlrrrrl")
+    for number, one in enumerate(mapped.layers, 1):
+        lines += ["", *title(f"{number} {one.name}: {nest_text(one.found.placed.nest)}"), *_layer_lines(one)]
+    return "\n".join(lines)
+
+
+def _proof(is_proven: bool, energy_pj: float, bound_pj: float) -> str:
+    if is_proven:
+        return "nothing costs less with these spatial factors: the lattice of cuts was searched to the end"
+    return f"none; nothing costs less than {bound_pj:,.0f} pJ, so at most {energy_pj / bound_pj - 1:.2%} too much"
+
+
+def _gap(found: FoundMapping) -> float:
+    return found.price.energy_pj / found.bound_pj - 1 if found.bound_pj > 0 else 0.0
+
+
+def _layer_lines(layer: MappedOnTree) -> list[str]:
+    found = layer.found
+    placed, price = found.placed, found.price
+    lines = [f"  note: {note}" for note in layer.notes]
+    lines += _loop_lines(found)
+    rows = [("units", "", "multiply-accumulate", f"{placed.nest.macs:,}", *_share(price.mac_pj, price.energy_pj))]
+    for flow in price.flows:
+        if flow.accesses > 0:
+            name = placed.operands[flow.operand].name
+            share = _share(flow.energy_pj, price.energy_pj)
+            rows.append((flow.memory, name, str(flow.flow), f"{flow.accesses:,}", *share))
+    return [*lines, "", *table(("memory", "", "direction", "accesses", "energy", "share"), rows, "lllrrr")]
+
+
+def _share(energy_pj: float, all_pj: float) -> tuple[str, str]:
+    return format_energy(energy_pj), f"{energy_pj / all_pj:.1%}" if all_pj > 0 else "-"
+
+
+def _loop_lines(found: FoundMapping) -> list[str]:
+    """The loops from the outermost, and which memory holds which operand inside each."""
+    placed, mapping = found.placed, found.mapping
+    names = [loop.name for loop in placed.nest.loops]
+    lines: list[str] = []
+    depth = 1
+    for inside in range(len(mapping.loops), -1, -1):
+        held = [
+            f"{array.name} in {memory.name}"
+            for number, array in enumerate(placed.operands)
+            for memory, cut in reversed(list(zip(placed.chain(number), mapping.cuts[number], strict=True)))
+            if cut == inside and array.element_bits > 0
+        ]
+        if held:
+            lines.append(f"{'  ' * depth}# {', '.join(held)}")
+        if inside > 0:
+            loop, factor = mapping.loops[inside - 1]
+            lines.append(f"{'  ' * depth}for {names[loop]} in {factor}:")
+            depth += 1
+    spread = [f"{names[one.loop]} over {_number(one.factor)} along {one.axis}" for one in placed.unrolled]
+    lines.append(f"{'  ' * depth}spread {', '.join(spread) or 'nothing'}:  # over {counted(placed.tree.units, 'unit')}")
+    reads = [array.name for array in placed.nest.reads if array.element_bits > 0]
+    lines.append(f"{'  ' * (depth + 1)}{placed.nest.write.name} += {' * '.join(reads)}")
+    return lines
+
+
+def _number(factor: Fraction) -> str:
+    return str(factor) if factor.denominator == 1 else f"{float(factor):.4g}"

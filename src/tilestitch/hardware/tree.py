@@ -1,0 +1,135 @@
+"""A machine as a tree: memories of any names and number, with fan-outs between them, and units at the leaves.
+
+Every operand has a chain of memories of its own through the tree; chains may share memories. An axis is one direction
+in which the units repeat. What lies between two memories of a chain is the fan-out of the axes that the outer one
+serves and the inner one does not: there the inner memory repeats. The axes that no memory of an operand serves repeat
+its whole chain.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+MAX_LEVELS = 20
+
+
+class Flow(StrEnum):
+    """How a memory moves an operand: what is above lies towards the outermost memory, what is below towards units."""
+
+    FILL = "fill"  # written with what comes from above
+    FEED = "feed"  # read for what is below
+    COLLECT = "collect"  # written with results from below
+    DRAIN = "drain"  # read for what is above
+
+    @property
+    def is_read(self) -> bool:
+        return self in (Flow.FEED, Flow.DRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One direction in which units repeat, and the loops that may spread there; none named means any."""
+
+    name: str
+    size: int
+    loops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a memory: the most bits that it moves in a cycle, and the least that it can move."""
+
+    name: str
+    width_bits: int
+    granule_bits: int
+    flows: tuple[tuple[str, Flow], ...]  # operand and direction
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMemory:
+    """One memory; energies are those of an access of the whole width of a port, and smaller ones cost their share."""
+
+    name: str
+    size_bits: int
+    operands: tuple[str, ...]
+    ports: tuple[Port, ...]
+    read_pj: float
+    write_pj: float
+    serves: tuple[str, ...]  # axes between this memory and the units
+    buffers: int = 1  # two: what is not the whole operand takes twice its room
+
+    def port(self, operand: str, flow: Flow) -> Port | None:
+        """The port that moves an operand in a direction; None where there is none. Of several the last counts."""
+        found = [port for port in self.ports if (operand, flow) in port.flows]
+        return found[-1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTree:
+    """Memories from the innermost to the outermost, the axes of the units, and what one multiply-accumulate costs."""
+
+    name: str
+    axes: tuple[Axis, ...]
+    memories: tuple[TreeMemory, ...]
+    mac_pj: float
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The operands that some memory holds, in the order of their names."""
+        return tuple(sorted({operand for memory in self.memories for operand in memory.operands}))
+
+    @property
+    def units(self) -> int:
+        count = 1
+        for axis in self.axes:
+            count *= axis.size
+        return count
+
+    def chain(self, operand: str) -> tuple[TreeMemory, ...]:
+        """The memories of an operand, innermost first."""
+        return tuple(memory for memory in self.memories if operand in memory.operands)
+
+    def fan_outs(self, operand: str) -> tuple[tuple[str, ...], ...]:
+        """The axes inside the first memory of an operand, between each two, and of the whole chain at the end."""
+        left = [axis.name for axis in self.axes]
+        found: list[tuple[str, ...]] = []
+        for memory in self.chain(operand):
+            here = tuple(name for name in left if name in memory.serves)
+            left = [name for name in left if name not in here]
+            found.append(here)
+        return (*found, tuple(left))
+
+
+def tree_faults(tree: MachineTree) -> Iterator[tuple[str, str]]:
+    """What makes no sense in a tree: the part, and what is wrong with it."""
+    if not tree.memories:
+        yield "memories", "there is none; describe at least the one that holds every operand at the start"
+    for axis in tree.axes:
+        if axis.size < 1:
+            yield axis.name, f"expected at least one unit along an axis, found {axis.size}"
+    known = {axis.name for axis in tree.axes}
+    for memory in tree.memories:
+        yield from _memory_faults(memory, known)
+    for operand in tree.operands:
+        if len(tree.chain(operand)) > MAX_LEVELS:
+            yield (
+                operand,
+                f"lies in {len(tree.chain(operand))} memories one above another; expected at most {MAX_LEVELS}",
+            )
+
+
+def _memory_faults(memory: TreeMemory, axes: set[str]) -> Iterator[tuple[str, str]]:
+    if not memory.operands:
+        yield memory.name, "holds no operand, so nothing reaches it; name its operands or remove it"
+    if memory.size_bits < 1:
+        yield memory.name, f"expected a size above 0, found {memory.size_bits} bits"
+    for axis in memory.serves:
+        if axis not in axes:
+            yield memory.name, f"serves {axis!r}, which is no axis; known: {', '.join(sorted(axes)) or 'none'}"
+    for port in memory.ports:
+        if not 1 <= port.granule_bits <= port.width_bits:
+            yield (
+                memory.name,
+                f"port {port.name}: expected 1 to {port.width_bits:,} bits as the least that it moves, found "
+                f"{port.granule_bits:,}",
+            )

@@ -1,0 +1,275 @@
+"""The search itself: labels on the lattice of tiles, the least bound first.
+
+A label stands at a tile, knows which cuts are placed, whether the last cut of the result passes partial sums on, what
+the placed cuts cost, and the room taken in every memory that operands share as long as some of them have no cut there.
+It goes on by placing the next cut of an operand, or by multiplying one loop by one prime. Its bound is its cost plus,
+of every operand, the least that its other cuts cost from here if no memory were shared. A label that another one at the
+same place beats in cost and in every room is dropped. The first complete label that is taken has the least cost of all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import compiled
+
+FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
+NEVER = 2**61  # what cannot be; three times as much is still a number
+
+
+class Problem(NamedTuple):
+    """What is searched; costs are indexed by cut, whether partial sums arrive, and point."""
+
+    cost: np.ndarray
+    room: np.ndarray  # bits that a cut takes
+    after: np.ndarray  # by cut and point: whether partial sums go on from there
+    shared: np.ndarray  # by cut: which of the shared memories it lies in, or -1
+    limit: np.ndarray  # by shared memory: its bits
+    first: np.ndarray  # by operand: its first cut; one more at the end
+    write: int  # the operand that is the result
+    togo: np.ndarray  # the least that a cut and the later ones of its operand cost from a point on
+    strides: np.ndarray  # by axis of the lattice
+    shape: np.ndarray
+    starts_partial: bool  # whether partial sums come from the units
+
+
+class Labels(NamedTuple):
+    """Every label that was made, by its number, and the heap of those that wait."""
+
+    bound: np.ndarray
+    rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
+    spent: np.ndarray
+    state: np.ndarray  # which cuts are placed, and whether partial sums go on
+    point: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray  # the cut that was placed, or -1
+    following: np.ndarray  # the next label at the same place
+    dead: np.ndarray
+    taken: np.ndarray  # by shared memory
+    heap: np.ndarray
+
+
+@compiled
+def _empty(size: int, components: int) -> Labels:
+    return Labels(
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.bool_),
+        np.empty((size, components), np.float64),
+        np.empty(size, np.int64),
+    )
+
+
+@compiled
+def _grown(old: Labels, used: int) -> Labels:
+    """The same labels with room for twice as many."""
+    new = _empty(2 * used, old.taken.shape[1])
+    new.bound[:used], new.rank[:used], new.spent[:used] = old.bound, old.rank, old.spent
+    new.state[:used], new.point[:used], new.parent[:used] = old.state, old.point, old.parent
+    new.action[:used], new.following[:used], new.dead[:used] = old.action, old.following, old.dead
+    new.taken[:used] = old.taken
+    new.heap[:used] = old.heap
+    return new
+
+
+@compiled
+def _goes_first(labels: Labels, one: int, other: int) -> bool:
+    """By its bound, then by how far it is, then by its number."""
+    if labels.bound[one] != labels.bound[other]:
+        return labels.bound[one] < labels.bound[other]
+    if labels.rank[one] != labels.rank[other]:
+        return labels.rank[one] > labels.rank[other]
+    return one < other
+
+
+@compiled
+def _push(labels: Labels, waiting: int, label: int) -> None:
+    heap = labels.heap
+    heap[waiting] = label
+    at = waiting
+    while at > 0:
+        above = (at - 1) // 2
+        if not _goes_first(labels, heap[at], heap[above]):
+            break
+        heap[at], heap[above] = heap[above], heap[at]
+        at = above
+
+
+@compiled
+def _pop(labels: Labels, waiting: int) -> int:
+    """Take the first of so many that wait."""
+    heap = labels.heap
+    found = heap[0]
+    heap[0] = heap[waiting - 1]
+    at = 0
+    while True:
+        least = at
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < waiting - 1 and _goes_first(labels, heap[child], heap[least]):
+                least = child
+        if least == at:
+            return found
+        heap[at], heap[least] = heap[least], heap[at]
+        at = least
+
+
+@compiled
+def _remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -> int:
+    """The least that all cuts that are not placed cost from a point, if no memory were shared."""
+    total = 0
+    for operand in range(len(placed)):
+        cut = problem.first[operand] + placed[operand]
+        if cut < problem.first[operand + 1]:
+            least = problem.togo[cut, partial if operand == problem.write else 0, point]
+            if least >= NEVER:
+                return NEVER
+            total += least
+    return total
+
+
+@compiled
+def _is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
+    """Whether an operand that shares a memory has no cut there yet."""
+    for operand in range(len(placed)):
+        for cut in range(problem.first[operand] + placed[operand], problem.first[operand + 1]):
+            if problem.shared[cut] == component:
+                return True
+    return False
+
+
+@compiled
+def _is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
+    """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
+    other = heads[place]
+    before = -1
+    while other >= 0:
+        better = labels.spent[other] <= spent
+        worse = labels.spent[other] >= spent
+        for component in range(len(taken)):
+            better = better and labels.taken[other, component] <= taken[component]
+            worse = worse and labels.taken[other, component] >= taken[component]
+        if better:
+            return True
+        if worse:
+            labels.dead[other] = True
+            if before < 0:
+                heads[place] = labels.following[other]
+            else:
+                labels.following[before] = labels.following[other]
+        else:
+            before = other
+        other = labels.following[other]
+    return False
+
+
+@compiled
+def _chain(labels: Labels, label: int, cuts: int) -> np.ndarray:
+    """The cuts of a complete label in the order in which they were placed, each with its point."""
+    chain = np.empty((cuts, 2), np.int64)
+    while label >= 0:
+        if labels.action[label] >= 0:
+            cuts -= 1
+            chain[cuts, 0], chain[cuts, 1] = labels.action[label], labels.point[label]
+        label = labels.parent[label]
+    return chain
+
+
+@compiled
+def _place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, point: int, taken: np.ndarray) -> int:
+    """Place the next cut of an operand: what it costs, `taken` and `placed` as they are then; NEVER where it cannot."""
+    cut = problem.first[operand] + placed[operand]
+    if cut >= problem.first[operand + 1]:
+        return NEVER
+    side = partial if operand == problem.write else 0
+    component = int(problem.shared[cut])
+    placed[operand] += 1
+    if component >= 0:
+        taken[component] += problem.room[cut, side, point]
+        if taken[component] > problem.limit[component]:
+            return NEVER
+        if not _is_open(problem, component, placed):
+            taken[component] = 0.0
+    return problem.cost[cut, side, point]
+
+
+@compiled
+def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int, np.ndarray]:
+    """How it ended, the least cost or a bound of it, how many labels there were, and rows (cut, point) of the chain.
+
+    Bounds count what is left `weight` times: more than once finds some chain sooner, and proves nothing.
+    """
+    operands, points = len(problem.first) - 1, problem.cost.shape[2]
+    cuts, axes = problem.first[operands], len(problem.shape)
+    nothing = np.empty((0, 2), np.int64)
+    place_of, states = np.empty(operands, np.int64), 2
+    for operand in range(operands):
+        place_of[operand] = states
+        states *= problem.first[operand + 1] - problem.first[operand] + 1
+    heads = np.full(states * points, -1, np.int32)
+    labels = _empty(1024, len(problem.limit))
+    placed = np.zeros(operands, np.int64)
+    taken = np.zeros(len(problem.limit), np.float64)
+    start = 1 if problem.starts_partial else 0
+    rest = _remaining(problem, placed, start, 0)
+    if rest >= NEVER:
+        return NOTHING, NEVER, 0, nothing
+    count, waiting = 0, 0
+    label, move, target, state, spent, new_spent = -1, -1, 0, start, 0, 0
+    moves, partial, rank = 0, start, 0
+    while True:
+        if rest < NEVER and not _is_beaten(labels, heads, state * points + target, new_spent, taken):
+            if count == len(labels.bound):
+                labels = _grown(labels, count)
+            labels.bound[count], labels.rank[count] = new_spent + weight * rest, rank
+            labels.spent[count], labels.state[count], labels.point[count] = new_spent, state, target
+            labels.parent[count], labels.dead[count] = label, False
+            labels.action[count] = problem.first[move] + placed[move] - 1 if 0 <= move < operands else -1
+            labels.taken[count, :] = taken
+            labels.following[count] = heads[state * points + target]
+            heads[state * points + target] = count
+            _push(labels, waiting, count)
+            count, waiting = count + 1, waiting + 1
+        move += 1
+        if label < 0 or move >= moves:
+            label = -1
+            while waiting > 0 and (label < 0 or labels.dead[label]):
+                label = _pop(labels, waiting)
+                waiting -= 1
+            if label < 0 or labels.dead[label]:
+                return NOTHING, NEVER, count, nothing
+            if labels.rank[label] // points == cuts:
+                return FOUND, labels.spent[label], count, _chain(labels, label, cuts)
+            if count > most:
+                return STOPPED, labels.bound[label], count, nothing
+            move, moves = 0, operands + axes
+        partial, spent, target = labels.state[label] % 2, labels.spent[label], labels.point[label]
+        state, rank = labels.state[label], 0
+        for operand in range(operands):
+            size = problem.first[operand + 1] - problem.first[operand] + 1
+            placed[operand] = state // place_of[operand] % size
+            rank += placed[operand]
+        taken[:] = labels.taken[label, :]
+        if move < operands:
+            price = _place_cut(problem, placed, move, partial, target, taken)
+            if price >= NEVER:
+                rest = NEVER
+                continue
+            if move == problem.write:
+                after = 1 if problem.after[problem.first[move] + placed[move] - 1, target] else 0
+                state += after - partial
+                partial = after
+            new_spent, state, rank = spent + price, state + place_of[move], (rank + 1) * points + target
+        else:
+            axis = move - operands
+            if target // problem.strides[axis] % problem.shape[axis] + 1 >= problem.shape[axis]:
+                rest = NEVER
+                continue
+            new_spent, target = spent, target + problem.strides[axis]
+            rank = rank * points + target
+        rest = _remaining(problem, placed, partial, target)

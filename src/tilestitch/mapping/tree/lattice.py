@@ -1,0 +1,54 @@
+"""The lattice of tiles: of every loop the divisors of its steps, ordered by divisibility."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Tiles as exponents of primes: an axis for every prime of every loop, so that tiles divide where indices grow.
+
+    Points are numbered row-major; every step from a point to a larger one along an axis multiplies one loop by one
+    prime.
+    """
+
+    steps: tuple[int, ...]  # of each loop
+    primes: tuple[tuple[int, int], ...]  # loop and prime, of every axis
+    shape: tuple[int, ...]
+
+    @property
+    def points(self) -> int:
+        return prod(self.shape)
+
+    def tiles(self) -> NDArray[np.int64]:
+        """Iterations of each loop at every point: an array of points x loops."""
+        found = np.ones((*self.shape, len(self.steps)), np.int64)
+        for axis, ((loop, prime), size) in enumerate(zip(self.primes, self.shape, strict=False)):
+            powers = np.array([prime**power for power in range(size)], np.int64)
+            found[..., loop] *= powers.reshape([-1 if at == axis else 1 for at in range(len(self.shape))])
+        return found.reshape(self.points, len(self.steps))
+
+
+def lattice_of(steps: tuple[int, ...]) -> Lattice:
+    """The lattice of all tiles that divide these steps."""
+    axes = [(loop, prime, power) for loop, count in enumerate(steps) for prime, power in _factored(count)]
+    return Lattice(
+        steps, tuple((loop, prime) for loop, prime, _ in axes), tuple(power + 1 for _, _, power in axes) or (1,)
+    )
+
+
+def _factored(number: int) -> list[tuple[int, int]]:
+    """Primes of a number with their exponents."""
+    found: list[tuple[int, int]] = []
+    prime = 2
+    while prime * prime <= number:
+        power = 0
+        while number % prime == 0:
+            number, power = number // prime, power + 1
+        if power:
+            found.append((prime, power))
+        prime += 1
+    return [*found, (number, 1)] if number > 1 else found

@@ -1,0 +1,114 @@
+"""A loop nest on a machine tree: where each operand lives, and which loops are spread over the units."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, gcd, prod
+
+from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
+from tilestitch.ir.loop_nest import LoopNest, LoopOperand
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A loop spread along an axis. A factor that is no whole number fills the axis in some steps and not in others."""
+
+    axis: str
+    loop: int
+    factor: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNest:
+    """A nest on a tree, with what is fixed before loops are put in an order.
+
+    `homes` are the names that the machine gives the operands of the nest, in the order of the nest; partial sums have
+    the width of the result's elements, complete ones `final_bits`. The shape of an operand is what there is to move:
+    indices of padding are not.
+    """
+
+    nest: LoopNest
+    final_bits: int
+    homes: tuple[str, ...]
+    unrolled: tuple[Unrolled, ...]
+    tree: MachineTree
+
+    @property
+    def operands(self) -> tuple[LoopOperand, ...]:
+        """What is read, then what is written."""
+        return self.nest.operands
+
+    def chain(self, operand: int) -> tuple[TreeMemory, ...]:
+        """The memories of an operand, innermost first."""
+        return self.tree.chain(self.homes[operand])
+
+    def spread(self, operand: int) -> tuple[tuple[Fraction, ...], ...]:
+        """Of every fan-out of an operand, from the innermost, how far each loop is spread there."""
+        levels: list[tuple[Fraction, ...]] = []
+        for axes in self.tree.fan_outs(self.homes[operand]):
+            here = [Fraction(1)] * len(self.nest.loops)
+            for one in self.unrolled:
+                if one.axis in axes:
+                    here[one.loop] *= one.factor
+            levels.append(tuple(here))
+        return tuple(levels)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Iterations of each loop that are left to run one after another, rounded up.
+
+        Rounded at each fan-out of the first operand, as ZigZag 3.9.1 does: two fan-outs of one loop that do not divide
+        it may leave a step more than both together would.
+        """
+        left = list(self.nest.extents)
+        for level in self.spread(0):
+            left = [ceil(count / factor) for count, factor in zip(left, level, strict=True)]
+        return tuple(left)
+
+    @property
+    def total_steps(self) -> int:
+        return prod(self.steps)
+
+
+def distinct(operand: LoopOperand, tile: Sequence[float]) -> float:
+    """Elements of an operand that a tile of so many iterations of each loop touches, each counted once.
+
+    An index of two loops `s*a + t*b` takes `A*B - max(0, B - s/g) * (A - t/g)` values, with g the common divisor of
+    the steps (derived from the values that occur twice; ZigZag 3.9.1 counts so too), and never more than there are.
+    """
+    count = 1.0
+    for terms, size in zip(operand.axes, operand.shape, strict=True):
+        if len(terms) == 2:
+            (first, step_first), (second, step_second) = terms
+            common = gcd(step_first, step_second)
+            a, b = whole(tile[first]), whole(tile[second])
+            count *= min(size, a * b - max(0, b - step_first // common) * (a - step_second // common))
+        elif terms:
+            count *= tile[terms[0][0]]
+    return count
+
+
+def whole(iterations: float) -> int:
+    """Whole iterations of a tile whose factors do not divide."""
+    return int(iterations + 1e-9)
+
+
+def placed_faults(placed: PlacedNest) -> list[str]:
+    """Why a nest cannot run on a tree: an operand without a home, or a direction that no port serves."""
+    faults: list[str] = []
+    for number, (array, home) in enumerate(zip(placed.operands, placed.homes, strict=True)):
+        chain = placed.chain(number)
+        if not chain:
+            faults.append(f"{array.name} has no home: no memory of {placed.tree.name} holds {home}")
+        if array.element_bits == 0:
+            continue
+        is_write = array is placed.nest.write
+        for level, memory in enumerate(chain):
+            is_top = level == len(chain) - 1
+            wanted = [Flow.COLLECT] if is_write else [Flow.FEED]
+            if not is_top:
+                wanted.append(Flow.DRAIN if is_write else Flow.FILL)
+            for flow in wanted:
+                if memory.port(home, flow) is None:
+                    faults.append(f"memory {memory.name} has no port that serves {home} in the direction '{flow}'")
+    return faults

@@ -1,0 +1,166 @@
+"""`tilestitch map --spatial`: ZigZag's three files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import run
+
+DATA = Path(__file__).parent.parent / "data" / "zigzag"
+LAYERS = """
+- id: 0
+  name: conv2_2
+  operator_type: Conv
+  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
+  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 64, 64, 56, 56, 3, 3]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {W: 0, I: 0}
+- id: 1
+  operator_type: Add
+  equation: O[b][g][oy][ox]=W[b][g][oy][ox]+I[b][g][oy][ox]
+  dimension_relations: []
+  loop_dims: [B, G, OY, OX]
+  loop_sizes: [1, 64, 56, 56]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {W: 0, I: 0}
+"""
+
+
+@pytest.fixture
+def layers(tmp_path):
+    path = tmp_path / "layers.yaml"
+    path.write_text(LAYERS)
+    return path
+
+
+def mapped(layers, *more, machine="tpu_like", mapping=DATA / "mapping" / "tpu_like.yaml"):
+    given = ("--machine", DATA / "hardware" / f"{machine}.yaml", "--spatial", mapping)
+    return run("map", layers, *given, "--objective", "energy", *more)
+
+
+def test_json_says_energy_and_its_proof(layers):
+    """The energy of all layers, of each layer, and of what each layer is made of; every number adds up."""
+    result = mapped(layers, "--json", "-")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    conv, add = found["layers"]
+    assert round(conv["energy_pj"]) == 68_294_569
+    assert found["proven_best"]
+    assert found["energy_pj"] == pytest.approx(conv["energy_pj"] + add["energy_pj"])
+    for layer in (conv, add):
+        parts = sum(flow["energy_pj"] for flow in layer["flows"]) + layer["mac_pj"]
+        assert parts == pytest.approx(layer["energy_pj"])
+        loops = {str(sorted(loop for level in levels for loop in level)) for levels in layer["temporal"].values()}
+        assert len(loops) == 1
+    assert add["spatial"] == [{"axis": "D1", "loop": "G", "factor": 32.0}]
+
+
+def test_two_runs_print_the_same(layers):
+    assert mapped(layers).output == mapped(layers).output
+
+
+def test_text_shows_loops_and_energy(layers, golden):
+    result = mapped(layers, "--sums", "final")
+    assert result.exit_code == 0, result.output
+    golden("map_on_tree.txt", result.output)
+
+
+@pytest.mark.parametrize(
+    "found, right, words",
+    [
+        ("K, 32", "K 32", "expected a loop and its factor, as in 'K, 32'"),
+        ("    D2:", "    D7:", "has no axis D7; known: D1, D2"),
+        ("- name: default", "- name: other", "no entry for layer conv2_2 (Conv) and no default"),
+        ("    I: I1", "    I: I3", "I has no home: no memory of tpu_like holds I3"),
+    ],
+)
+def test_a_wrong_mapping_is_refused_in_one_line(layers, tmp_path, found, right, words):
+    text = (DATA / "mapping" / "tpu_like.yaml").read_text()
+    assert found in text
+    path = tmp_path / "mapping.yaml"
+    path.write_text(text.replace(found, right, 1))
+    result = mapped(layers, mapping=path)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_an_open_axis_is_searched(layers, tmp_path):
+    """What the mapping leaves open is never worse than any choice along it."""
+    text = (DATA / "mapping" / "tpu_like.yaml").read_text()
+    path = tmp_path / "open.yaml"
+    path.write_text(text.replace("    D2:\n      - C, 32\n", "", 1))
+    given = ("--layer", "1", "--json", "-")
+    free, fixed = (
+        json.loads(mapped(layers, *given, mapping=one).output) for one in (path, DATA / "mapping" / "tpu_like.yaml")
+    )
+    assert free["energy_pj"] <= fixed["energy_pj"]
+    assert free["proven_best"]
+    assert "D2: chosen by the search, one loop along each" in free["layers"][0]["notes"]
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (("--top", "2"), "leave out --top"),
+        (("--html", "page.html"), "leave out --html"),
+        (("--objective", "latency"), "write --objective energy"),
+        (("--layer", "conv9"), "no such layer; known: 1 conv2_2, 2 Layer1"),
+    ],
+)
+def test_what_has_no_meaning_on_trees_is_refused(layers, given, words):
+    result = mapped(layers, *given)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
+    """The error says which memory, what it would have to hold and what it holds."""
+    text = (DATA / "hardware" / "tpu_like.yaml").read_text().replace("size: 1024", "size: 7")
+    path = tmp_path / "small.yaml"
+    path.write_text(text)
+    result = run(
+        "map", layers, "--machine", path, "--spatial", DATA / "mapping" / "tpu_like.yaml", "--objective", "energy"
+    )
+    assert result.exit_code != 0
+    assert "W needs at least 8 bits in rf_128B, which has 7" in result.output
+
+
+TREE = """
+name: small
+mac_pj: 0.04
+axes: [{name: D1, size: 8}, {name: D2, size: 8, loops: [C]}]
+memories:
+  - {name: rf, size: 4, operands: [O], read_pj: 0.02, write_pj: 0.02, serves: [D2], ports: [{width_bits: 16}]}
+  - name: buffer
+    size: 128 KiB
+    operands: [I, W, O]
+    read_pj: 20
+    write_pj: 25
+    serves: [D1, D2]
+    ports: [{width_bits: 256, granule_bits: 64}]
+  - {name: dram, size: 4 GiB, operands: [I, W, O], read_pj: 700, write_pj: 750, serves: [D1, D2],
+     ports: [{width_bits: 64}]}
+"""
+
+
+def test_a_tree_of_our_own_is_mapped(layers, tmp_path):
+    """Operands have the names of the layer; an axis takes only the loops that it names."""
+    machine = tmp_path / "small.yaml"
+    machine.write_text(TREE)
+    given = ("--machine", machine, "--spatial", DATA / "mapping" / "tpu_like.yaml", "--objective", "energy")
+    result = run("map", layers, *given, "--layer", "conv2_2", "--json", "-")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads(result.output)["layers"]
+    assert layer["proven_best"]
+    assert layer["memories"]["O"] == ["rf", "buffer", "dram"]
+    assert [(one["axis"], one["loop"], one["factor"]) for one in layer["spatial"]] == [
+        ("D1", "K", 8.0),
+        ("D2", "C", 8.0),
+    ]
+    machine.write_text(TREE.replace("loops: [C]", "loops: [K]"))
+    (layer,) = json.loads(run("map", layers, *given, "--layer", "conv2_2", "--json", "-").output)["layers"]
+    assert [one["factor"] for one in layer["spatial"]] == [8.0, 1.0]

@@ -1,0 +1,218 @@
+"""Every mapping of a small nest on a small tree, priced by a program of its own: whole numbers, one loop at a time."""
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, gcd, inf, prod
+
+from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
+from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+
+
+def primes(number):
+    found, prime = [], 2
+    while number > 1:
+        if number % prime:
+            prime += 1
+        else:
+            found, number = [*found, prime], number // prime
+    return found
+
+
+def least_energy(placed: PlacedNest, *, final_sums: bool) -> float:
+    """The least energy of all orders of all prime loops with all places of every operand; infinite if none fits."""
+    loops = [(loop, prime) for loop, count in enumerate(placed.steps) for prime in primes(count)]
+    operands = [_Operand(placed, number, final_sums) for number in range(len(placed.operands))]
+    shared = [
+        (memory.size_bits, [(at, one.chain.index(memory)) for at, one in enumerate(operands) if memory in one.chain])
+        for memory in placed.tree.memories
+    ]
+    best = inf
+    for order in set(itertools.permutations(loops)):
+        choices = [list(operand.places(order)) for operand in operands]
+        for chosen in itertools.product(*choices):
+            energy = sum(one[0] for one in chosen)
+            if energy < best and all(
+                sum(chosen[at][1][level] for at, level in members) <= size for size, members in shared
+            ):
+                best = energy
+    return best + placed.tree.mac_pj * placed.nest.macs
+
+
+@dataclass
+class _Operand:
+    placed: PlacedNest
+    number: int
+    final_sums: bool
+
+    def __post_init__(self):
+        placed = self.placed
+        self.array = placed.operands[self.number]
+        self.home = placed.homes[self.number]
+        self.is_write = self.array is placed.nest.write
+        self.chain = [memory for memory in placed.tree.memories if self.home in memory.operands]
+        self.moving = {loop for terms in self.array.axes for loop, _ in terms}
+        left = {axis.name for axis in placed.tree.axes}
+        self.axes = []
+        for memory in self.chain:
+            self.axes.append(left & set(memory.serves))
+            left -= set(memory.serves)
+        self.axes.append(left)
+        self.known = {}
+
+    def spread(self, levels, loop):
+        here = set().union(*(self.axes[level] for level in levels))
+        return prod(
+            (one.factor for one in self.placed.unrolled if one.loop == loop and one.axis in here), start=Fraction(1)
+        )
+
+    def touched(self, tile, levels):
+        """Elements of the tile with what is spread at these levels."""
+        count = Fraction(1)
+        size = [Fraction(n) * self.spread(levels, loop) for loop, n in enumerate(tile)]
+        for terms, there in zip(self.array.axes, self.array.shape, strict=True):
+            if len(terms) == 1:
+                count *= size[terms[0][0]]
+            elif terms:
+                (a, s), (b, t) = terms
+                m, n, g = int(size[a]), int(size[b]), gcd(s, t)
+                count *= min(there, m * n - max(0, n - s // g) * (m - t // g))
+        return count
+
+    def is_partial(self, crossing, tile):
+        reduced = [loop for loop in range(len(tile)) if loop not in self.moving]
+        outer = range(crossing + 1, len(self.axes))
+        return any(tile[loop] < self.placed.steps[loop] or self.spread(outer, loop) > 1 for loop in reduced)
+
+    def crossing(self, number, tile):
+        """Energy at both ends of a crossing at this tile."""
+        key = (number, tile)
+        if key not in self.known:
+            self.known[key] = self._crossing(number, tile)
+        return self.known[key]
+
+    def _crossing(self, number, tile):
+        inner = 1 if number == 0 else round(self.touched(tile, range(number)))
+        ones = (1,) * len(tile)
+        differing = round(self.touched(ones, range(number + 1)) / self.touched(ones, range(number)))
+        partial = self.is_write and self.is_partial(number, tile)
+        bits = self.array.element_bits if partial or not self.is_write else self.placed.final_bits
+        times = self.placed.total_steps // prod(tile)
+        energy = self._port(number, Flow.COLLECT if self.is_write else Flow.FEED, inner * differing * bits, times)
+        if partial:
+            energy += self._port(number, Flow.FEED, inner * differing * bits, times)
+        if number > 0:
+            energy += self._port(number - 1, Flow.DRAIN if self.is_write else Flow.FILL, inner * bits, times)
+            if partial:
+                energy += self._port(number - 1, Flow.FILL, inner * bits, times)
+        return energy
+
+    def _port(self, level, flow, bits, times):
+        memory = self.chain[level]
+        (port,) = [port for port in memory.ports if (self.home, flow) in port.flows]
+        loops = range(len(self.placed.steps))
+        copies = round(
+            float(prod((self.spread(range(level + 1, len(self.axes)), loop) for loop in loops), start=Fraction(1)))
+        )
+        accesses = Fraction(
+            ceil(Fraction(bits) / port.granule_bits) * port.granule_bits * times * copies, port.width_bits
+        )
+        return int(accesses) * (memory.read_pj if flow in (Flow.FEED, Flow.DRAIN) else memory.write_pj)
+
+    def room(self, level, tile, arriving, leaving):
+        bits = self.array.element_bits
+        if self.is_write and not (leaving if self.final_sums else arriving):
+            bits = self.placed.final_bits
+        room = self.touched(tile, range(level + 1)) * bits
+        whole = self.touched(self.placed.steps, range(level + 1)) * bits
+        return 2 * room if self.chain[level].buffers == 2 and room < whole else room
+
+    def places(self, order):
+        """Energy and room in every memory, of all places of this operand in an order of loops."""
+        for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
+            yield self._placed_at(order, ends)
+
+    def _placed_at(self, order, ends):
+        tiles, inside = [], 0
+        for end in (0, *ends):
+            inside = max(inside, end)
+            while inside < len(order) and order[inside][0] not in self.moving:
+                inside += 1
+            tile = [1] * len(self.placed.steps)
+            for loop, factor in order[:inside]:
+                tile[loop] *= factor
+            tiles.append(tuple(tile))
+        if self.is_write:
+            tiles[0] = (1,) * len(self.placed.steps)
+        held = [*tiles[1:], self.placed.steps]
+        rooms = []
+        for level, tile in enumerate(held):
+            arriving = self.is_write and self.is_partial(level, tiles[level])
+            leaving = self.is_write and level + 1 < len(tiles) and self.is_partial(level + 1, tiles[level + 1])
+            rooms.append(self.room(level, tile, arriving, leaving))
+        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms
+
+
+NESTS = {
+    "product": ((("M", "N", "K"),), (((0,), (2,)), ((2,), (1,))), ((0,), (1,))),
+    "halo": ((("K", "X", "F"),), (((0,), (2,)), (((1, 2), (2, 1)),)), ((0,), (1,))),
+    "row": ((("C", "X", "F"),), (((0,), (2,)), ((0,), ((1, 1), (2, 1)))), ((1,),)),
+}
+
+
+def random_case(seed, most_loops=4) -> PlacedNest:
+    """A nest of up to so many prime loops on a tree of one to four memories an operand, some of them shared."""
+    kind = seed.choice(sorted(NESTS))
+    (names,), reads, write = NESTS[kind]
+    extents = [seed.choice((1, 2, 3, 4, 5, 6)) for _ in names]
+    while sum(len(primes(extent)) for extent in extents) > most_loops:
+        extents[seed.randrange(3)] = seed.choice((1, 2, 3))
+
+    def array(name, axes, bits):
+        frozen = tuple(tuple((at, 1) for at in one) if not isinstance(one[0], tuple) else one for one in axes)
+        return LoopOperand(name, frozen, tuple(_size(terms, extents) for terms in frozen), bits)
+
+    nest = LoopNest(
+        kind,
+        "einsum",
+        tuple(map(Loop, names, extents)),
+        tuple(array(name, axes, seed.choice((4, 8))) for name, axes in zip("WI", reads, strict=True)),
+        array("O", write, seed.choice((16, 24))),
+    )
+    axes = tuple(Axis(f"D{at}", seed.choice((2, 3))) for at in range(seed.randrange(3)))
+    unrolled, free = [], list(range(3))
+    for axis in axes:
+        loop = free.pop(seed.randrange(len(free)))
+        steps = ceil(extents[loop] / min(axis.size, extents[loop]))
+        unrolled.append(Unrolled(axis.name, loop, Fraction(extents[loop], steps)))
+    return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), _tree(seed, axes))
+
+
+def _size(terms, extents):
+    if len(terms) == 1:
+        return extents[terms[0][0]]
+    (a, s), (b, t) = terms
+    return s * (extents[a] - 1) + t * (extents[b] - 1) + 1
+
+
+def _tree(seed, axes) -> MachineTree:
+    names = tuple(axis.name for axis in axes)
+    memories = []
+    for operand in "WIO":
+        if seed.random() < 0.6:
+            serves = tuple(name for name in names if seed.random() < 0.3)
+            memories.append(_memory(seed, f"rf_{operand}", (operand,), seed.choice((32, 48, 96)), serves))
+    for number in range(seed.choice((1, 1, 2))):
+        held = tuple(operand for operand in "WIO" if seed.random() < 0.75) or ("O",)
+        memories.append(_memory(seed, f"buffer{number}", held, seed.choice((96, 160, 256)), names))
+    return MachineTree("random", axes, (*memories, _memory(seed, "dram", ("W", "I", "O"), 10**6, names)), 0.25)
+
+
+def _memory(seed, name, operands, size, serves) -> TreeMemory:
+    flows = [(operand, flow) for operand in operands for flow in Flow]
+    granule = seed.choice((4, 8, 16))
+    ports = (Port("port", granule * seed.choice((1, 2, 4)), granule, tuple(flows)),)
+    costs = (seed.choice((0.5, 1.5, 7.0)), seed.choice((0.25, 2.0, 9.0)))
+    buffers = 2 if name.startswith("buffer") and seed.random() < 0.3 else 1
+    return TreeMemory(name, size, operands, ports, *costs, serves, buffers)
