@@ -34,6 +34,7 @@ from tilestitch.pipeline import compile as pipeline
 from tilestitch.pipeline import options, stages, strategies
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.report.report_text import compare_text, report_text
+from tilestitch.sim.chip.check import Checked
 
 NETWORK = ("resnet18:small", "--machine", "toy")
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -454,7 +455,7 @@ def test_the_command_alone_prints_its_help():
 def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypatch):
     """And written; --quiet leaves the line on stderr."""
     rows = (CheckRow("float32", 0.5, 1e-5, "logits"), CheckRow("float16", 1e-3, 4e-3, "logits"))
-    monkeypatch.setattr(pipeline, "check", lambda *arguments, **options: rows)
+    monkeypatch.setattr(pipeline, "checked", lambda *arguments, **options: Checked(rows, ()))
     result = run("compile", *NETWORK, "--verify", "-o", tmp_path)
     assert result.exit_code == 1
     assert "FAILED" in result.stdout
@@ -574,7 +575,7 @@ PLACES = (
     "tilestitch.pipeline.stages.plan",
     "tilestitch.pipeline.stages.lower",
     "tilestitch.pipeline.stages.simulate",
-    "tilestitch.pipeline.compile.check",
+    "tilestitch.pipeline.compile.checked",
     "files.os.fsync",
 )
 CODES = {"SIGINT": 130, "SIGTERM": 143}
