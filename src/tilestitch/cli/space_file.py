@@ -39,7 +39,7 @@ class WithSpaceFile(click.Command):
         mistakes = []
         tree = read_tree(file_text(path, "YAML", MAX_BYTES), path, mistakes)
         known = {one.opts[-1].removeprefix("--"): one for one in self.params if isinstance(one, click.Option)}
-        for name in ("space", "json", "quiet", "debug"):
+        for name in ("space", "json", "html", "quiet", "debug"):
             del known[name]
 
         def fail(key: str, expected: str) -> InputError:
