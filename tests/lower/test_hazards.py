@@ -27,7 +27,7 @@ from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
 from tilestitch.sim.chip import room
-from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.check import checked
 from tilestitch.sim.chip.execute import event_order, execute, memory_bytes
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.timing import simulate
@@ -410,7 +410,7 @@ def test_what_nobody_wrote_is_no_number():
 # ---- what a check lets pass
 
 
-def checked(scale: float) -> dict[str, CheckRow]:
+def scaled(scale: float) -> dict[str, CheckRow]:
     """A small network whose program has one weight times `scale`, compared with the network as it is."""
     net = Net()
     x = net.op("Relu", net.op("Conv", net.input(1, 4, 8, 8), net.random(6, 4, 3, 3), pads=[1] * 4))
@@ -422,12 +422,12 @@ def checked(scale: float) -> dict[str, CheckRow]:
     constants = dict(program.graph.constants)
     constants["w1"] = (constants["w1"].astype(np.float64) * scale).astype(np.float32)
     wrong = replace(program, graph=replace(program.graph, constants=constants))
-    rows = check(replace(done.trace, program=wrong), Reference(model, program.graph, feeds))
+    rows = checked(replace(done.trace, program=wrong), Reference(model, program.graph, feeds)).rows
     return {row.precision: row for row in rows}
 
 
 def test_a_right_program_passes_both_checks():
-    rows = checked(1.0)
+    rows = scaled(1.0)
     assert rows["float32"].passed
     assert rows["float16"].passed
 
@@ -435,7 +435,7 @@ def test_a_right_program_passes_both_checks():
 @pytest.mark.parametrize("scale", [1 + 2e-5, 1 - 2e-5])
 def test_twenty_millionths_are_too_much_for_float32(scale):
     """An error that float16 cannot show is seen in float32, where 1e-5 is allowed."""
-    rows = checked(scale)
+    rows = scaled(scale)
     assert rows["float32"].error > rows["float32"].allowed
     assert not rows["float32"].passed
     assert rows["float16"].passed
@@ -444,7 +444,7 @@ def test_twenty_millionths_are_too_much_for_float32(scale):
 @pytest.mark.parametrize("scale", [1.005, 0.995])
 def test_half_a_percent_is_too_much_for_float16(scale):
     """Rounding every tensor costs about 3e-4 here, and four times that is allowed."""
-    rows = checked(scale)
+    rows = scaled(scale)
     assert 2e-4 < rows["float16"].allowed < 4e-3
     assert not rows["float16"].passed
 
@@ -475,6 +475,6 @@ def test_where_the_system_does_not_say_there_is_room(monkeypatch, tmp_path, text
 
 
 def test_a_missing_number_never_passes():
-    rows = checked(float("nan"))
+    rows = scaled(float("nan"))
     assert not rows["float32"].passed
     assert not rows["float16"].passed

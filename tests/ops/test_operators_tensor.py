@@ -21,7 +21,7 @@ from tilestitch.passes.views import resolve_views
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
-from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.check import checked
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import Reference
 
@@ -140,7 +140,7 @@ def assert_program_means(model: onnx.ModelProto, inputs: Mapping[str, Array], *,
         program = done.trace.program
         computed = np.unique(np.stack((program.operator, program.box), axis=1), axis=0)
         assert np.bincount(computed[computed[:, 0] >= 0, 0]).max() >= tiles
-        checks = check(done.trace, Reference(model, done.schedule.graph, [inputs]))
+        checks = checked(done.trace, Reference(model, done.schedule.graph, [inputs])).rows
         assert all(row.passed for row in checks), checks
         cycles = done.trace.latency_cycles
     return cycles

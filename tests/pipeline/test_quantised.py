@@ -26,7 +26,7 @@ from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, Strategy, strategy_named
-from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.check import checked
 from tilestitch.sim.chip.reference import Reference
 from tilestitch.sim.chip.steps import Steps
 from tilestitch.zoo.inputs import sample_inputs
@@ -223,8 +223,8 @@ def test_integers_that_are_one_step_off_are_seen(networks):
     program = replace(done.trace.program, graph=replace(graph, operators=tuple(broken)))
     inputs = sample_inputs(networks[NETWORKS[0]], batch=1)
     reference = Reference(networks[NETWORKS[0]], graph, [inputs])
-    assert all(row.passed for row in check(done.trace, reference))
-    steps, *_ = check(replace(done.trace, program=program), reference)
+    assert all(row.passed for row in checked(done.trace, reference).rows)
+    steps, *_ = checked(replace(done.trace, program=program), reference).rows
     assert (steps.precision, steps.output, steps.passed) == ("steps", first.writes[0].tensor, False)
     assert steps.error > 0.4  # the rest lies at the end of the range
 

@@ -21,7 +21,7 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
 from tilestitch.report.report_text import report_text
 from tilestitch.sim.chip.bounds import rounding
-from tilestitch.sim.chip.check import check
+from tilestitch.sim.chip.check import checked
 from tilestitch.sim.chip.compare import compare, decides
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import Reference
@@ -55,7 +55,8 @@ def test_an_error_beside_large_values_is_seen(scale, passes):
     constants = dict(program.graph.constants)
     constants["w0"] = (constants["w0"] * scale).astype(np.float32)
     wrong = replace(program, graph=replace(program.graph, constants=constants))
-    wide, _ = check(replace(done.trace, program=wrong), Reference(model, program.graph, [random_inputs(program.graph)]))
+    inputs = random_inputs(program.graph)
+    wide, _ = checked(replace(done.trace, program=wrong), Reference(model, program.graph, [inputs])).rows
     assert wide.error <= wide.allowed
     assert (wide.passed, wide.failed) == (passes, not passes)
     assert (wide.compared, wide.decided) == (48, 48)
@@ -284,7 +285,7 @@ def test_a_wrong_program_is_not_disputed():
     constants = {name: -value if name == "w0" else value for name, value in program.graph.constants.items()}
     wrong = replace(program, graph=replace(program.graph, constants=constants))
     reference = Reference(model, program.graph, [random_inputs(program.graph)])
-    wide, _ = check(replace(done.trace, program=wrong), reference)
+    wide, _ = checked(replace(done.trace, program=wrong), reference).rows
     assert (wide.outcome, wide.dispute) == (Outcome.FAILED, "")
     assert reference.second is not None
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.fields import EnergyField, NameField, WholeField, closest, shown, wrong
 from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
-from tilestitch.hardware.yaml_tree import Mistake, Scalar, Tree, read_tree
+from tilestitch.hardware.yaml_tree import Mistake, Scalar, read_tree
 
 MAX_BITS = 2**53
 _SIZE = re.compile(r"([0-9]{1,15})(?: ?([KMGT]i?)?(B|b))?", re.ASCII)
@@ -211,8 +211,3 @@ def _keys(above: tuple[str | int, ...]) -> list[str]:
 
 def _expected(location: tuple[str | int, ...]) -> str:
     return "a list" if location and location[-1] in ("axes", "memories", "ports") else "a mapping"
-
-
-def is_tree(found: Tree) -> bool:
-    """Whether a file's values are meant as a tree: memories in a list."""
-    return isinstance(found, dict) and isinstance(found.get("memories"), list)

@@ -36,11 +36,6 @@ class Checked:
     samples: tuple[OutputSamples, ...]  # of the first iteration
 
 
-def check(trace: Trace, reference: Reference) -> tuple[CheckRow, ...]:
-    """What `checked` finds."""
-    return checked(trace, reference).rows
-
-
 def checked(
     trace: Trace,
     reference: Reference,
