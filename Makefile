@@ -23,7 +23,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | while IFS='	' read -r name does; do \
 	    printf '  %-10s %s\n' "$$name" "$$does"; done
 
-install: $(STAMP)  ## build .venv (about 20 s; at once when it is up to date)
+install: $(STAMP)  ## build .venv (about a minute; at once when it is up to date)
 
 run: install  ## compile ResNet-50 for the STCP920, as TVM fuses it and as GraphTurbo schedules it, and compare
 	$(BIN)/tilestitch compare resnet50 --machine stcp920 --strategy tvm --strategy graphturbo --batch 64 --verify -o out/resnet50
