@@ -20,9 +20,9 @@ from click.testing import CliRunner
 from tests.helpers.command import names_in, run, start
 from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
+from tilestitch.base import files
 from tilestitch.base.errors import DoesNotFit, InvalidIR
 from tilestitch.base.interruption import TerminatedError
-from tilestitch.cli import files
 from tilestitch.cli import main as cli
 from tilestitch.cli import start as beginning
 from tilestitch.cli.examples import EXAMPLES
@@ -558,7 +558,7 @@ def test_links_are_written_through_and_devices_not_replaced(tmp_path):
 STAGE_SIGNAL = """
 import os, signal
 import tilestitch.pipeline.compile, tilestitch.pipeline.networks, tilestitch.pipeline.stages
-from tilestitch.cli import files
+from tilestitch.base import files
 
 def interrupting(function, number=signal.{signal}):
     def wrapped(*arguments, **options):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.files import expect_folder, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MACHINE
-from tilestitch.cli.files import expect_folder, write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import write_files
 from tilestitch.cli.application import SUCCESS, WRONG_INPUT, held_back
 from tilestitch.cli.completion import MACHINE, MODEL
-from tilestitch.cli.files import write_files
 from tilestitch.cli.options import Choices, network_options, output_options
 from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress

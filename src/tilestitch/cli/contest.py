@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import expect_other, expect_writable, write_files
 from tilestitch.cli.application import held_back
-from tilestitch.cli.files import expect_other, expect_writable, write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.files import expect_beside, write_files
 from tilestitch.cli.application import held_back
-from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import encoded, expect_json, given_command, json_file, show_output
 

@@ -7,9 +7,9 @@ import click
 from click.core import ParameterSource
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.application import BUG, FAILURE, SUCCESS, complain, held_back
 from tilestitch.cli.completion import MODEL, STRATEGY
-from tilestitch.cli.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.options import (
     OF_ONE_MAPPING,
     SEARCHES,

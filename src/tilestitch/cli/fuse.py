@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import expect_beside, expect_other, expect_writable, write_files
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MACHINE, MODEL
-from tilestitch.cli.files import expect_beside, expect_other, expect_writable, write_files
 from tilestitch.cli.options import Choices, choice_option, html_option, is_given, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output, verdict
 from tilestitch.cli.progress import shown_progress

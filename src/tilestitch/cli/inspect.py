@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MACHINE, MODEL, STRATEGY
-from tilestitch.cli.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,

@@ -6,6 +6,7 @@ import click
 
 from tilestitch import __version__
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import expect_beside, expect_folder, write_files
 from tilestitch.cli.application import Application, held_back
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
@@ -14,7 +15,6 @@ from tilestitch.cli.contest import contest
 from tilestitch.cli.diff import diff
 from tilestitch.cli.examples import with_examples
 from tilestitch.cli.explore import explore
-from tilestitch.cli.files import expect_beside, expect_folder, write_files
 from tilestitch.cli.fuse import fuse
 from tilestitch.cli.inspect import machines, models, show
 from tilestitch.cli.map import map_

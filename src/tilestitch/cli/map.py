@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
     SEARCHES,

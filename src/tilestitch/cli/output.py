@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from tilestitch.base.files import expect_other, expect_writable
 from tilestitch.cli.application import FAILURE, SUCCESS, complain
-from tilestitch.cli.files import expect_other, expect_writable
 from tilestitch.ir.choices import Stage
 
 if TYPE_CHECKING:

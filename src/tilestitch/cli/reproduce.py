@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from tilestitch.base.files import write_files
 from tilestitch.cli.application import FAILURE, SUCCESS, complain
-from tilestitch.cli.files import write_files
 from tilestitch.cli.options import output_options
 from tilestitch.cli.output import expect_json, json_file, show_output
 from tilestitch.cli.progress import shown_progress

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.files import expect_beside, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.files import expect_beside, write_files
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
     OF_ONE_MAPPING,

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from tilestitch.base.errors import InputError
+from tilestitch.base.files import write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL, STRATEGY
-from tilestitch.cli.files import write_files
 from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,

@@ -3,10 +3,8 @@
 Of the file system nothing is read but networks and machines that lie in one folder, and nothing is written elsewhere.
 """
 
-import os
 import re
 import shlex
-import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TypeAlias
 
 from tilestitch import api, zoo
 from tilestitch.base.errors import InputError, printable
+from tilestitch.base.files import write_files
 from tilestitch.base.json_values import Json, plain
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.commands.listings import models, strategies
@@ -172,7 +171,7 @@ class Workbench:
             raise InputError(f"{name}: is there and is no file; choose another name")
         if target.exists() and not replace:
             raise Exists(f"{name}: is there already; replace it, or choose another name")
-        _write(target, stage_text(self.done(key), Stage.SCHEDULE), replace=replace)
+        write_files([(target, stage_text(self.done(key), Stage.SCHEDULE).encode())])
         return {"saved": name, "command": self._command(key, name)}
 
     def _command(self, key: int, name: str) -> str:
@@ -289,22 +288,3 @@ def _stays(done: Compilation, piece: RunPiece) -> list[str]:
             home = homes.get((number, tensor))
             found.add(Level.DDR if home is None else home.level)
     return [str(level) for level in (Level.LB, Level.GB, Level.DDR) if level in found]
-
-
-def _write(target: Path, text: str, *, replace: bool) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=".tilestitch-", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        if replace:
-            os.replace(temporary, target)
-        else:
-            os.link(temporary, target)  # fails where somebody was faster
-    except FileExistsError:
-        raise Exists(f"{target.name}: is there already; replace it, or choose another name") from None
-    except OSError as error:
-        raise InputError(f"{target.name}: cannot be written ({error.strerror}); make room, or another folder") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
