@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tilestitch
-from tests.helpers.browser import Browser, browser_or_reason
 from tilestitch import api
 from tilestitch.commands.why.explain import idle_of
 from tilestitch.ir.idle import CAUSES
@@ -30,25 +29,6 @@ def page(compared, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "compared.html"
     path.write_text(compared.to_html("tilestitch compare resnet18:small"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def started():
-    """The browser of these tests, once one of them has started it."""
-    found: list[Browser] = []
-    yield found
-    for each in found:
-        each.driver.quit()
-
-
-@pytest.fixture
-def browser(request, started):
-    """A browser in daylight, of the size of a small screen."""
-    if not started:
-        started.append(Browser(browser_or_reason(request)))
-    started[0].size(1280)
-    started[0].dark(False)
-    return started[0]
 
 
 def cycles_of(done):

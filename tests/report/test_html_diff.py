@@ -3,7 +3,6 @@
 import pytest
 
 import tilestitch
-from tests.helpers.browser import Browser, browser_or_reason
 from tilestitch import api
 from tilestitch.base.units import format_bytes
 from tilestitch.pipeline.options import Options
@@ -25,25 +24,6 @@ def page(found, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "differences.html"
     path.write_text(found.to_html("tilestitch diff a.json b.json"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def started():
-    """The browser of these tests, once one of them has started it."""
-    opened: list[Browser] = []
-    yield opened
-    for each in opened:
-        each.driver.quit()
-
-
-@pytest.fixture
-def browser(request, started):
-    """A browser in daylight, of the size of a small screen."""
-    if not started:
-        started.append(Browser(browser_or_reason(request)))
-    started[0].size(1280)
-    started[0].dark(False)
-    return started[0]
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.helpers.browser import Browser, browser_or_reason
 from tests.helpers.graphs import Net
 from tests.helpers.pages import embedded
 from tilestitch import api
@@ -144,24 +143,6 @@ def page(done, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(done.to_html("tilestitch compile"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def started():
-    """The browser of these tests, once one of them has started it."""
-    opened: list[Browser] = []
-    yield opened
-    for each in opened:
-        each.driver.quit()
-
-
-@pytest.fixture
-def browser(request, started):
-    if not started:
-        started.append(Browser(browser_or_reason(request)))
-    started[0].size(1280)
-    started[0].dark(False)
-    return started[0]
 
 
 @pytest.mark.parametrize("dark", [False, True])

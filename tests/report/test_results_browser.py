@@ -6,7 +6,6 @@ from math import prod
 import pytest
 
 import tilestitch
-from tests.helpers.browser import Browser, browser_or_reason
 from tests.helpers.pages import summary_of
 from tilestitch.ir.choices import Values
 from tilestitch.sim.array.log import L_BUFFERS, L_PASS, L_ROW
@@ -14,25 +13,6 @@ from tilestitch.sim.array.recording import record, registers_after
 from tilestitch.sim.array.values import random_operands
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
-
-
-@pytest.fixture(scope="module")
-def started():
-    """The browser of these tests, once one of them has started it."""
-    found: list[Browser] = []
-    yield found
-    for each in found:
-        each.driver.quit()
-
-
-@pytest.fixture
-def browser(request, started):
-    """A browser in daylight, of the size of a small screen."""
-    if not started:
-        started.append(Browser(browser_or_reason(request)))
-    started[0].size(1280)
-    started[0].dark(False)
-    return started[0]
 
 
 @pytest.fixture(scope="module")
