@@ -10,6 +10,22 @@ from tests.mutants.table.mapping import MAPPING
 from tests.mutants.table.network import NETWORK
 from tests.mutants.table.partition import PARTITION
 from tests.mutants.table.schedule import SCHEDULE
+from tests.mutants.table.shown import SHOWN
 from tests.mutants.table.sim import SIM
+from tests.mutants.table.trees import TREES
 
-MUTANTS = (*NETWORK, *FORMS, *KERNELS, *MAPPING, *COST, *PARTITION, *SCHEDULE, *LOWER, *SIM, *BLAME, *COMMANDS)
+MUTANTS = (
+    *NETWORK,
+    *FORMS,
+    *KERNELS,
+    *MAPPING,
+    *COST,
+    *PARTITION,
+    *SCHEDULE,
+    *LOWER,
+    *SIM,
+    *BLAME,
+    *COMMANDS,
+    *SHOWN,
+    *TREES,
+)
