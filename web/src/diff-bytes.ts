@@ -3,7 +3,7 @@
 import { Surface } from "./canvas";
 import { colour, css } from "./colours";
 import { type DiffPage, type DiffPane, figureText } from "./diff";
-import { element, table } from "./dom";
+import { element, scrolled, table } from "./dom";
 import { bytes, fixed } from "./format";
 
 const HIGH = 12; // pixels of a bar
@@ -42,7 +42,7 @@ export class DiffBytes implements DiffPane {
         "B",
       ),
       place,
-      element("div", { class: "scroll" }, table(["ports", "A", "B", "B / A"], rows, "traffic")),
+      scrolled(table(["ports", "A", "B", "B / A"], rows, "traffic")),
     );
   }
 

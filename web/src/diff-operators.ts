@@ -4,7 +4,7 @@ import { clipped, Surface } from "./canvas";
 import { css } from "./colours";
 import { type DiffPage, type DiffPane, type OperatorChange, type Side, signed } from "./diff";
 import { key, SIDES } from "./diff-bytes";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { bytes, count } from "./format";
 
 const ROW = 18; // pixels of a bar
@@ -28,7 +28,7 @@ export class DiffOperators implements DiffPane {
   readonly element = element("section", { id: "operators", "data-pane": "operators" });
   private readonly surface = new Surface("");
   private readonly chooser = element("select", { id: "measure", "aria-label": "What the operators are ordered by" });
-  private readonly rows = element("div", { class: "scroll" });
+  private readonly rows = scrolled();
   private order: number[] = [];
   private measure = MEASURES[0];
 

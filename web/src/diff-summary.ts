@@ -1,7 +1,7 @@
 // Which run is faster, and every number of both.
 
 import { type DiffPage, type DiffPane, figureText } from "./diff";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { fixed } from "./format";
 
 const CARDS = ["latency", "throughput", "DDR traffic of a cluster", "energy of a cluster"];
@@ -37,7 +37,7 @@ export class DiffSummary implements DiffPane {
     this.element.append(
       element("h2", {}, "Differences"),
       element("p", { class: "outcome" }, found.verdict),
-      element("div", { class: "scroll" }, table(["", "report", "machine", "strategy", "batch"], runs, "runs")),
+      scrolled(table(["", "report", "machine", "strategy", "batch"], runs, "runs")),
       element("div", { class: "figures" }, ...figures),
       part("Numbers of both", table(["", "A", "B", "B / A", "origin"], rows, "figures")),
       part(
@@ -54,5 +54,5 @@ export class DiffSummary implements DiffPane {
 }
 
 export function part(title: string, content: HTMLElement): HTMLElement {
-  return element("div", { class: "scroll" }, element("h3", {}, title), content);
+  return scrolled(element("h3", {}, title), content);
 }

@@ -35,6 +35,11 @@ export function table(heads: string[], rows: Child[][], name = ""): HTMLTableEle
   return found;
 }
 
+/** What may be wider than the page, and then scrolls sideways. */
+export function scrolled(...children: Child[]): HTMLDivElement {
+  return element("div", { class: "scroll" }, ...children);
+}
+
 /** What shows what is under the pointer. */
 export class Tip {
   readonly element = element("div", { class: "tip", role: "status" });

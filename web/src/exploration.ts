@@ -2,9 +2,9 @@
 
 import { Chart, type ChartPoint } from "./chart";
 import { colour } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { bytes, count, counted, energy, seconds } from "./format";
-import { figure, made } from "./made";
+import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
 interface Metric {
@@ -83,13 +83,8 @@ function verdict(summary: ExploreSummary): ResultPane {
       `of ${count(front.designs.length)} feasible: ${front.name}`,
     ),
   );
-  const section = element(
-    "section",
-    { id: "verdict", "data-pane": "verdict" },
-    element("h2", {}, "Verdict"),
-    element(
-      "div",
-      { class: "figures" },
+  return verdictPane(
+    [
       figure(counted(report.designs.length, "design"), "explored", report.method, counted(points, "point")),
       figure(counted(report.run.infeasible, "point"), "infeasible", "cannot be, or does not fit", "of them"),
       ...best,
@@ -99,10 +94,9 @@ function verdict(summary: ExploreSummary): ResultPane {
         "less is better",
         report.objectives.map((one) => one.unit).join(", "),
       ),
-    ),
+    ],
     made(summary, rows, []),
   );
-  return { element: section, draw: () => {} };
 }
 
 /** Every design as a point; the front is marked, and one may be chosen. */
@@ -270,8 +264,8 @@ class DesignPane implements ResultPane {
       element(
         "div",
         { class: "columns" },
-        element("div", { class: "scroll" }, table(["parameter", "value"], values, "parameters")),
-        element("div", { class: "scroll" }, table(["network", "number", "value", "from"], numbers, "numbers")),
+        scrolled(table(["parameter", "value"], values, "parameters")),
+        scrolled(table(["network", "number", "value", "from"], numbers, "numbers")),
       ),
     );
   }
@@ -303,13 +297,13 @@ class DesignPane implements ResultPane {
       );
     this.tables.replaceChildren(
       element("h3", {}, report.objectives.length > 1 ? "Pareto front" : "Best"),
-      element("div", { class: "scroll" }, table(heads, front.map(row), "front")),
+      scrolled(table(heads, front.map(row), "front")),
       cut(front.length, this.best.length),
       element(
         "details",
         {},
         element("summary", {}, `All ${counted(this.front.designs.length, "feasible design")}`),
-        element("div", { class: "scroll" }, table(heads, all.map(row), "designs")),
+        scrolled(table(heads, all.map(row), "designs")),
         cut(all.length, this.front.designs.length),
       ),
     );

@@ -3,9 +3,9 @@
 import { Surface } from "./canvas";
 import { drawBars } from "./chart";
 import { colour, colourIndex, css, inkOn } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { bytes, count, counted, cycles, fixed, percent, scaled, seconds } from "./format";
-import { figure, made } from "./made";
+import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
 interface Block {
@@ -94,13 +94,8 @@ function verdict(summary: FuseSummary): ResultPane {
     `${fixed(one.speed_up, 2)} x`,
     counted(one.blocks, "block"),
   ]);
-  const section = element(
-    "section",
-    { id: "verdict", "data-pane": "verdict" },
-    element("h2", {}, "Verdict"),
-    element(
-      "div",
-      { class: "figures" },
+  return verdictPane(
+    [
       figure(time(report.time_ps), "time", "estimated", `${counted(report.blocks.length, "block")} by ${report.plan}`),
       ...(simulated === null
         ? []
@@ -127,7 +122,7 @@ function verdict(summary: FuseSummary): ResultPane {
         report.best_is_proven ? "estimated / estimated" : "estimated / bound",
         "at most",
       ),
-    ),
+    ],
     element(
       "p",
       { class: report.fits ? "outcome" : "outcome failed" },
@@ -136,20 +131,15 @@ function verdict(summary: FuseSummary): ResultPane {
         : "It does not fit the memory of the cores; priced as if it did",
     ),
     element("h3", {}, "Bounds"),
-    element("div", { class: "scroll" }, table(["bound", "time", "plan / bound", "", "rests on"], bounds, "bounds")),
+    scrolled(table(["bound", "time", "plan / bound", "", "rests on"], bounds, "bounds")),
     ...(plans.length === 0
       ? []
       : [
           element("h3", {}, "Plans"),
-          element(
-            "div",
-            { class: "scroll" },
-            table(["plan", "time (estimated)", "speed-up", "blocks"], plans, "plans"),
-          ),
+          scrolled(table(["plan", "time (estimated)", "speed-up", "blocks"], plans, "plans")),
         ]),
     made(summary, rows, []),
   );
-  return { element: section, draw: () => {} };
 }
 
 /** The number of the block that is chosen. */
@@ -202,7 +192,7 @@ class BlockTable implements ResultPane {
     this.element.append(
       element("h2", {}, "Blocks"),
       ...(report.blocks.length > 1 ? [element("p", { class: "note" }, "Time of each block (estimated)."), place] : []),
-      element("div", { class: "scroll" }, table(heads, rows, "blocks")),
+      scrolled(table(heads, rows, "blocks")),
     );
     this.element.addEventListener("keydown", (event) => this.key(event));
   }
@@ -277,7 +267,7 @@ class BlockPane implements ResultPane {
       ),
       nestOf(block, layers),
       element("h3", {}, "Layers"),
-      element("div", { class: "scroll" }, table(heads, rows, "layers")),
+      scrolled(table(heads, rows, "layers")),
     );
   }
 }

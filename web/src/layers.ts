@@ -1,6 +1,6 @@
 // The table of layers, of which one is chosen.
 
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import type { ResultPage, ResultPane } from "./results";
 
 /** The number of the layer that is chosen by its name, the first where none is. */
@@ -24,7 +24,7 @@ export class LayerTable implements ResultPane {
   ) {
     this.buttons = names.map((name) => button(name, `Show ${name}`, () => this.choose(name)));
     const body = rows.map((row, at) => [this.buttons[at], ...row]);
-    this.element.append(element("h2", {}, "Layers"), element("div", { class: "scroll" }, table(heads, body, "layers")));
+    this.element.append(element("h2", {}, "Layers"), scrolled(table(heads, body, "layers")));
     this.element.addEventListener("keydown", (event) => this.key(event));
   }
 

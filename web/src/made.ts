@@ -1,6 +1,7 @@
 // What every verdict has: figures with their origin, and how the page was made.
 
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
+import type { ResultPane } from "./results";
 
 export interface Origin {
   command: string; // that makes the page again
@@ -20,6 +21,18 @@ export function figure(value: string, name: string, origin: string, more: string
   );
 }
 
+/** The first pane: figures side by side, and what follows them. */
+export function verdictPane(figures: HTMLElement[], ...rest: HTMLElement[]): ResultPane {
+  const section = element(
+    "section",
+    { id: "verdict", "data-pane": "verdict" },
+    element("h2", {}, "Verdict"),
+    element("div", { class: "figures" }, ...figures),
+    ...rest,
+  );
+  return { element: section, draw: () => {} };
+}
+
 /** Notes, what the page was made from, and the command that makes it again. */
 export function made(origin: Origin, rows: string[][], notes: readonly string[]): HTMLElement {
   const copy = button("copy", "Copy the command", () => void navigator.clipboard?.writeText(origin.command));
@@ -28,12 +41,7 @@ export function made(origin: Origin, rows: string[][], notes: readonly string[])
     "div",
     {},
     ...notes.map((note) => element("p", { class: "note" }, note)),
-    element(
-      "details",
-      {},
-      element("summary", {}, "What it was made from"),
-      element("div", { class: "scroll" }, table([], all, "origin")),
-    ),
+    element("details", {}, element("summary", {}, "What it was made from"), scrolled(table([], all, "origin"))),
     element("h3", {}, "What makes it again ", copy),
     element("pre", { id: "command" }, origin.command),
   );

@@ -5,7 +5,7 @@ import { colour, colourIndex } from "./colours";
 import { element } from "./dom";
 import { count, cycles, energy, percent, scaled, seconds } from "./format";
 import { LayerTable, layerAt } from "./layers";
-import { figure, made } from "./made";
+import { figure, made, verdictPane } from "./made";
 import { energyTable, type MappedNest, nestCode, type Spread } from "./nest";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
@@ -100,13 +100,8 @@ function verdict(summary: MapSummary): ResultPane {
   const outcome = proven
     ? `Proven: of all mappings that the search may choose, none of a layer has less ${objectiveText(report.objective)}`
     : "Not proven: the best of what dMazeRunner's rules leave";
-  const section = element(
-    "section",
-    { id: "verdict", "data-pane": "verdict" },
-    element("h2", {}, "Verdict"),
-    element(
-      "div",
-      { class: "figures" },
+  return verdictPane(
+    [
       figure(seconds(report.latency_seconds), "latency", "estimated", cycles(report.cycles)),
       figure(energy(report.energy_pj), "energy", "estimated", "of all layers, each as often as it runs"),
       figure(report.edp.toExponential(4), "EDP, pJ x cycles", "estimated", "energy of all layers x their cycles"),
@@ -118,11 +113,10 @@ function verdict(summary: MapSummary): ResultPane {
       ),
       figure(percent(report.utilization), "utilization", "estimated; bound / latency", "of all elements"),
       figure(objectiveText(report.objective), "objective", `${report.search} search`, "of each layer on its own"),
-    ),
+    ],
     element("p", { class: proven ? "outcome passed" : "outcome" }, outcome),
     made(summary, rows, summary.notes),
   );
-  return { element: section, draw: () => {} };
 }
 
 function objectiveText(objective: string): string {

@@ -2,7 +2,7 @@
 
 import { clipped, Surface } from "./canvas";
 import { colour, colourIndex, inkOn, mixed, type Rgb } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { address, bytes, count, percent, seconds } from "./format";
 import { Occupancy } from "./occupants";
 import type { Page, Pane } from "./pane";
@@ -141,10 +141,8 @@ export class Memories implements Pane {
         seconds(run.secondsOf(run.buffers.last[number])),
       ]);
     this.facts.replaceChildren(
-      element("div", { class: "scroll" }, element("h3", {}, "How full (simulated)"), table(heads, rows, "memories")),
-      element(
-        "div",
-        { class: "scroll" },
+      scrolled(element("h3", {}, "How full (simulated)"), table(heads, rows, "memories")),
+      scrolled(
         element("h3", {}, "The largest buffers"),
         table(["tensor", "size", "memory", "address", "from", "to"], largest, "largest"),
       ),

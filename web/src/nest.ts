@@ -1,7 +1,7 @@
 // A mapped loop nest as code, level by level, and where its energy goes.
 
 import { colour, colourIndex, css, inkOn } from "./colours";
-import { element, table } from "./dom";
+import { element, scrolled, table } from "./dom";
 import { bytes, count, energy, percent } from "./format";
 
 export interface Held {
@@ -104,5 +104,5 @@ export function energyTable(nest: MappedNest): HTMLElement {
     ];
   });
   const heads = ["level", ...nest.operands, "arithmetic, partial sums", "all", "share", ""];
-  return element("div", { class: "scroll" }, table(heads, rows, "energy"));
+  return scrolled(table(heads, rows, "energy"));
 }

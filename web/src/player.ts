@@ -3,7 +3,7 @@
 import { ArrayView, paler, type Shape } from "./array";
 import { Surface } from "./canvas";
 import { colour, colourIndex, css, type Rgb } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { count, counted, cycles } from "./format";
 import type { Playback, SentWord } from "./playback";
 import type { ResultPage } from "./results";
@@ -30,7 +30,7 @@ export class Player {
   private readonly shows = element("select", { id: "shows", "aria-label": "Values in the elements" });
   private readonly said = element("p", { id: "now", "aria-live": "off" });
   private readonly legend = element("p", { class: "note", id: "legend" });
-  private readonly networks = element("div", { class: "scroll" });
+  private readonly networks = scrolled();
   private readonly registers = element("div", { id: "registers" });
   private timer = 0;
 

@@ -2,7 +2,7 @@
 
 import { Surface } from "./canvas";
 import { colour, colourIndex, css, type Rgb } from "./colours";
-import { element, table } from "./dom";
+import { element, scrolled, table } from "./dom";
 import { bytes, cycles, fixed, percent, scaled } from "./format";
 import type { Page, Pane } from "./pane";
 import type { Work } from "./run";
@@ -40,7 +40,7 @@ export class Roofline implements Pane {
   );
   private readonly kinds = element("select", { name: "points", "aria-label": "Points" });
   private readonly levels = element("select", { name: "level", "aria-label": "Traffic" });
-  private readonly list = element("div", { class: "scroll" });
+  private readonly list = scrolled();
   private points: Point[] = [];
   private x: [number, number] = [0, 1]; // powers of ten
   private y: [number, number] = [0, 1];

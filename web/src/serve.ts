@@ -1,7 +1,7 @@
 // The live page: choose a network, change its schedule by hand, and see what each change costs.
 
 import { colour, colourIndex, css } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { bytes, count, counted, cycles, energy, fixed, percent, seconds } from "./format";
 
 interface Choice {
@@ -320,7 +320,7 @@ class Live {
       figures,
       element("h3", {}, `Why not faster: ${cycles(Math.round(answer.gap.cycles))} beyond the bound`),
       bar,
-      element("div", { class: "scroll" }, table(["part", "cycles", "of the gap", `“it” is ${it}`], rows, "gap")),
+      scrolled(table(["part", "cycles", "of the gap", `“it” is ${it}`], rows, "gap")),
       ...answer.notes.map((note) => element("p", { class: "note" }, note)),
     );
   }

@@ -2,10 +2,10 @@
 
 import type { Shape } from "./array";
 import { unpack } from "./decode";
-import { element, table } from "./dom";
+import { element, scrolled, table } from "./dom";
 import { count, cycles, energy, fixed, percent, seconds } from "./format";
 import { LayerTable, layerAt } from "./layers";
-import { figure, made } from "./made";
+import { figure, made, verdictPane } from "./made";
 import { energyTable, type MappedNest, nestCode } from "./nest";
 import { Playback } from "./playback";
 import { Player } from "./player";
@@ -107,13 +107,8 @@ function verdict(summary: SimulateSummary): ResultPane {
   const outcome = report.verified
     ? `Verified: every result of the array equals numpy's (${report.values})`
     : `Not verified: ${report.note ?? "no values were computed"}`;
-  const section = element(
-    "section",
-    { id: "verdict", "data-pane": "verdict" },
-    element("h2", {}, "Verdict"),
-    element(
-      "div",
-      { class: "figures" },
+  return verdictPane(
+    [
       figure(seconds(simulated.latency_seconds), "latency", "simulated", cycles(simulated.cycles)),
       figure(
         seconds(estimated.cycles / summary.clock_hz),
@@ -130,11 +125,10 @@ function verdict(summary: SimulateSummary): ResultPane {
       figure(percent(simulated.utilization), "utilization", "simulated; bound / latency", "of all elements"),
       figure(energy(simulated.energy_pj), "energy", "simulated", "of all layers, each as often as it runs"),
       figure(energy(estimated.energy_pj), "energy of the model", "estimated", "likewise"),
-    ),
+    ],
     element("p", { class: report.verified ? "outcome passed" : "outcome" }, outcome),
     made(summary, rows, summary.notes),
   );
-  return { element: section, draw: () => {} };
 }
 
 const CAUSES: Record<string, string> = {
@@ -195,9 +189,7 @@ class LayerPane implements ResultPane {
       element(
         "div",
         { class: "columns" },
-        element(
-          "div",
-          { class: "scroll" },
+        scrolled(
           element("h3", {}, "Where the cycles go (simulated)"),
           table(["cause", "cycles", "share", "", "the array waits because, or works as"], causes, "causes"),
         ),
@@ -205,11 +197,7 @@ class LayerPane implements ResultPane {
           "div",
           {},
           element("h3", {}, "Energy"),
-          element(
-            "div",
-            { class: "scroll" },
-            table(["part", "simulated", "estimated", "share (simulated)"], parts, "components"),
-          ),
+          scrolled(table(["part", "simulated", "estimated", "share (simulated)"], parts, "components")),
           element("h3", {}, "Energy by level and operand (estimated)"),
           energyTable(mapping),
         ),

@@ -5,9 +5,9 @@ import { Surface } from "./canvas";
 import { Chart, type ChartPoint, drawBars } from "./chart";
 import { colour, colourIndex } from "./colours";
 import { unpack } from "./decode";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { count, counted, cycles, fixed } from "./format";
-import { figure, made } from "./made";
+import { figure, made, verdictPane } from "./made";
 import { type MappedNest, nestCode } from "./nest";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
@@ -86,13 +86,8 @@ function verdict(summary: ValidateSummary): ResultPane {
     ["left out", `${count(report.misfits)} that do not fit, ${count(report.too_long)} too long to simulate`],
   ];
   const exact = report.distribution[0].mappings;
-  const section = element(
-    "section",
-    { id: "verdict", "data-pane": "verdict" },
-    element("h2", {}, "Verdict"),
-    element(
-      "div",
-      { class: "figures" },
+  return verdictPane(
+    [
       figure(
         count(report.mappings),
         "mappings compared",
@@ -115,10 +110,9 @@ function verdict(summary: ValidateSummary): ResultPane {
         "estimated = simulated",
         `${share((100 * exact) / report.mappings, 1)} of all`,
       ),
-    ),
+    ],
     made(summary, rows, []),
   );
-  return { element: section, draw: () => {} };
 }
 
 /** Every mapping: estimated over simulated cycles. */
@@ -248,25 +242,17 @@ class ErrorPane implements ResultPane {
       element(
         "div",
         { class: "columns" },
-        element(
-          "div",
-          { class: "scroll" },
+        scrolled(
           element("h3", {}, "Distribution"),
           table(["error of the cycles", "mappings", "share"], limits, "distribution"),
         ),
-        element(
-          "div",
-          { class: "scroll" },
+        scrolled(
           element("h3", {}, "Energy"),
           table(["part", "mappings in which both agree", "largest difference"], parts, "energy"),
         ),
       ),
       element("h3", {}, "Layers"),
-      element(
-        "div",
-        { class: "scroll" },
-        table(["layer", "mappings", "mean", "median", "95 %", "worst", "signed"], layers, "layers"),
-      ),
+      scrolled(table(["layer", "mappings", "mean", "median", "95 %", "worst", "signed"], layers, "layers")),
     );
   }
 
@@ -317,7 +303,7 @@ class WorstPane implements ResultPane {
       element("h2", {}, "Largest errors, and what the model misses"),
       rows.length === 0
         ? element("p", {}, "No error is other than 0, or none was asked for.")
-        : element("div", { class: "scroll" }, table(heads, rows, "worst")),
+        : scrolled(table(heads, rows, "worst")),
       this.detail,
     );
   }
@@ -351,15 +337,11 @@ class WorstPane implements ResultPane {
       element(
         "div",
         { class: "columns" },
-        element(
-          "div",
-          { class: "scroll" },
+        scrolled(
           element("h3", {}, "Asked again without a mechanism"),
           table(["mechanism", "missed", "estimated - simulated", "error"], trials, "trials"),
         ),
-        element(
-          "div",
-          { class: "scroll" },
+        scrolled(
           element("h3", {}, "Where the cycles go (simulated)"),
           table(["cause", "cycles", "share"], causes, "causes"),
         ),

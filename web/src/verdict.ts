@@ -1,6 +1,6 @@
 // The verdict: what came out, beside its bounds, whether it was checked, and how to make it again.
 
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { bytes, count, counted, cycles, energy, fixed, percent, scaled, seconds } from "./format";
 import { figure, made, type Origin } from "./made";
 import type { Page, Pane } from "./pane";
@@ -90,7 +90,7 @@ export class Verdict implements Pane {
       "energy of a cluster (simulated)",
       "verification",
     ];
-    return [element("div", { class: "scroll" }, table(heads, rows, "compared"))];
+    return [scrolled(table(heads, rows, "compared"))];
   }
 
   private origin(report: Report): HTMLElement {
@@ -170,7 +170,7 @@ function checks(report: Report): HTMLElement[] {
   ]);
   if (rows.length === 0) return [];
   const heads = ["check", "outcome", "largest relative error", "allowed", "of output", "values decided", "dispute"];
-  return [element("div", { class: "scroll" }, table(heads, rows, "checks"))];
+  return [scrolled(table(heads, rows, "checks"))];
 }
 
 function bounds(report: Report): HTMLElement {
@@ -188,7 +188,7 @@ function bounds(report: Report): HTMLElement {
     row("attainable", limits.attainable_cycles, "best tiles on these units"),
     row("compulsory traffic", limits.traffic_cycles, `${bytes(limits.ddr_bytes)} of DDR traffic`),
   ].filter(([, , value]) => value !== cycles(0));
-  return element("div", { class: "scroll" }, element("h3", {}, "Bounds"), table(heads, rows, "bounds"));
+  return scrolled(element("h3", {}, "Bounds"), table(heads, rows, "bounds"));
 }
 
 function shares(report: Report): HTMLElement[] {
@@ -211,7 +211,7 @@ function shares(report: Report): HTMLElement[] {
     percent(one.busy_cycles / simulated.latency_cycles),
   ]);
   const part = (title: string, heads: string[], cells: string[][], name: string) =>
-    element("div", { class: "scroll" }, element("h3", {}, title), table(heads, cells, name));
+    scrolled(element("h3", {}, title), table(heads, cells, name));
   return [
     part("Engines of a cluster (simulated)", ["engine", "number", "instructions", "occupied"], engines, "engines"),
     part("Ports of a cluster (simulated)", ["port", "number", "bytes, bursts included", "occupied"], ports, "traffic"),

@@ -2,7 +2,7 @@
 
 import { clipped, Surface } from "./canvas";
 import { colour, colourIndex, css, inkOn, NEUTRAL, type Rgb } from "./colours";
-import { button, element, table } from "./dom";
+import { button, element, scrolled, table } from "./dom";
 import { count, counted, fixed, percent } from "./format";
 import type { Page, Pane } from "./pane";
 import type { Gap, Gaps } from "./run";
@@ -38,7 +38,7 @@ export class Why implements Pane {
   readonly element = element("section", { id: "why", "data-pane": "why" });
   private readonly surface = new Surface("");
   private readonly heading = element("p", { id: "why-of" });
-  private readonly parts = element("div", { class: "scroll" });
+  private readonly parts = scrolled();
   private readonly heaviest = element("div", { class: "columns" });
 
   constructor(private readonly page: Page) {
@@ -167,9 +167,7 @@ export class Why implements Pane {
       }
     }
     const heads = ["part", kind, "cycles", "of the part"];
-    return element(
-      "div",
-      { class: "scroll" },
+    return scrolled(
       element("h3", {}, `The heaviest ${title} of each part of the run`),
       table(heads, rows, `heaviest ${title}`),
     );
