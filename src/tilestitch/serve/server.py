@@ -1,5 +1,6 @@
 """The server itself: on the loopback address, at a port and with a token that nobody can guess."""
 
+import asyncio
 import secrets
 import socket
 from collections.abc import Callable
@@ -56,7 +57,11 @@ def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
         )
         listening.listen()  # the address answers before anybody is told
         ready(f"http://{HOST}:{found}/?token={token}")
-        Server(config).run(sockets=[listening])  # an interruption comes again when it has ended
+        serving = Server(config).serve(sockets=[listening])
+        try:
+            asyncio.run(serving)  # an interruption comes again when it has ended
+        finally:
+            serving.close()  # where the interruption came first, it never began
 
 
 def _bound(port: int) -> socket.socket:
