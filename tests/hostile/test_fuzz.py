@@ -18,6 +18,7 @@ from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.describe import describe
 from tilestitch.hardware.load import parse_machine
+from tilestitch.ir.report import Outcome
 
 SECONDS = 60  # for one input: far more than any needs
 SEEDS = st.integers(0, 2**32 - 1)
@@ -60,7 +61,7 @@ def outcome(model: onnx.ModelProto | Path | str, machine: object = "toy", *, ver
     if message is not None:
         assert all(c.isprintable() for c in message.replace("\n", "")), repr(message)
         return "refused"
-    assert not verify or found.report.verified, found.report.checks
+    assert not verify or found.report.outcome in (Outcome.PASSED, Outcome.INCONCLUSIVE), found.report.checks
     return "compiled"
 
 

@@ -8,18 +8,21 @@ and the fields of the tuples.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
 
 from tilestitch.base.interruption import undisturbed
 
 _told: list[Callable[[str], None]] = []  # whom to tell of functions that are compiled
+_compiling: list[Any] = []  # functions that this process compiles, each for one of those before it
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -59,6 +62,7 @@ def _kept(function: _Function, **options: Any) -> _Function:
             found._cache, found._cache.load_overload, function, repr(sorted(options.items()))
         )
         found.get_call_template = _once_for_all_constants(found.get_call_template)
+        found.compile = _by_one_process(found, found.compile)
     return cast(_Function, found)
 
 
@@ -103,6 +107,38 @@ def _of_these_contents(kept: Any, load: Callable, function: Callable, options: s
         return found
 
     return load_overload
+
+
+def _by_one_process(function: Any, compile_: Callable) -> Callable:
+    """One process at a time compiles a function; another that needs it waits, and then loads it from disk.
+
+    Compiling goes from callers to callees, so that no two processes wait for each other. Where files cannot be locked,
+    each compiles for itself.
+    """
+
+    def compile_alone(signature: Any) -> Any:
+        with global_compiler_lock:  # before the file: another thread may hold it, and need the file as well
+            if function in _compiling:
+                return compile_(signature)
+            _compiling.append(function)
+            try:
+                with _locked(Path(function._cache.cache_path), function._cache._impl.filename_base):
+                    return compile_(signature)
+            finally:
+                _compiling.remove(function)
+
+    return compile_alone
+
+
+@contextmanager
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    with ExitStack() as files:
+        with suppress(ImportError, OSError):
+            import fcntl  # not everywhere
+
+            folder.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(files.enter_context(open(folder / f"{name}.lock", "w")), fcntl.LOCK_EX)
+        yield
 
 
 @cache

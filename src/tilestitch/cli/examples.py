@@ -79,6 +79,10 @@ EXAMPLES = {
         "Simulate mappings on an array, cycle by cycle.",
         "tilestitch simulate resnet18:small --machine dmazerunner-256",
     ),
+    "translate": (
+        "Translate inner loops to machine code ahead.",
+        "tilestitch translate",
+    ),
     "validate": (
         "Compare the mapper's model with the simulation.",
         "tilestitch validate resnet18:small --machine dmazerunner-256 --mappings 20",

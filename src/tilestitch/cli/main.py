@@ -43,6 +43,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.serve import serve
 from tilestitch.cli.simulate import simulate
+from tilestitch.cli.translate import translate
 from tilestitch.cli.validate import validate
 from tilestitch.cli.why import why
 from tilestitch.ir.choices import Stage
@@ -230,6 +231,7 @@ for command in (
         serve,
         simulate,
         explore,
+        translate,
         validate,
         why,
     ),

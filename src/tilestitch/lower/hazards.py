@@ -16,6 +16,8 @@ from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use
 
+NO_LIMIT = -1
+
 
 class Text(NamedTuple):
     """Instructions and buffers as columns, both in the order in which they come."""
@@ -302,8 +304,8 @@ def _take_over(
 
 
 @compiled
-def find_waits(text: Text, most: int = -1) -> Waits:
-    """See the head of this file. Looks no further where there are more waits than `most`; below zero: looks at all."""
+def find_waits(text: Text, most: int) -> Waits:
+    """See the head of this file. Looks no further where there are more waits than `most`, or at all with `NO_LIMIT`."""
     length, buffers, operands = len(text.engine), len(text.space), len(text.buffer)
     lists = 1024
     while lists < operands:

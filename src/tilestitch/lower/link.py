@@ -10,7 +10,7 @@ from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.lower.builder import Base, Builder, Owner
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.hazards import Text, Waits, corners, find_waits
+from tilestitch.lower.hazards import NO_LIMIT, Text, Waits, corners, find_waits
 from tilestitch.lower.motion import Motion, moved
 
 COLUMNS = ("engine", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
@@ -184,7 +184,8 @@ class Linker:
                 control=self.cluster.engine(EngineKind.CONTROL),
                 engines=len(self.cluster.engines),
                 spaces=len(self.cluster.spaces),
-            )
+            ),
+            NO_LIMIT,
         )
 
 

@@ -64,7 +64,7 @@ def programs_of(geometry: Geometry) -> Programs:
             rows += len(works)
     return Programs(
         np.array(first, np.int64),
-        np.concatenate(registers).astype(np.int64),
+        np.ascontiguousarray(np.concatenate(registers), np.int64),
         np.array(together, np.int64),
         np.array(masked, np.int64),
         np.concatenate(masks) if masks else np.zeros((1, geometry.elements), bool),

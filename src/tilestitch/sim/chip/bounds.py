@@ -101,7 +101,7 @@ class _Walk:
             lost = _lost(keep(array, dtype, wide=False), self.values[name])
             if array.dtype == np.float64:  # of which float32 loses something as well
                 rounded = _lost(self.values[name], array)
-                self.bounds[0][name] = np.maximum(rounded, _LEAST, where=rounded > 0, out=rounded).astype(np.float32)
+                self.bounds[0][name] = np.where(rounded > 0, np.maximum(rounded, _LEAST), rounded).astype(np.float32)
             if dtype is DType.FLOAT16:  # an infinity, or the largest number, of the same sign
                 size = np.abs(array.astype(np.float64))
                 lost = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, lost)

@@ -1,0 +1,105 @@
+"""Translating inner loops to machine code before they are called, by several processes.
+
+`translations.json` lists by command which compiled functions it calls, and with which types, in the order in which a
+first run comes to them. `python -m tests.helpers.translations` writes it. A list that is out of date costs time, and
+nothing else: what it lacks is translated when it is called.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, TypeAlias, cast
+
+import numba
+from numba import types
+
+FILE = "translations.json"
+Spelled: TypeAlias = str | dict[str, list["Spelled"]]
+Call: TypeAlias = tuple[str, list[Spelled]]  # module:function, and the types of its arguments
+
+
+def spelled(found: types.Type) -> Spelled:
+    """A type as `int64`, an array as `int64 2 C`, a tuple as its class with the types of its fields."""
+    if isinstance(found, types.Array):
+        return f"{found.dtype} {found.ndim} {found.layout}{'' if found.mutable else ' readonly'}"
+    if isinstance(found, types.BaseTuple):
+        owner, fields = getattr(found, "instance_class", tuple), cast(Any, found).types
+        return {f"{owner.__module__}:{owner.__qualname__}": [spelled(one) for one in fields]}
+    if isinstance(found, types.Number | types.Boolean):
+        return str(found)
+    raise TypeError(f"arguments of type {found} are not listed in {FILE}")
+
+
+def type_of(text: Spelled) -> types.Type:
+    """The type that `spelled` writes so."""
+    if isinstance(text, dict):
+        ((owner, fields),) = text.items()
+        found = _named(owner)
+        return cast(Any, types.BaseTuple).from_types(
+            [type_of(one) for one in fields], None if found is tuple else found
+        )
+    name, *array = text.split()
+    scalar = getattr(numba, "boolean" if name == "bool" else name)
+    if not array:
+        return scalar
+    return types.Array(scalar, int(array[0]), array[1], readonly="readonly" in array)
+
+
+def _named(name: str) -> type:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def calls_of(command: str | None) -> list[Call]:
+    """What a command calls, nothing of one that is not listed; without a command what all call, each call once."""
+    listed: dict[str, list[list]] = json.loads(files("tilestitch.base").joinpath(FILE).read_text(encoding="utf-8"))
+    rows = [row for name in listed for row in listed[name]] if command is None else listed.get(command, [])
+    return [
+        (name, arguments) for number, (name, arguments) in enumerate(rows) if [name, arguments] not in rows[:number]
+    ]
+
+
+def translate(call: Call) -> None:
+    """Compile a function, or load it where that was done before."""
+    name, arguments = call
+    function = _named(name)
+    function.compile(tuple(type_of(one) for one in arguments))
+
+
+class Helper:
+    """A process that translates what a command calls, from the end, while this one comes from the beginning."""
+
+    def __init__(self, command: str | None) -> None:
+        self.command = command
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Begin, where that was not done before, if anything is listed and there is a second core to do it."""
+        if self.process is None and calls_of(self.command) and (os.cpu_count() or 1) > 1:
+            command = [sys.executable, "-m", __name__, *([] if self.command is None else [self.command])]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self) -> None:
+        """Leave the rest undone."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """What the process of a `Helper` does; it ends with the process that began it, if not sooner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
+    parent = os.getppid()
+    for call in reversed(calls_of(arguments[0] if arguments else None)):
+        if os.getppid() != parent:
+            return  # it is gone
+        translate(call)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,73 @@
+"""Inner loops that are translated before they are called, by several processes."""
+
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.helpers import translations
+from tilestitch.base.translation import FILE, Helper, calls_of, spelled, type_of
+from tilestitch.cli import main as cli
+
+
+def test_types_are_read_as_they_were_written() -> None:
+    """All that are listed, and every call once."""
+    calls = calls_of(None)
+    assert len({str(call) for call in calls}) == len(calls) > 10
+    for _, arguments in calls:
+        assert [spelled(type_of(one)) for one in arguments] == arguments
+    assert type_of("float32 2 A readonly").mutable is False
+    assert calls_of("models") == []
+
+
+def test_the_command_translates_all_that_is_listed() -> None:
+    result = CliRunner().invoke(cli.main, ["translate", "--quiet"], prog_name="tilestitch")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+TWICE = """
+import sys
+from tilestitch.base.jit import telling
+with telling(print):
+    import slow_to_compile
+    print(slow_to_compile.outer(3), file=sys.stderr)
+"""
+
+
+def test_two_processes_translate_a_function_once(tmp_path: Path) -> None:
+    """The second waits for the first, and loads what that compiled."""
+    (tmp_path / "slow_to_compile.py").write_text(
+        "from tilestitch.base.jit import compiled\n\n"
+        "@compiled\ndef inside(number):\n    return sorted([number, 2])[0] + 1\n\n"
+        "@compiled\ndef outer(number):\n    return inside(number) + 1\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path))}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWICE], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    found = [one.communicate(timeout=120) for one in running]
+    assert [error for _, error in found] == ["4\n", "4\n"]
+    assert sorted("".join(told for told, _ in found).split()) == ["inside", "outer"]
+
+
+def test_a_helper_ends_when_it_is_told() -> None:
+    helper = Helper(None)
+    helper.start()
+    process = helper.process
+    if process is None:
+        pytest.skip("one core only, so nobody helps")
+    helper.end()
+    assert process.returncode is not None
+
+
+@pytest.mark.slow
+def test_the_list_is_what_the_commands_call() -> None:
+    """Recorded again, from empty caches. `python -m tests.helpers.translations` writes the list anew."""
+    assert translations.text_of(translations.listed()) == files("tilestitch.base").joinpath(FILE).read_text()

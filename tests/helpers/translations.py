@@ -1,0 +1,80 @@
+"""Which compiled functions the commands call: `python -m tests.helpers.translations` writes the package's list anew."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tilestitch.base import translation
+
+COMMANDS = {  # by the name in the list: the runs that come to all that it calls
+    "compile": (
+        "compile resnet18:small --machine stcp920 --batch 8 --verify",
+        "compile bert-base-8:small --machine toy --verify",
+    ),
+    "map": ("map resnet18:small --machine eyeriss",),
+    "simulate": ("simulate resnet18:small --machine eyeriss",),
+}
+RECORDER = """
+import json, sys
+import numba.core.event as events
+from tilestitch.base.translation import spelled
+from tilestitch.cli.start import main
+depth, calls = 0, []
+class Listener(events.Listener):
+    def on_start(self, event):
+        global depth
+        depth += 1
+    def on_end(self, event):
+        global depth
+        depth -= 1
+        function = event.data["dispatcher"].py_func
+        if depth == 0 and function.__module__.startswith("tilestitch."):
+            arguments = [spelled(one) for one in event.data["args"]]
+            calls.append([f"{function.__module__}:{function.__qualname__}", arguments])
+events.register("numba:compile", Listener())
+try:
+    main()
+except SystemExit:
+    pass
+with open(OUT, "w") as file:
+    json.dump(calls, file)
+"""
+
+
+def recorded(command: str, folder: Path) -> list[list]:
+    """The calls of one run, in which nothing is translated yet."""
+    out = folder / "calls.json"
+    subprocess.run(
+        [sys.executable, "-c", RECORDER.replace("OUT", repr(str(out))), *command.split(), "--quiet"],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return json.loads(out.read_text())
+
+
+def listed() -> dict[str, list[list]]:
+    """What the list of the package has to be; each command on an empty cache of its own."""
+    found: dict[str, list[list]] = {}
+    for name, runs in COMMANDS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            calls = [json.dumps(call) for run in runs for call in recorded(run, Path(folder))]
+        found[name] = [json.loads(call) for call in dict.fromkeys(calls)]
+    return found
+
+
+def text_of(found: dict[str, list[list]]) -> str:
+    """A line for each call."""
+    lists = (
+        f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(call) for call in calls) + "\n]"
+        for name, calls in found.items()
+    )
+    return "{\n" + ",\n".join(lists) + "\n}\n"
+
+
+if __name__ == "__main__":
+    place = Path(translation.__file__).parent / translation.FILE
+    place.write_text(text_of(listed()), encoding="utf-8")
