@@ -42,8 +42,7 @@ def test_an_exported_module_means_what_it_meant(name: str, strategy: str) -> Non
     assert report.ddr_bytes >= report.compulsory_bytes
 
 
-@pytest.mark.parametrize("machine", ["toy", "stcp920", "eyeriss"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "machine"), each_once(NETWORKS, ["toy", "stcp920", "eyeriss"]))
 def test_whole_networks_run_on_machines_of_each_kind(name: str, machine: str) -> None:
     """Matrix units with local memories, and an array; every operator by a rule of its own."""
     report = api.compile(FOLDER / f"{name}.onnx", machine_named(machine), verify=True).report

@@ -55,5 +55,10 @@ def one_in(count: int, first: Sequence, second: Sequence) -> list[ParameterSet]:
     ]
 
 
+def first(count: int, values: Sequence) -> list[ParameterSet]:
+    """All values, the first `count` of them fast."""
+    return [pytest.param(value, marks=_fast_if(at < count)) for at, value in enumerate(values)]
+
+
 def _fast_if(fast: bool) -> list[pytest.MarkDecorator]:
     return [] if fast else [pytest.mark.slow]

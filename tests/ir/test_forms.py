@@ -14,6 +14,7 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.helpers.graphs import Net
+from tests.helpers.pairs import each_once
 from tests.helpers.quantised_networks import quantised, residual_network
 from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.read_back import assert_same_array, assert_same_graph, assert_same_program
@@ -199,8 +200,13 @@ def assert_runs_alike(done: Compilation, machine) -> None:
         assert_same_array(getattr(trace, name), getattr(expected, name), name)
 
 
-@pytest.mark.parametrize("strategy", ["layerwise", "tvm", "graphturbo", "dlfusion"])
-@pytest.mark.parametrize("name", ["resnet18:small", "unet:small", "bert-base-16:small", "dlrm:small"])
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    each_once(
+        ["resnet18:small", "unet:small", "bert-base-16:small", "dlrm:small"],
+        ["layerwise", "tvm", "graphturbo", "dlfusion"],
+    ),
+)
 def test_a_program_of_the_zoo_reads_back(name: str, strategy: str):
     """And what follows from it is the same: several clusters, iterations, fused blocks, pieces of sub-graphs."""
     machine = load_machine("mlu100" if strategy == "dlfusion" else "toy")

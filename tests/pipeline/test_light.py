@@ -1,6 +1,7 @@
 """The nine light models of the onnx package: real structure as old exporters wrote it, with weights that can tell."""
 
 from functools import cache
+from itertools import product
 
 import onnx
 import pytest
@@ -12,6 +13,7 @@ from tilestitch.pipeline.compile import References, compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 
+LARGE = ("vgg19", "densenet121", "inception_v2")  # these take as long as the other six together
 STRATEGY_NAMES = [strategy.name for strategy in STRATEGIES]
 REFERENCES: dict[tuple[str, int], References] = {}
 
@@ -36,7 +38,13 @@ def assert_means_the_network(name: str, machine: str, strategy: str, *, image: i
     assert_sound(done.report)
 
 
-@pytest.mark.parametrize(("name", "strategy"), each_once(NAMES, STRATEGY_NAMES))
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        *each_once([name for name in NAMES if name not in LARGE], STRATEGY_NAMES),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in product(LARGE, STRATEGY_NAMES)),
+    ],
+)
 def test_a_light_model_with_small_images_means_what_onnxruntime_computes(name: str, strategy: str) -> None:
     assert_means_the_network(name, "stcp920", strategy, image=64, batch=1)
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.resources import files
 from typing import Any, TypeAlias, cast
@@ -82,7 +83,9 @@ class Helper:
         """Begin, where that was not done before, if anything is listed and there is a second core to do it."""
         if self.process is None and calls_of(self.command) and (os.cpu_count() or 1) > 1:
             command = [sys.executable, "-m", __name__, *([] if self.command is None else [self.command])]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            nowhere = subprocess.DEVNULL
+            with suppress(OSError):  # no room for another process
+                self.process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
 
     def end(self) -> None:
         """Leave the rest undone."""
