@@ -86,7 +86,7 @@ def test_a_run_does_not_differ_from_itself(compiled):
     assert (found.settings, found.decisions, found.only_a, found.only_b) == ((), (), (), ())
     assert all(one.cycles == one.ddr_bytes == 0 and not one.decided for one in found.operators)
     assert "Both have the same latency (simulated)." in str(found)
-    assert str(found).count("the same of both") == 4
+    assert str(found).count("the same in both") == 4
 
 
 def test_other_batches_are_compared_by_their_throughput(compiled):
