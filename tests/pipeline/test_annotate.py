@@ -215,7 +215,7 @@ def test_weights_in_other_files_stay_there(tmp_path):
 @pytest.mark.parametrize(
     ("external", "where", "message"),
     [
-        (True, "elsewhere/seen.onnx", "the weights of net.onnx lie in net.data in its own folder"),
+        (True, "elsewhere/seen.onnx", "the weights of net.onnx are in net.data in its own folder"),
         (True, "net.data", "net.data: holds weights of the network; choose another path"),
         (False, "net.onnx", "is read as an input, and would be overwritten"),
         (False, ".", "is a folder; expected the path of a file"),
