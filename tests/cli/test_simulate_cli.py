@@ -156,7 +156,7 @@ def test_a_window_behind_the_end_or_with_too_much_in_it_is_refused(
     asked = [PRODUCT, "--mapping", mapping, "--trace", str(path), "--window"]
     result = simulated(*asked, "1000000:1000001")
     assert result.exit_code == 2
-    assert "so the window lies beyond its end; choose cycles from 0 to" in result.stderr
+    assert "so the window is beyond its end; choose cycles from 0 to" in result.stderr
     monkeypatch.setattr(array_trace, "MAX_EVENTS", 100)
     result = simulated(*asked, "0:1000000")
     assert result.exit_code == 2
