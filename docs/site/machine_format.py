@@ -21,8 +21,8 @@ INTRODUCTION = """# The machine file
 
 <!-- Written by docs/site/machine_format.py from the models in src/tilestitch/hardware/schema.py; not by hand. -->
 
-Every key of the YAML file that describes a machine. A key without a default is required. `[]` stands for each entry of
-a list, `NAME` for a name of your choice. [A machine](../extend.md#a-machine) of your own has an example, and
+This page lists every key of the YAML file that describes a machine. A key without a default is required. `[]` stands
+for each entry of a list, `NAME` for a name of your choice. [Extending](../extend.md#a-machine) has an example, and
 `tilestitch show machine FILE` prints how a file was understood, or all mistakes in it.
 """
 

@@ -224,11 +224,11 @@ def expect_annotatable(model: Model, path: Path) -> None:
         return
     if path.resolve().parent != source.resolve().parent:
         raise InputError(
-            f"{printable(str(path))}: the weights of {printable(source.name)} lie in {printable(files[0])} in its own "
-            f"folder, where an annotated network finds them too; write it to that folder"
+            f"{printable(str(path))}: the weights of {printable(source.name)} are in {printable(files[0])} in its own "
+            f"folder, and an annotated network must be there to find them; write it to that folder"
         )
     if any(path.resolve() == (source.parent / name).resolve() for name in files):
-        raise InputError(f"{printable(str(path))}: holds weights of the network; choose another place")
+        raise InputError(f"{printable(str(path))}: holds weights of the network; choose another path")
 
 
 def _file_of(model: Model) -> Path | None:

@@ -48,7 +48,10 @@ def test_compare_writes_one_page_of_all_strategies(tmp_path):
     ("more", "message"),
     [
         (("--stop-after", "schedule", "--html", "page.html"), "--html needs the simulation"),
-        (("--html", "page.html", "--json", "page.html"), "--html and --json both name page.html; choose two places"),
+        (
+            ("--html", "page.html", "--json", "page.html"),
+            "--html and --json both name page.html; choose two different paths",
+        ),
         (("--html", "."), "is a folder; expected the path of a file"),
         (("--html", "/dev/null/page.html"), "cannot be written, because /dev/null is not a folder"),
     ],

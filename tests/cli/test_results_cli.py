@@ -41,7 +41,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path, monk
     result = run(command, *COMMANDS[command], "--html", "page.html", "--json", "page.html")
     assert result.exit_code == 2
     [line] = result.stderr.splitlines()
-    assert "--html and --json both name page.html; choose two places" in line
+    assert "--html and --json both name page.html; choose two different paths" in line
     assert names_in(tmp_path) == []
 
 

@@ -156,11 +156,11 @@ def test_a_window_behind_the_end_or_with_too_much_in_it_is_refused(
     asked = [PRODUCT, "--mapping", mapping, "--trace", str(path), "--window"]
     result = simulated(*asked, "1000000:1000001")
     assert result.exit_code == 2
-    assert "so the window is behind its end; choose cycles from 0 to" in result.stderr
+    assert "so the window is beyond its end; choose cycles from 0 to" in result.stderr
     monkeypatch.setattr(array_trace, "MAX_EVENTS", 100)
     result = simulated(*asked, "0:1000000")
     assert result.exit_code == 2
-    assert "events are in it, a trace has at most 100; choose a shorter window" in result.stderr
+    assert "events, and a trace holds at most 100; choose a shorter window" in result.stderr
     assert not path.exists()
 
 

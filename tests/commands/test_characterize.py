@@ -157,7 +157,7 @@ def test_other_machines_can_be_studied(machine):
 
 def test_a_machine_without_a_block_model_is_refused():
     """In one sentence, with the way out."""
-    with pytest.raises(InputError, match=r"machine goya: has a core without matrix unit.*such as mlu100"):
+    with pytest.raises(InputError, match=r"machine goya: has a core without a matrix unit.*such as mlu100"):
         study_of(load_machine("goya"))
 
 

@@ -86,7 +86,7 @@ def test_a_run_does_not_differ_from_itself(compiled):
     assert (found.settings, found.decisions, found.only_a, found.only_b) == ((), (), (), ())
     assert all(one.cycles == one.ddr_bytes == 0 and not one.decided for one in found.operators)
     assert "Both have the same latency (simulated)." in str(found)
-    assert str(found).count("the same of both") == 4
+    assert str(found).count("the same in both") == 4
 
 
 def test_other_batches_are_compared_by_their_throughput(compiled):
@@ -146,7 +146,7 @@ BROKEN = {
     "another version": (changed(version=2), "a report of version 2, expected 1; write it again with this Tilestitch"),
     "another format": (changed(format="tilestitch.why"), "has the format tilestitch.why, expected tilestitch.report"),
     "a comparison": (changed(format="tilestitch.comparison"), "holds several reports; give that of one strategy"),
-    "no format": (without("format"), "is no report of Tilestitch; write it again with this Tilestitch"),
+    "no format": (without("format"), "is not a report of Tilestitch; write it again with this Tilestitch"),
     "an older report": (without("operators"), "the field operators is missing; write it again"),
     "no latency": (without("simulated", "latency_cycles"), "simulated: the field latency_cycles is missing"),
     "a latency of nothing": (
@@ -154,7 +154,7 @@ BROKEN = {
         "latency_cycles: expected a whole",
     ),
     "text for a number": (lambda tree: tree["operators"][0]["simulated"].update(ddr_bytes="1"), "ddr_bytes: expected"),
-    "an operator twice": (lambda tree: tree["operators"].append(tree["operators"][0]), "is there twice"),
+    "an operator twice": (lambda tree: tree["operators"].append(tree["operators"][0]), "appears twice"),
     "no object": (lambda tree: tree.update(decisions=[]), "decisions: expected an object, found an empty list"),
 }
 
@@ -184,7 +184,7 @@ def test_files_that_cannot_be_read_are_refused(reports, tmp_path):
     for arguments, message in (
         (("cut.json",), "the end of the file is missing"),
         (("text.json",), "is not JSON"),
-        (("list.json",), "is no report of Tilestitch"),
+        (("list.json",), "is not a report of Tilestitch"),
         (("absent.json",), "No such file"),
         (("a.json", "--json", "a.json"), "is read as an input, and would be overwritten"),
         (("a.json", "--html", "a.json"), "is read as an input, and would be overwritten"),

@@ -72,13 +72,13 @@ def proofs(*products: tuple[int, int, int]) -> list[object]:
 
 WRONG = {
     "a front": (changed(objective="pareto"), "objective: expected one of edp, energy, latency"),
-    "another objective": (changed(objective="energy"), "is a proof of nothing that is checked"),
+    "another objective": (changed(objective="energy"), "proves nothing that is checked"),
     "no mode": (changed(mode="best"), "mode: expected one of"),
     "a version that is no number": (changed(version=True), "version: expected 2, found true"),
     "an unknown field": (changed(more=1), 'unknown field "more"'),
     "an unknown field of a proof": (changed_proof(evaluated=1), 'unknown field "evaluated"'),
-    "a repeated field": (written(SMALL).replace('"mode"', '"mode": "default", "mode"', 1), "is there more than once"),
-    "a layer that does not exist": (changed(proofs=proofs(SMALL, OTHER)), "is a proof of nothing that is checked"),
+    "a repeated field": (written(SMALL).replace('"mode"', '"mode": "default", "mode"', 1), "appears more than once"),
+    "a layer that does not exist": (changed(proofs=proofs(SMALL, OTHER)), "proves nothing that is checked"),
     "a layer under another name": (changed_proof(layers=["conv"]), "expected the layers that have this problem"),
     "a proof twice": (changed(proofs=proofs(SMALL) * 2), "is a second proof"),
     "no proof": (changed(proofs=[]), "there is no certificate for layer 'dense'"),

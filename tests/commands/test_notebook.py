@@ -296,7 +296,7 @@ def test_a_machine_is_loaded_from_a_dict(name):
             lambda: tilestitch.explore(PRODUCT, "toy", {}, tilestitch.ExploreOptions(method="all")),
             "method: expected one of grid, random, optuna",
         ),
-        (lambda: tilestitch.why(result("compile"), "toy"), "a compilation says itself how it was made"),
+        (lambda: tilestitch.why(result("compile"), "toy"), "a compilation already has its machine"),
         (lambda: tilestitch.why(result("stopped")), "was not simulated; compile it without stop_after"),
         (lambda: tilestitch.why(result("compile"), top=0), "top: expected at least 1, found 0"),
         (lambda: tilestitch.fuse("resnet18:small", plan=3), "plan: expected a name, the path of a file"),

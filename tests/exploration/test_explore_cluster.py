@@ -74,19 +74,19 @@ def test_the_command_takes_a_cluster_by_its_address(cluster):
 def test_workers_that_run_another_program_are_refused(cluster, formula, monkeypatch):
     """Before the first point, and where one comes later."""
     monkeypatch.setattr(clusters, "program_digest", lambda: str(os.getpid()))
-    with pytest.raises(InputError, match="has another tilestitch than this one"):
+    with pytest.raises(InputError, match="runs a different tilestitch"):
         explored_by(formula, workers=Workers(0, cluster))
     assert not formula.calls
     monkeypatch.undo()
     monkeypatch.setattr(workers, "program_digest", lambda: "other")
-    with pytest.raises(InputError, match="a worker runs another tilestitch"):
+    with pytest.raises(InputError, match="a worker runs a different tilestitch"):
         explored_by(formula, workers=Workers(0, cluster))
 
 
 def test_processes_that_die_are_one_error_and_what_was_stored_stays(tmp_path):
     """Of this machine."""
     store, deadly = tmp_path / "points.sqlite", Deadly(tmp_path / "calls")
-    with pytest.raises(InputError, match="a worker process was ended from outside"):
+    with pytest.raises(InputError, match="a worker process was killed"):
         explored_by(deadly, store=store, workers=Workers(2))
     explored = explored_by(Formula(tmp_path / "again"), store=store)
     assert 0 < explored.found <= len(deadly.calls)
@@ -95,5 +95,5 @@ def test_processes_that_die_are_one_error_and_what_was_stored_stays(tmp_path):
 def test_workers_of_a_cluster_that_die_are_one_error(cluster, tmp_path):
     """Rather than a wait without end. The last test here: the cluster has lost workers."""
     store, deadly = tmp_path / "points.sqlite", Deadly(tmp_path / "calls")
-    with pytest.raises(InputError, match=r"the work was given up, because .*; give the same command again"):
+    with pytest.raises(InputError, match=r"the work was abandoned, because .*; give the same command again"):
         explored_by(deadly, store=store, workers=Workers(0, cluster))

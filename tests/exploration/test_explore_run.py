@@ -42,7 +42,7 @@ def test_a_grid_is_every_design_with_every_network_once(formula):
 
 
 def test_a_grid_that_is_too_large_is_refused():
-    with pytest.raises(InputError, match="1,000,000 designs, and a grid at most 100,000; take --method random"):
+    with pytest.raises(InputError, match="1,000,000 designs, and a grid at most 100,000; use --method random"):
         next(Grid()(toy_space("memories.lb.size_bytes=1..1000", "clusters=1..1000"), 2))
 
 

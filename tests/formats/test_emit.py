@@ -336,12 +336,12 @@ def test_what_cnml_has_no_call_for_is_refused_by_name():
             "dilated depthwise",
         ),
         (lambda net, x: net.op("MatMul", x, net.random(6, 5), name="odd"), "operator 'odd'"),
-        (lambda net, x: net.op("Softmax", x, axis=2, name="odd"), "softmax over other than channels"),
+        (lambda net, x: net.op("Softmax", x, axis=2, name="odd"), "softmax over an axis other than the channels"),
         (
             lambda net, x: net.op("AveragePool", x, kernel_shape=[3, 3], pads=[1] * 4, name="odd"),
             "windows that hang over the image",
         ),
-        (lambda net, x: net.op("ReduceMean", x, [1], name="odd"), "mean over other axes"),
+        (lambda net, x: net.op("ReduceMean", x, [1], name="odd"), "mean over axes other"),
     ],
 )
 def test_an_operator_that_cnml_has_otherwise_is_refused(make, message):

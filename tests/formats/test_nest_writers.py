@@ -153,7 +153,7 @@ def test_ragged_tiles_are_refused(writer):
 def test_what_a_program_has_no_words_for_is_refused():
     """Several sizes of words for Timeloop; three factors, one element or long sums for ZigZag."""
     mapping = random_mapping(SMALL_NESTS[3], 0)
-    with pytest.raises(InputError, match="one size of word, found arrays of 8, 16 bits"):
+    with pytest.raises(InputError, match="one word size, found arrays of 8, 16 bits"):
         timeloop_files(SMALL_NESTS[3], replace(MACHINE, operand_bits=(8, 8, 16)), mapping)
     three = einsum_nest("D[i] += A[i]*B[i]*C[i]; i=4")
     with pytest.raises(InputError, match="multiplies two arrays, found 3"):

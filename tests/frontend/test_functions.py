@@ -93,9 +93,7 @@ def test_weights_of_a_branch_lie_beside_the_model(tmp_path):
 def test_functions_that_onnx_cannot_write_out_are_refused():
     model = own_functions()
     model.functions.append(model.functions[0])
-    with pytest.raises(
-        InputError, match=r"net: its functions cannot be written out \(.*multiple.*\); export it without"
-    ):
+    with pytest.raises(InputError, match=r"net: its functions cannot be inlined \(.*multiple.*\); export it without"):
         api.load_graph(model)
 
 
@@ -185,7 +183,7 @@ def test_a_function_can_be_added_to_a_network():
         ("", "the function cannot be read"),
         ("Slope (a) => (b) { b = Neg (a) }", "no domain of its own|cannot be read"),
         (SLOPE.replace("Neg (t)", "Neg (t"), "the function cannot be read"),
-        (SLOPE, "function 'Slope' of domain 'own' is there already"),
+        (SLOPE, "function 'Slope' of domain 'own' is already defined"),
     ],
 )
 def test_what_is_no_new_function_is_refused(text, message):

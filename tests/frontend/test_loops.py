@@ -72,8 +72,8 @@ def test_a_loop_without_turns_gives_what_it_begins_with():
     [
         ({"given": ("turns",)}, "its number of turns \\('turns'\\) depends on the network's inputs"),
         ({"given": ("limit",)}, "its condition \\('loop.going'\\) depends on the network's inputs"),
-        ({"turns": MAX_TURNS + 1}, f"more than {MAX_TURNS:,} turns"),
-        ({"turns": 2**62}, f"more than {MAX_TURNS:,} turns"),
+        ({"turns": MAX_TURNS + 1}, f"more than {MAX_TURNS:,} iterations"),
+        ({"turns": 2**62}, f"more than {MAX_TURNS:,} iterations"),
         ({"turns": 0}, "output 'each' joins no tensors"),
         ({"outputs": ("total", "each", "more")}, "3 outputs, and its body results for 2"),
     ],

@@ -292,7 +292,7 @@ def test_packed_operands_mean_those_apart(packed: int) -> None:
 
 
 REFUSED = {
-    "an operator that nobody knows": (Case("Nonsense", (f(2),)), "knows no operator Nonsense of its domain"),
+    "an operator that nobody knows": (Case("Nonsense", (f(2),)), "has no operator Nonsense of its domain"),
     "too many operands": (Case("Gelu", (f(2), f(2))), "it has 2 operands; expected 1 to 1"),
     "an absent operand": (Case("BiasGelu", (None, f(2))), "operand 0 (A) is absent"),
     "an unknown attribute": (Case("Gelu", (f(2),), {"alpha": 1.0}), "it has no attribute alpha; known: none"),

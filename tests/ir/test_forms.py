@@ -314,7 +314,7 @@ def test_names_that_no_index_could_name_are_no_dims():
     op = strange_graph().operators[0]
     for name in ("", "2", "a+b", "a b", "a:b"):
         dims = (replace(op.dims[0], name=name), *op.dims[1:])
-        with pytest.raises(InvalidIR, match="has a name of other signs"):
+        with pytest.raises(InvalidIR, match="has a name of other characters"):
             verify_graph(strange_graph(operators=(replace(op, dims=dims),)))
 
 

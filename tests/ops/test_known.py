@@ -99,18 +99,18 @@ def faults(**fields) -> str:
     [
         ({"kind": "clap"}, "(clap): is of an unknown kind"),
         ({"attributes": ()}, f"(clip): lacks the attribute 'min'\n{CLIP} (clip): lacks the attribute 'max'"),
-        ({"attributes": (("min", 0.0), ("max", "6"))}, "(clip): attribute 'max' is '6'; right is a number"),
+        ({"attributes": (("min", 0.0), ("max", "6"))}, "(clip): attribute 'max' is '6'; expected a number"),
         ({"attributes": (("min", 0.0), ("max", 6.0), ("by", 1))},
          "(clip): has an unknown attribute 'by'; known: min, max"),
-        ({"reads": ()}, "(clip): has 0 operands; right is 1"),
+        ({"reads": ()}, "(clip): has 0 operands; expected 1"),
         ({"kind": "cast", "attributes": (("to", "real"),)},
-         "(cast): attribute 'to' is 'real'; right is a type of elements in memory, such as float16"),
+         "(cast): attribute 'to' is 'real'; expected a type of elements in memory, such as float16"),
         ({"kind": "quantize", "attributes": (("to", "int8"), ("scale", 1.0))},
          "(quantize): lacks the attribute 'zero'"),
         ({"kind": "reshape", "attributes": (), "writes": ()},
-         "(reshape): has 0 results; right is at least 1\n"
-         f"{CLIP} (reshape): moves 1 operand to 0 results; right are pairs"),
-        ({"kind": "average_pool", "attributes": (), "reads": ()}, "(average_pool): has 0 operands; right is 1 to 2"),
+         "(reshape): has 0 results; expected at least 1\n"
+         f"{CLIP} (reshape): moves 1 operand to 0 results; expected pairs"),
+        ({"kind": "average_pool", "attributes": (), "reads": ()}, "(average_pool): has 0 operands; expected 1 to 2"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_refused(fields, message):

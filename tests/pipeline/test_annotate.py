@@ -22,7 +22,7 @@ NETWORK = "resnet18:small"
 def entries(proto) -> dict[str, str]:
     """What the metadata of a node or a model says, without the prefix of ours."""
     found = {one.key: one.value for one in proto.metadata_props}
-    assert len(found) == len(proto.metadata_props), "a key is there twice"
+    assert len(found) == len(proto.metadata_props), "a key appears twice"
     return {key.removeprefix("tilestitch."): value for key, value in found.items()}
 
 
@@ -177,7 +177,7 @@ def test_several_batches_have_no_gap():
 def test_another_network_is_refused():
     """And a compilation that ended before the simulation."""
     done = api.compile(NETWORK, "toy", strategy="tvm")
-    with pytest.raises(InputError, match=r"^resnet18:small: is not the network that is to be annotated, which has no "):
+    with pytest.raises(InputError, match=r"^resnet18:small: is not the network that was compiled, which has no "):
         tilestitch.annotated(done, "bert-base-8:small")
     stopped = api.compile(NETWORK, "toy", options=Options(stop_after=Stage.SCHEDULE))
     with pytest.raises(InputError, match=r"^resnet18:small: was not simulated"):
@@ -215,8 +215,8 @@ def test_weights_in_other_files_stay_there(tmp_path):
 @pytest.mark.parametrize(
     ("external", "where", "message"),
     [
-        (True, "elsewhere/seen.onnx", "the weights of net.onnx lie in net.data in its own folder"),
-        (True, "net.data", "net.data: holds weights of the network; choose another place"),
+        (True, "elsewhere/seen.onnx", "the weights of net.onnx are in net.data in its own folder"),
+        (True, "net.data", "net.data: holds weights of the network; choose another path"),
         (False, "net.onnx", "is read as an input, and would be overwritten"),
         (False, ".", "is a folder; expected the path of a file"),
     ],

@@ -62,5 +62,5 @@ def test_a_schedule_by_hand_stays_what_it_is():
 def test_fused_blocks_are_refused():
     """Their strips overlap, which no schedule by hand can say."""
     done = api.compile(NETWORK, MACHINE, strategy="dlfusion", options=Options(stop_after="schedule"))
-    with pytest.raises(InputError, match="is a plan of fused blocks, whose strips no schedule by hand has"):
+    with pytest.raises(InputError, match="is a plan of fused blocks, whose strips a schedule by hand cannot express"):
         hand_schedule_of(done)

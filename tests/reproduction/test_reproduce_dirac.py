@@ -60,7 +60,7 @@ def test_a_machine_that_contradicts_its_controller_is_refused(machine, found):
 def test_what_dirac_cannot_do_is_refused():
     """Its instructions name 256 registers, its memory for them has 512, and its elements add up nothing together."""
     spread = replace(MAPPING, rf=(1, 2, 1, 1, 1, 3, 3), spatial=(1, 1, 3, 3, 1, 1, 1), spm=(2, 2, 1, 1, 3, 1, 1))
-    with pytest.raises(DoesNotFit, match="DiRAC accepts and does not do"):
+    with pytest.raises(DoesNotFit, match="DiRAC accepts but does not perform"):
         run_mapping(NEST, MACHINE, spread)
     few = replace(MACHINE, micro=replace(MACHINE.micro, instruction_words=53))
     with pytest.raises(DoesNotFit, match="54 instructions"):

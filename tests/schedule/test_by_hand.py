@@ -85,7 +85,7 @@ def grouped(*groups: HandGroup) -> HandSchedule:
         (ordered("front[0]", "middle[0]"), r"piece middle\[0\]: reads what front\[1\] makes, which runs after it"),
         (ordered("front[0]", "front[0]"), "runs twice"),
         (ordered(*ORDER[:-1]), r"does not run end\[0\]"),
-        (ordered("front[9]"), "there is none of that name"),
+        (ordered("front[9]"), "there is no such piece"),
         (replace(BY_HAND, order="sideways"), "order 'sideways'; expected depth_first, breadth_first"),
         (grouped(HandGroup("a", ("nowhere",))), "there is no operator nowhere"),
         (grouped(HandGroup("a", ("layer2.0.add",))), "is in no group"),

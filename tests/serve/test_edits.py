@@ -111,5 +111,5 @@ def test_what_cannot_be_changed_is_refused(kernels, edit, message):
 def test_the_last_group_has_no_border_behind_it(kernels):
     last = len(kernels.schedule.groups) - 1
     for edit in (Merge(last), Border(last, later=False)):
-        with pytest.raises(InputError, match="is the last; there is no border behind it"):
+        with pytest.raises(InputError, match="is the last; there is no border after it"):
             edited(kernels, edit)

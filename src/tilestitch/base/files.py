@@ -18,7 +18,7 @@ def expect_writable(path: Path) -> None:
 
 def expect_folder(folder: Path) -> None:
     """Refuse, before the work, a folder that could not be made or written to after it."""
-    shown, way_out = _shown(folder), "choose another place"
+    shown, way_out = _shown(folder), "choose another path"
     try:
         place = folder.resolve()
         there = next(place for place in (place, *place.parents) if place.exists())
@@ -35,14 +35,14 @@ def expect_other(path: Path, source: str | Path) -> None:
     """Refuse, before the work, an output that would take the place of an input."""
     with suppress(OSError, ValueError):  # one of them is no file
         if path.samefile(source):
-            raise InputError(f"{_shown(path)}: is read as an input, and would be overwritten; choose another place")
+            raise InputError(f"{_shown(path)}: is read as an input, and would be overwritten; choose another path")
 
 
 def expect_beside(option: str, path: Path, json_path: Path | None, sources: Sequence[str | Path]) -> None:
     """Refuse, before the work, a file of `option` that could not be written, or is that of --json or an input."""
     expect_writable(path)
     if json_path is not None and path.resolve() == json_path.resolve():
-        raise InputError(f"{option} and --json both name {path.name}; choose two places")
+        raise InputError(f"{option} and --json both name {path.name}; choose two different paths")
     for source in sources:
         expect_other(path, source)
 
@@ -84,11 +84,11 @@ def _expect_places(paths: Sequence[Path]) -> None:
         try:
             place = path.resolve()
             if place.is_dir():
-                raise InputError(f"{_shown(path)}: a folder has that name; choose another place")
+                raise InputError(f"{_shown(path)}: a folder has that name; choose another path")
         except (OSError, RuntimeError) as error:
             raise _unwritable(path, error) from None
         if place in seen:
-            raise InputError(f"{_shown(path)}: two files would be written there; choose two places")
+            raise InputError(f"{_shown(path)}: two files would be written there; choose two different paths")
         seen.add(place)
 
 
@@ -115,7 +115,7 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
 
 def _unwritable(path: Path, error: Exception) -> InputError:
     reason = error.strerror if isinstance(error, OSError) else printable(str(error))
-    return InputError(f"{_shown(path)}: cannot be written ({reason}); choose another place, or make room")
+    return InputError(f"{_shown(path)}: cannot be written ({reason}); choose another path, or free some space")
 
 
 def _shown(path: Path) -> str:

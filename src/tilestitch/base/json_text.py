@@ -16,13 +16,13 @@ _Choice = TypeVar("_Choice")
 
 
 def json_value(text: str, where: str) -> Any:
-    """What a JSON text holds. Raises `InputError` for anything else, and where a field is there twice."""
+    """What a JSON text holds. Raises `InputError` for anything else, and where a field appears twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
             name = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            raise InputError(f"{where}: the field {_shown(name)} is there more than once; keep one")
+            raise InputError(f"{where}: the field {_shown(name)} appears more than once; keep one")
         return found
 
     try:
@@ -168,7 +168,7 @@ def _bound(number: int) -> str:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def _shown(value: Any) -> str:

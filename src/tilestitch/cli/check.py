@@ -15,11 +15,11 @@ from tilestitch.cli.progress import shown_progress
 
 @click.command()
 @click.argument("model", type=MODEL)
-@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Say what this machine would do with it, too.")
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also say whether the network fits this machine.")
 @network_options
 @output_options
 def check(model: str, machine: str | None, choices: Choices, json_path: Path | None, quiet: bool) -> int:
-    """Print every problem of MODEL at once, or what it is made of.
+    """Print all problems of MODEL, or a summary of it.
 
     MODEL is a network of the zoo or an ONNX file. The exit code is 2 if there is a problem. With --machine it
     also says whether the network fits, and how much of it each kind of unit runs.

@@ -17,7 +17,7 @@ from tilestitch.cli.output import encoded, expect_json, given_command, json_file
     "--html",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write a page to look at: one file, which opens without a network.",
+    help="Write an HTML page: one file that opens offline.",
 )
 @output_options
 def diff(first: Path, second: Path, html: Path | None, json_path: Path | None, quiet: bool) -> None:

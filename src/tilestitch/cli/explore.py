@@ -53,17 +53,23 @@ STORE = "points.sqlite"  # in the folder of -o
     "varied",
     metavar="NAME=VALUES",
     multiple=True,
-    help="What to vary: a place of the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks, "
+    help="What to vary: a path in the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks, "
     "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
 @click.option("--space", "space_file", metavar="FILE", default="", help="Options of this command, as YAML.")
-@choice_option("--method", METHODS, "Which designs to evaluate.")
+@choice_option("--method", METHODS, "How to choose the designs.")
 @click.option(
-    "--trials", type=click.IntRange(1, MAX_TRIALS), default=64, show_default=True, help="Designs of random and optuna."
+    "--trials",
+    type=click.IntRange(1, MAX_TRIALS),
+    default=64,
+    show_default=True,
+    help="Number of designs for random and optuna.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random and optuna.")
 @click.option(
-    "--population", type=click.IntRange(2, 1000), default=16, show_default=True, help="Designs of a generation."
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of random and optuna."
+)
+@click.option(
+    "--population", type=click.IntRange(2, 1000), default=16, show_default=True, help="Designs per generation."
 )
 @click.option(
     "--objective",
@@ -86,7 +92,7 @@ STORE = "points.sqlite"  # in the folder of -o
     "--cluster",
     metavar="dask://HOST:PORT|ray",
     default="",
-    help="Evaluate on a Dask or Ray cluster that is running, rather than on this machine.",
+    help="Evaluate on a running Dask or Ray cluster instead of this machine.",
 )
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables, plots and machines.")
 @html_option("designs as points, their front, what each is")
@@ -120,10 +126,12 @@ def explore(
     """Run every MODEL on many machines, and print those that no other beats: the Pareto front.
 
     Points are stored one by one: the same command after an interruption evaluates only what is left. The exit
-    code is 1 if Tilestitch itself makes a mistake on one of the machines.
+    code is 1 if Tilestitch itself fails on one of the machines.
     """
     if cluster and workers is not None:
-        raise InputError("--workers are processes of this machine, and --cluster is another one; leave out one of them")
+        raise InputError(
+            "--workers runs processes on this machine, and --cluster uses other machines; leave out one of them"
+        )
     sources = (*models, choices.machine, strategy, space_file)
     expect_json(json_path, *sources)
     if html is not None:

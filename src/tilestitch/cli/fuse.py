@@ -76,9 +76,11 @@ def fuse(
     """
     if check is not None and (compare or simulate or verify or out or certificate or html or is_given("plan")):
         others = "--plan, --compare, --simulate, --verify, -o, --certificate and --html"
-        raise InputError(f"--check judges a certificate, and plans nothing; leave out {others}")
+        raise InputError(f"--check only checks a certificate; leave out {others}")
     if (out is None and is_given("emit")) or (emit != "cnml" and constants is not None):
-        raise InputError("--emit cnml says what -o writes, and --constants goes with it; give -o FILE.cpp --emit cnml")
+        raise InputError(
+            "--emit cnml selects what -o writes, and --constants belongs to it; give -o FILE.cpp --emit cnml"
+        )
     written = [path for path in (out, constants, certificate) if path is not None]
     sources = [model, machine, plan, *([] if check is None else [str(check)])]
     expect_json(json_path, *sources)

@@ -88,7 +88,7 @@ def models(names: tuple[str, ...], out: Path | None, folder: Path | None, json_p
 
 @click.group()
 def show() -> None:
-    """Print a machine, or what single stages make of a network."""
+    """Print a machine, or a network after a single stage."""
 
 
 @show.command("machine")
@@ -196,7 +196,7 @@ def _show(
 ) -> None:
     """Print the text of each of the values, or write the JSON of the only one."""
     if json_path is not None and len(names) > 1:
-        raise InputError(f"--json takes one value, {len(names)} are asked for; call it once for each")
+        raise InputError(f"--json takes one value, {len(names)} were requested; run the command once for each")
     expect_json(json_path, *names)
     with shown_progress(silent=quiet) as progress:
         found = values(progress)

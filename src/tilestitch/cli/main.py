@@ -79,7 +79,7 @@ def main() -> None:
     "--annotate",
     metavar="FILE.onnx",
     type=click.Path(path_type=Path),
-    help="Write the network with what became of each node in its metadata, as Netron shows it.",
+    help="Write the network with the cost of each node in its metadata, for Netron.",
 )
 @html_option("timeline, memories, graph, roofline")
 @output_options
@@ -97,7 +97,7 @@ def compile_command(
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Take MODEL through every stage and print the report.
+    """Compile MODEL, simulate the program and print the report.
 
     MODEL is a network of the zoo (see: tilestitch models) or an ONNX file. The exit code is 1 if --verify finds
     wrong outputs.

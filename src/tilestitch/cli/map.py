@@ -78,7 +78,7 @@ MAX_LINES_BYTES = 2**30
     "--evaluate",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Price mappings, one JSON object a line; - reads them from standard input. Needs no MODEL.",
+    help="Price mappings, one JSON object per line; - reads them from standard input. Needs no MODEL.",
 )
 @click.option("--emit", type=click.Choice(EMITTED), help="Write the best mapping of each layer for this program to -o.")
 @click.option("-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Where --emit writes.")
@@ -172,7 +172,7 @@ def map_(
         elif mapping is not None:
             if len(nests.layers) != 1:
                 raise InputError(
-                    f"--mapping is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer"
+                    f"--mapping describes one layer, and {nests.name} has {len(nests.layers)}; choose one with --layer"
                 )
             nest = nests.layers[0].nest
             given = open_mapping(str(mapping), nest, source, CostMode(mode))
@@ -275,7 +275,7 @@ def _expect_sense(
 ) -> None:
     """Refuse options that say nothing together."""
     if evaluate is not None and (model is not None or mapping is not None or emit is not None or is_given("mode")):
-        raise InputError("--evaluate prices what its lines say; leave out MODEL, --mapping, --emit and --mode")
+        raise InputError("--evaluate prices the mappings in its lines; leave out MODEL, --mapping, --emit and --mode")
     if evaluate is None and model is None:
         raise InputError("MODEL is missing: a network, a line of einsum, or a file of layers; or give --evaluate FILE")
     if search == "dmazerunner" and (dataflow or ragged or objective == "pareto"):
@@ -309,7 +309,7 @@ def _expect_provable(
         )
     if check is not None and (certificate or mapping or evaluate or emit):
         others = "--certificate, --mapping, --evaluate and --emit"
-        raise InputError(f"--check judges proofs, and searches nothing; leave out {others}")
+        raise InputError(f"--check only checks proofs; leave out {others}")
 
 
 def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) -> None:

@@ -83,10 +83,16 @@ def network_options(command: Command) -> Command:
     """Give a command the options that a graph depends on, as one argument `choices`."""
 
     @click.option(
-        "--batch", type=click.IntRange(1, MAX_BATCH), help="Samples in all (default: the network's own batch, else 1)."
+        "--batch",
+        type=click.IntRange(1, MAX_BATCH),
+        help="Samples in total (default: the network's own batch, else 1).",
     )
     @click.option(
-        "--dim", "dims", metavar="NAME=SIZE", multiple=True, help="Size of a symbolic dim but the batch; repeatable."
+        "--dim",
+        "dims",
+        metavar="NAME=SIZE",
+        multiple=True,
+        help="Size of a symbolic dim other than the batch; repeatable.",
     )
     @click.option("--fold-bn/--no-fold-bn", default=True, help="Fold batch normalisation into convolutions (default).")
     @wraps(command)
@@ -131,20 +137,20 @@ def compile_options(command: Command) -> Command:
     @choice_option(
         "--spill",
         Spill,
-        "Which result leaves when there is no room on chip for all: the newest, the one that stays longest, the "
+        "Which result leaves the chip when there is no room for all: the newest, the one that stays longest, the "
         "largest, or the one that is read last.",
     )
     @choice_option(
         "--binding",
         BindingRule,
-        "How kernels on chip are divided among cores: each where its estimate is least, or from last to first by "
-        "GraphTurbo's Algorithm 4.",
+        "How kernels are divided among cores: each by its lowest estimate, or from last to first by GraphTurbo's "
+        "Algorithm 4.",
     )
     @choice_option(
         "--grouping",
         GroupingRule,
-        "Which operators graphturbo cuts into pieces together: as its Algorithm 2 says, or so that the estimate of "
-        "all sub-graphs is least.",
+        "Which operators graphturbo cuts into pieces together: by its Algorithm 2, or with the lowest estimate for "
+        "all sub-graphs.",
     )
     @wraps(command)
     def with_choices(
@@ -206,7 +212,7 @@ def output_options(command: Command) -> Command:
         click.option(
             "--debug", is_flag=True, expose_value=False, callback=on_debug, help="On an error, show the traceback."
         ),
-        click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+        click.option("--quiet", is_flag=True, help="Print only errors."),
         click.option(
             "--json",
             "json_path",
@@ -225,7 +231,7 @@ def html_option(shown: str) -> Callable[[Command], Command]:
         "--html",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help=f"Write a page to look at ({shown}): one file, which opens without a network.",
+        help=f"Write an HTML page ({shown}): one file that opens offline.",
     )
 
 

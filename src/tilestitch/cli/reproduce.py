@@ -17,7 +17,7 @@ from tilestitch.cli.progress import shown_progress
 @click.option("--machine", "machines", metavar="NAME", multiple=True, help="Only on this machine of it; repeatable.")
 @click.option("--must-match", is_flag=True, help="Only the rows that must match; nothing else is simulated.")
 @click.option(
-    "--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Networks that are simulated at once."
+    "--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Networks simulated in parallel."
 )
 @output_options
 def reproduce(
@@ -29,7 +29,7 @@ def reproduce(
     json_path: Path | None,
     quiet: bool,
 ) -> int:
-    """Print what is published beside what Tilestitch gives. NAME is graphturbo, dlfusion, dmazerunner or dirac.
+    """Print published results beside those of Tilestitch. NAME is graphturbo, dlfusion, dmazerunner or dirac.
 
     The exit code is 1 if a row that must match does not. Speed-ups and numbers read off figures need not match.
     """

@@ -15,10 +15,10 @@ from tilestitch.cli.options import on_debug
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("."),
-    help="Where networks (.onnx) and machines (.yaml) lie and schedules are written; by default this one.",
+    help="Folder of networks (.onnx) and machines (.yaml), to which schedules are written.  [default: the current one]",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Of the loopback address; by default one that is free."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on the loopback address.  [default: any free port]"
 )
 @click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
 @click.option("--debug", is_flag=True, expose_value=False, callback=on_debug, help="On an error, show where.")

@@ -32,13 +32,15 @@ WINDOW = "0:9999"
 @click.command("simulate")
 @click.argument("model", type=MODEL)
 @array_machine_option
-@choice_option("--objective", OF_ONE_MAPPING, "What is least for the mappings that are simulated.")
+@choice_option("--objective", OF_ONE_MAPPING, "What the simulated mappings minimise.")
 @click.option("--ragged", is_flag=True, help="Mappings whose factors need not divide; takes longer.")
 @layers_option
 @mapping_option("Simulate")
-@choice_option("--values", Values, "What moves through the array and is compared with numpy.")
-@click.option("--extrapolate", is_flag=True, help="Do not simulate passes again that repeat; computes no values.")
-@click.option("--stats", is_flag=True, help="Also what elements, networks and DMA did; in the JSON for each element.")
+@choice_option("--values", Values, "Values that move through the array and are compared with numpy's.")
+@click.option("--extrapolate", is_flag=True, help="Skip passes that repeat others; computes no values.")
+@click.option(
+    "--stats", is_flag=True, help="Also print what elements, networks and DMA did; in the JSON for each element."
+)
 @click.option(
     "--trace",
     metavar="FILE",
@@ -94,7 +96,9 @@ def simulate(
         nests = open_layers(model, choices, layers)
         for option, given in (("--mapping", mapping), ("--trace", trace)):
             if given is not None and len(nests.layers) != 1:
-                raise InputError(f"{option} is of one layer, {nests.name} has {len(nests.layers)}; choose one: --layer")
+                raise InputError(
+                    f"{option} applies to one layer, and {nests.name} has {len(nests.layers)}; choose one with --layer"
+                )
         options = SimulateOptions(Values(values), extrapolate, span, MapOptions(Objective(objective), ragged=ragged))
         if mapping is not None:
             layer = nests.layers[0]
@@ -118,11 +122,11 @@ def simulate(
 def _expect_sense(mapping: Path | None, extrapolate: bool, trace: Path | None) -> None:
     """Refuse options that say nothing together."""
     if mapping is not None and (is_given("objective") or is_given("ragged")):
-        raise InputError("--mapping says what is simulated, and nothing is searched; leave out --objective, --ragged")
+        raise InputError("--mapping fixes what is simulated, so nothing is searched; leave out --objective, --ragged")
     if extrapolate and is_given("values"):
-        raise InputError("--extrapolate computes no values, as it leaves out passes; leave out --values")
+        raise InputError("--extrapolate computes no values, as it skips passes; leave out --values")
     if extrapolate and trace is not None:
-        raise InputError("--trace shows every pass, and --extrapolate leaves out some; leave out one of them")
+        raise InputError("--trace shows every pass, and --extrapolate skips some; leave out one of them")
     if trace is None and is_given("window"):
         raise InputError("--window says what --trace FILE shows; give --trace as well")
 
@@ -132,5 +136,7 @@ def _window(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,15}):([0-9]{1,15})", text, re.ASCII)
     if found is None or int(found[1]) > int(found[2]):
         shown = printable(text, 60)
-        raise InputError(f"--window {shown}: expected FIRST:LAST, two cycles in their order, such as --window 0:9999")
+        raise InputError(
+            f"--window {shown}: expected FIRST:LAST, two cycles in ascending order, such as --window 0:9999"
+        )
     return int(found[1]), int(found[2]) + 1

@@ -32,11 +32,15 @@ MOST_MAPPINGS = 1_000_000
     show_default=True,
     help="Random mappings, in equal parts over the layers.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the mappings.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the mappings.")
 @layers_option
 @click.option("--ragged", is_flag=True, help="Factors need not divide.")
 @click.option(
-    "--worst", type=click.IntRange(0, 1000), default=5, show_default=True, help="Mappings with the largest errors."
+    "--worst",
+    type=click.IntRange(0, 1000),
+    default=5,
+    show_default=True,
+    help="How many of the mappings with the largest errors to list.",
 )
 @click.option(
     "--plot",

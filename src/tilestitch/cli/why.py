@@ -30,7 +30,7 @@ from tilestitch.cli.progress import shown_progress
     help="Only an operator=, kernel=, piece=, sub-graph= or cycles=FIRST:LAST of the run.",
 )
 @click.option(
-    "--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the heaviest and longest."
+    "--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the largest entries to list."
 )
 @output_options
 def why(
@@ -42,14 +42,14 @@ def why(
     json_path: Path | None,
     quiet: bool,
 ) -> None:
-    """Say why MODEL is not faster: where the time beyond the bound goes.
+    """Explain why MODEL is not faster: where the time beyond the bound goes.
 
     MODEL is compiled and simulated as by compile. The gap between its latency and the largest bound is a sum of parts:
-    what the units that the bound is about waited for, and what they did beyond what it counts.
+    what the units behind the bound waited for, and what they did beyond the work that it counts.
     """
     expect_json(json_path, model, choices.machine, strategy)
     if choices.batches > 1:
-        raise InputError("--batches: the gap is that of one batch; leave it out")
+        raise InputError("--batches: the gap is computed for one batch; leave it out")
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.why.run import why as explained

@@ -73,7 +73,7 @@ def _on_dask(cluster: str) -> Iterator[Pool]:
                         else "a worker or the scheduler is gone"
                     )
                     raise InputError(
-                        f"--cluster {cluster}: the work was given up, because {reason}; {_AGAIN}"
+                        f"--cluster {cluster}: the work was abandoned, because {reason}; {_AGAIN}"
                     ) from None
                 yield result
                 for call in islice(left, 1):
@@ -119,7 +119,7 @@ def _dask_client(cluster: str) -> Iterator["Client"]:
         for worker, version in sorted(versions.items()):
             if version != program_digest():
                 raise InputError(
-                    f"--cluster {cluster}: worker {worker} has another tilestitch than this one; install the same there"
+                    f"--cluster {cluster}: worker {worker} runs a different tilestitch; install the same version there"
                 )
         yield client
 
@@ -149,7 +149,7 @@ def _on_ray() -> Iterator[Pool]:
                         done = parallel(delayed(function)(*call) for call in calls[first : first + step])
                     except ray.exceptions.RayError as error:
                         reason = printable(str(error).strip().splitlines()[-1], 200)
-                        raise InputError(f"--cluster ray: the work was given up ({reason}); {_AGAIN}") from None
+                        raise InputError(f"--cluster ray: the work was abandoned ({reason}); {_AGAIN}") from None
                     yield from done
 
             yield run

@@ -41,7 +41,7 @@ def explored_text(explored: Explored, *, store: str | None) -> str:
     if space.scale_energy:
         lines.append("energies    of registers in proportion to their size; of scratchpads x 1.5 each time it doubles")
     lines.append(f"{'method':<11} {explored.method}")
-    lines.append(f"{'points are':<11} {explored.evaluator}")
+    lines.append(f"{'evaluator':<11} {explored.evaluator}")
     if store is not None:
         lines += _run_lines(explored, store)
     for name, network in named_fronts(explored):
@@ -61,7 +61,7 @@ def explored_text(explored: Explored, *, store: str | None) -> str:
 
 def _run_lines(explored: Explored, store: str) -> list[str]:
     return [
-        f"{'of them':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
+        f"{'points':<11} {explored.evaluated:,} evaluated, {explored.found:,} from the store; "
         f"{len(explored.infeasible):,} infeasible",
         f"{'store':<11} {store or 'none; --store FILE keeps points for the next time'}",
     ]

@@ -36,7 +36,7 @@ class Grid:
         if space.size > MAX_GRID:
             raise InputError(
                 f"--method grid: the space has {space.size:,} designs, and a grid at most {MAX_GRID:,}; "
-                "take --method random or optuna with --trials, or fewer values"
+                "use --method random or optuna with --trials, or fewer values"
             )
         yield tuple(range(space.size))
 

@@ -73,7 +73,7 @@ def _known_path(tree: Tree, name: str, where: str) -> Path:
     if isinstance(found, dict | list):
         inside = list(found) if isinstance(found, dict) else [str(number) for number in range(len(found))]
         raise InputError(
-            f"{where}: is no single value; vary one inside: {', '.join(f'{name}.{key}' for key in inside)}"
+            f"{where}: is not a single value; vary one inside: {', '.join(f'{name}.{key}' for key in inside)}"
         )
     return path
 

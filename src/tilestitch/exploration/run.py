@@ -161,7 +161,7 @@ def _expect_comparable(space: Space, objectives: Sequence[DesignObjective]) -> N
         if clocked and "cycles" in objective.factors:
             raise InputError(
                 f"--objective {objective.name} counts cycles, whose length --vary clock_hz changes; "
-                "take --objective latency --objective energy instead"
+                "use --objective latency --objective energy instead"
             )
 
 

@@ -141,9 +141,9 @@ class Store:
         if application == 0 and self._rows.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             return False
         if application != APPLICATION:
-            raise InputError(f"{self.where}: is a database of another program; choose another place for the store")
+            raise InputError(f"{self.where}: is a database of another program; choose another path for the store")
         if version != VERSION:
-            raise InputError(f"{self.where}: is a store of version {version}, not {VERSION}; choose another place")
+            raise InputError(f"{self.where}: is a store of version {version}, not {VERSION}; choose another path")
         found = self._rows.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise self._damaged(str(found))
@@ -167,21 +167,21 @@ class Store:
         except sqlite3.OperationalError as error:
             reason = printable(str(error))
             raise InputError(
-                f"{self.where}: the store cannot be used ({reason}); choose another place, or make room"
+                f"{self.where}: the store cannot be used ({reason}); choose another path, or free some space"
             ) from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(str(error)) from None
 
     def _damaged(self, reason: str) -> InputError:
         shown = printable(reason.splitlines()[-1], 200)
-        return InputError(f"{self.where}: the store is damaged ({shown}); put it aside, and choose another place")
+        return InputError(f"{self.where}: the store is damaged ({shown}); move it away, or choose another path")
 
 
 def _expect_database(path: Path, where: str) -> None:
     """A file that SQLite made, an empty one, or none; its folder is made where it is missing."""
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{where}: is no file; expected a store, or the place for one")
+            raise InputError(f"{where}: is not a file; expected a store, or a path for one")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             return
@@ -189,9 +189,9 @@ def _expect_database(path: Path, where: str) -> None:
             begin = file.read(len(_MAGIC))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else printable(str(error))
-        raise InputError(f"{where}: the store cannot be opened ({reason}); choose another place") from None
+        raise InputError(f"{where}: the store cannot be opened ({reason}); choose another path") from None
     if begin not in (b"", _MAGIC):
-        raise InputError(f"{where}: is not a store of explore; choose another place for the store")
+        raise InputError(f"{where}: is not a store of explore; choose another path for the store")
 
 
 def _number(value: object) -> int | float:

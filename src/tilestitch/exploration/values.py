@@ -29,7 +29,7 @@ def once(values: Sequence[str], where: str) -> tuple[str, ...]:
     """The same values, refused where one of them comes twice."""
     for value, count in Counter(values).items():
         if count > 1:
-            raise InputError(f"{where}: the value {printable(value, 60)} comes twice; leave it out once")
+            raise InputError(f"{where}: the value {printable(value, 60)} appears twice; remove one")
     return tuple(values)
 
 

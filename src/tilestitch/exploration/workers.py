@@ -81,7 +81,7 @@ def _on_processes(count: int) -> Iterator[Pool]:
                     yield from parallel(delayed(in_worker)(function, *call) for call in calls)
             except TerminatedWorkerError:
                 raise InputError(
-                    "a worker process was ended from outside, perhaps for want of memory; take fewer --workers, and "
+                    "a worker process was killed, perhaps for lack of memory; use fewer --workers, and "
                     "give the same command again: what is in the store is not repeated"
                 ) from None
 
@@ -117,5 +117,5 @@ def _prepared(evaluator: Evaluator, network: NamedNetwork, content: np.ndarray) 
 def _own(number: int, version: str, outcome: PointResult) -> tuple[int, PointResult]:
     """Refuse what another program evaluated."""
     if version != program_digest():
-        raise InputError("a worker runs another tilestitch than this one; install the same version there")
+        raise InputError("a worker runs a different tilestitch; install the same version there")
     return number, outcome

@@ -13,7 +13,7 @@ def check_exact(nest: LoopNest, mapping: LoopMapping, program: str) -> None:
     """Refuse ragged tiles, which `program` cannot be told."""
     if not mapping.is_exact(nest):
         raise InputError(
-            f"{nest.name}: the mapping has tiles that are smaller than others, which {program} has no words for; give "
+            f"{nest.name}: the mapping has tiles that are smaller than others, which {program} cannot express; use "
             "one whose factors divide"
         )
 
@@ -24,8 +24,8 @@ def word_bits(nest: LoopNest, machine: ArrayMachine, program: str) -> int:
     if len(sizes) != 1:
         found = ", ".join(f"{bits}" for bits in sorted(sizes))
         raise InputError(
-            f"{nest.name}: {program} has one size of word, found arrays of {found} bits; ZigZag and AccelForge have "
-            "one for each array"
+            f"{nest.name}: {program} supports one word size, found arrays of {found} bits; ZigZag and "
+            "AccelForge support one for each array"
         )
     return sizes.pop()
 

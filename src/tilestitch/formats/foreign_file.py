@@ -114,7 +114,7 @@ def yaml_file(text: str, where: str, *, tags: Sequence[str] = (), notes: list[st
             line = text.count("\n", 0, text.index(sign)) + 1
             raise InputError(
                 f"{where}: line {line}: expected values, found '{sign}' of a jinja2 template, which is not supported; "
-                "write the file that the template gives"
+                "write out the file that the template produces"
             )
     mistakes: list[Mistake] = []
     tree = read_tree(text, where, mistakes, tags=tags, last_counts=notes is not None)
@@ -128,7 +128,7 @@ def yaml_file(text: str, where: str, *, tags: Sequence[str] = (), notes: list[st
 
 
 def json_file(text: str, where: str) -> Part:
-    """What a JSON text holds; a field that is there twice is refused, and so are NaN and infinity."""
+    """What a JSON text holds; a field that appears twice is refused, and so are NaN and infinity."""
     _check_size(text, where)
     try:
         value = json.loads(
@@ -153,7 +153,7 @@ def _number(text: str) -> Scalar:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"the field {printable(repr(key), 60)} is there twice")
+                raise ValueError(f"the field {printable(repr(key), 60)} appears twice")
             seen.add(key)
     if TAG in found:
         raise ValueError(f"a field {TAG!r} means nothing")

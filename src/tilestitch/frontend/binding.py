@@ -49,9 +49,7 @@ def bind_shapes(where: str, inputs: Sequence[onnx.ValueInfoProto], *, batch: int
     if batch is not None:
         sizes = {axes[0]: batch for axes in symbols.values() if axes and isinstance(axes[0], str)}
         if not sizes:
-            raise InputError(
-                f"{where}: no input has a symbolic dim 0, so there is no batch to be {batch}; leave it out."
-            )
+            raise InputError(f"{where}: no input has a symbolic dim 0, so the batch cannot be {batch}; leave it out.")
     return {name: _sized(where, name, axes, sizes) for name, axes in symbols.items()}
 
 

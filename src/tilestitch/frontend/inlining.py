@@ -23,13 +23,13 @@ def without_functions(where: str, model: onnx.ModelProto) -> onnx.ModelProto:
     nodes = _written_out(where, model.graph.node, functions, {}, 0)
     if nodes > MAX_NODES:
         raise InputError(
-            f"{where}: with its functions written out the network has {nodes:,} nodes; expected at most {MAX_NODES:,}."
+            f"{where}: with its functions inlined the network has {nodes:,} nodes; expected at most {MAX_NODES:,}."
         )
     try:
         found = inliner.inline_local_functions(model)
     except (RuntimeError, TypeError, ValueError, checker.ValidationError) as error:
         reason = str(error).strip().split("\n")[0][:300]
-        raise InputError(f"{where}: its functions cannot be written out ({reason}); export it without them.") from error
+        raise InputError(f"{where}: its functions cannot be inlined ({reason}); export it without them.") from error
     if found.functions:  # onnx leaves those whose opset is not that of the network
         left = found.functions[0]
         versions = ", ".join(f"'{opset.domain}' {opset.version}" for opset in left.opset_import)
@@ -59,7 +59,7 @@ def with_function(where: str, model: onnx.ModelProto, text: str) -> onnx.ModelPr
         raise InputError(f'{where}: the function has no domain of its own; write it as <domain: "mine", ...>.')
     key = f"'{printable(checked.name)}' of domain '{printable(checked.domain)}'"
     if any((other.domain, other.name) == (checked.domain, checked.name) for other in model.functions):
-        raise InputError(f"{where}: function {key} is there already; a network defines each once.")
+        raise InputError(f"{where}: function {key} is already defined; a network defines each function once.")
     found = onnx.ModelProto()
     found.CopyFrom(model)
     found.functions.append(checked)
@@ -73,7 +73,7 @@ def _written_out(
 ) -> int:
     """How many nodes there are when all calls are written out; `known` keeps the numbers of functions."""
     if depth > MAX_DEPTH:
-        raise InputError(f"{where}: its functions call one another more than {MAX_DEPTH} deep, or without end.")
+        raise InputError(f"{where}: its functions call one another more than {MAX_DEPTH} deep, or endlessly.")
     count = 0
     for node in _with_inner(nodes):
         key = node.domain, node.op_type

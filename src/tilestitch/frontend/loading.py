@@ -127,7 +127,7 @@ def _load_external(path: Path, tensor: TensorProto) -> None:
         if not file.resolve().is_relative_to(path.parent.resolve()):
             raise InputError(f"{where}, a link that leaves the model's folder; put the file itself there.")
         if not file.is_file():
-            raise InputError(f"{where}, which is no file; put the file beside the model.")
+            raise InputError(f"{where}, which is not a file; put the file beside the model.")
         start, length = _extent(where, tensor, entries, file.stat().st_size)
         with open(file, "rb") as opened:
             opened.seek(start)

@@ -102,7 +102,7 @@ def _body(proto: onnx.NodeProto) -> onnx.GraphProto:
 
 def _bounded(node: Node, turns: int) -> int:
     if turns > MAX_TURNS:
-        raise node.fault(f"it runs more than {MAX_TURNS:,} turns, which are written out; export without the loop.")
+        raise node.fault(f"it runs more than {MAX_TURNS:,} iterations, which are unrolled; export without the loop.")
     return turns
 
 

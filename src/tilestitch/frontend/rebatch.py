@@ -33,7 +33,7 @@ def rebatching(exported: int, batch: int) -> Iterator[None]:
 def rebatched_inputs(where: str, shapes: Mapping[str, Shape], exported: int, batch: int) -> dict[str, Shape]:
     """The shapes of the inputs for another batch: those whose axis 0 is the exported batch grow."""
     if not any(shapes.values()):
-        raise InputError(f"{where}: no input has a dim 0, so there is no batch to be {batch}; leave it out.")
+        raise InputError(f"{where}: no input has a dim 0, so the batch cannot be {batch}; leave it out.")
     if batch % exported:
         raise InputError(f"{where}: {batch} samples are not a multiple of {exported}; ask for a multiple.")
     return {name: (batch, *shape[1:]) if shape[:1] == (exported,) else shape for name, shape in shapes.items()}

@@ -177,7 +177,7 @@ def _refuse_damaged_names(where: str, graph: onnx.GraphProto) -> None:
         if not isinstance(name, str):
             raise InputError(f"{where}: the name {name!r} is not UTF-8; the file is damaged: export it again.")
         if _CONTROL.search(name) is not None:
-            raise InputError(f"{where}: the name '{printable(name)}' holds control characters; name it otherwise.")
+            raise InputError(f"{where}: the name '{printable(name)}' holds control characters; rename it.")
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[object]:

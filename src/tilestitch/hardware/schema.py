@@ -93,11 +93,11 @@ class CoreGroupModel(_Model):
 
 
 class MatrixModel(_Model):
-    """An array of multipliers: m x k x n multiply-accumulates a cycle."""
+    """An array of multipliers: m x k x n multiply-accumulates per cycle."""
 
     kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`matrix`")
-    m: _Extent = Field(description="rows of the first operand that enter in a cycle")
-    k: _Extent = Field(description="products that are added up to one sum in a cycle: the depth")
+    m: _Extent = Field(description="rows of the first operand that enter per cycle")
+    k: _Extent = Field(description="products that are added to one sum per cycle: the depth")
     n: _Extent = Field(description="columns of the second operand, each with a sum of its own")
     dataflow: Annotated[Dataflow, PlainValidator(ChoiceField(tuple(Dataflow)))] = Field(
         description="what stays in the unit: the second operand, whose loading takes k cycles, or the sums"
@@ -113,11 +113,11 @@ class MatrixModel(_Model):
 
 
 class VectorModel(_Model):
-    """Does one primitive operation on a number of elements a cycle."""
+    """Performs one primitive operation on a number of elements per cycle."""
 
     kind: Annotated[UnitKind, PlainValidator(KIND)] = Field(description="`vector`")
     lanes: dict[_ElementType, Annotated[int, PlainValidator(_LANES)]] = Field(
-        description="elements a cycle, for each element type; float16 is required"
+        description="elements per cycle, for each element type; float16 is required"
     )
     operation_pj: _Energy = Field(description="energy of a primitive operation on one element, in picojoules")
 
@@ -132,7 +132,7 @@ class ArrayModel(_Model):
         description="bytes of the register file of one element"
     )
     rates: dict[_ElementType, Annotated[Fraction, PlainValidator(_RATE)]] = Field(
-        description="multiply-accumulates of one element in a cycle, for each element type; float16 is required"
+        description="multiply-accumulates of one element per cycle, for each element type; float16 is required"
     )
     first_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the first operand")
     second_bytes_per_cycle: _Bandwidth = Field(description="rate of the network that brings the second operand")
@@ -158,7 +158,7 @@ class ArrayModel(_Model):
         None, description="set-up of each contiguous run between DRAM and scratchpad; `setup.dma_cycles` unless stated"
     )
     dma_channels: Annotated[int, PlainValidator(_CHANNELS)] = Field(
-        1, description="runs between DRAM and scratchpad that go on at the same time"
+        1, description="runs between DRAM and scratchpad that proceed at the same time"
     )
     first_bits: Annotated[int, PlainValidator(_BITS)] = Field(
         16, description="width of the first operand; with the next two unset, the network's own"
@@ -177,9 +177,9 @@ class ArrayModel(_Model):
     first_double_buffered: _Switch = Field(
         True, description="whether the register files have room for the next pass's first operand"
     )
-    second_double_buffered: _Switch = Field(True, description="the same, of the second operand")
+    second_double_buffered: _Switch = Field(True, description="the same for the second operand")
     result_double_buffered: _Switch = Field(
-        False, description="the same, of results; the array stops while results leave where it is false"
+        False, description="the same for results; if false, the array stops while results leave"
     )
     network_latency_cycles: Annotated[int, PlainValidator(_LATENCY)] = Field(
         2, description="cycles of a word through a network, from end to end"
@@ -204,15 +204,15 @@ class ArrayModel(_Model):
         2, description="ports of a bank: 2 read and write at the same time, 1 does either (array simulator only)"
     )
     scratchpad_port_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
-        2, description="bytes that a port of a bank passes in a cycle (array simulator only)"
+        2, description="bytes that a port of a bank passes per cycle (array simulator only)"
     )
     scratchpad_layout: Annotated[ScratchpadLayout, PlainValidator(ChoiceField(tuple(ScratchpadLayout)))] = Field(
         ScratchpadLayout.INTERLEAVED,
-        description="whether the words of an operand go round its banks, or fill one bank after another (array "
+        description="whether the words of an operand rotate over its banks, or fill one bank after another (array "
         "simulator only)",
     )
     dram_latency_cycles: _SetupCycles = Field(
-        0, description="delay of each contiguous run besides its set-up, for the mapper as well"
+        0, description="delay of each contiguous run in addition to its set-up, for the mapper as well"
     )
 
 
@@ -223,7 +223,7 @@ class MemoryModel(_Model):
     size_bytes: Annotated[int, PlainValidator(_SIZE_BYTES)] = Field(description="capacity of each")
     bandwidth_bytes_per_cycle: _Bandwidth = Field(description="rate of its port, kept exactly")
     burst_bytes: Annotated[int, PlainValidator(_CHUNK_BYTES)] = Field(
-        description="what the port moves at a time: every contiguous run rounds up to it"
+        description="the unit that the port moves: every contiguous run rounds up to it"
     )
     read_pj_per_byte: _Energy = Field(description="energy of a byte read, in picojoules")
     write_pj_per_byte: _Energy = Field(description="energy of a byte written, in picojoules")
@@ -241,7 +241,7 @@ class DDRModel(OuterMemoryModel):
     """The memory outside the chip, where networks begin and end."""
 
     channels: Annotated[int, PlainValidator(_CHANNELS)] = Field(
-        1, description="channels that share the rate; a kernel on a single core draws from one of them"
+        1, description="channels that share the rate; a kernel on a single core uses one of them"
     )
 
 
@@ -262,13 +262,13 @@ class LocalModel(CoreMemoryModel):
 
 
 class MemoriesModel(_Model):
-    """Each memory is described once, for all of its kind. Every core needs `lb`, or its cluster `gb`."""
+    """Each memory is described once, for all memories of its kind. Every core needs `lb`, or its cluster needs `gb`."""
 
     ddr: DDRModel = Field(description="the memory outside the chip")
     gb: OuterMemoryModel | None = Field(None, description="the buffer that the cores of a cluster share")
     lb: LocalModel | None = Field(None, description="the local buffer of each core; the scratchpad of an array")
     weights: CoreMemoryModel | None = Field(
-        None, description="what feeds the second operand of each core's matrix unit; `lb` does unless stated"
+        None, description="the memory that feeds the second operand of each core's matrix unit; `lb` unless stated"
     )
     accumulators: CoreMemoryModel | None = Field(
         None, description="partial sums of each core's matrix unit, 32 bits each"
@@ -285,10 +285,10 @@ class LinkModel(_Model):
 class SetupModel(_Model):
     """Cycles for which an instruction occupies its engine before its work begins."""
 
-    dma_cycles: _SetupCycles = Field(description="of each descriptor of a transfer between DDR and GB")
-    mover_cycles: _SetupCycles = Field(description="of each descriptor of a transfer to or from a core")
-    compute_cycles: _SetupCycles = Field(description="of each computation on a unit")
-    launch_cycles: _SetupCycles = Field(description="of each kernel that is launched")
+    dma_cycles: _SetupCycles = Field(description="for each descriptor of a transfer between DDR and GB")
+    mover_cycles: _SetupCycles = Field(description="for each descriptor of a transfer to or from a core")
+    compute_cycles: _SetupCycles = Field(description="for each computation on a unit")
+    launch_cycles: _SetupCycles = Field(description="for each kernel that is launched")
 
 
 def unit_kind(tree: object) -> str | None:
@@ -306,7 +306,7 @@ UnitModel: TypeAlias = Annotated[
 
 
 class MachineModel(_Model):
-    """A machine is one file. All times but `clock_hz` are in cycles, and all clusters are alike."""
+    """A machine is one file. All times except `clock_hz` are in cycles, and all clusters are alike."""
 
     name: _Name = Field(description="what reports and command lines call the machine")
     description: Annotated[str, PlainValidator(LineField())] = Field(description="what it is, in one line")

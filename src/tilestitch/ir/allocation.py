@@ -66,6 +66,6 @@ def allocation_text(homes: Sequence[Home], machine: Accelerator) -> str:
         if found:
             lines.append(
                 f"  results take {occupied_bytes(found, memory.size_bytes):,} B of {memory.size_bytes:,} B of "
-                f"{memory.level.upper()} at their worst; {live_bytes(found):,} B are live at once"
+                f"{memory.level.upper()} at their peak; {live_bytes(found):,} B are live at once"
             )
     return "\n".join(lines)

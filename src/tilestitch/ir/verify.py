@@ -82,11 +82,11 @@ def _known_tensors(graph: Graph) -> Iterator[str]:
     for op in graph.operators:
         for name in (*op.inputs, *op.outputs):
             if name not in graph.tensors:
-                yield f"operator {op.name!r} uses {name!r}, which is no tensor of the graph"
+                yield f"operator {op.name!r} uses {name!r}, which is not a tensor of the graph"
     for role, names in (("input", graph.inputs), ("output", graph.outputs), ("constant", graph.constants)):
         for name in names:
             if name not in graph.tensors:
-                yield f"{role} {name!r} is no tensor of the graph"
+                yield f"{role} {name!r} is not a tensor of the graph"
 
 
 def _tensor_entries(graph: Graph) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _tensor_entries(graph: Graph) -> Iterator[str]:
         if tensor.name != name:
             yield f"tensor {tensor.name!r} is listed as {name!r}"
         if sorted(tensor.layout) != list(range(len(tensor.shape))):
-            yield f"tensor {name!r} of {len(tensor.shape)} axes has layout {tensor.layout}, which is no permutation"
+            yield f"tensor {name!r} of {len(tensor.shape)} axes has layout {tensor.layout}, which is not a permutation"
         if any(extent < 1 for extent in tensor.shape):
             yield f"tensor {name!r} has shape {tensor.shape}; every extent is at least 1"
 
@@ -124,9 +124,9 @@ def _dims_form(op: Operator) -> Iterator[str]:
             yield f"operator {op.name!r} has {count} attributes with the name {name!r}"
     for dim in op.dims:
         if _WORD.fullmatch(dim.name) is None:
-            yield f"operator {op.name!r}: dim {dim.name!r} has a name of other signs than letters, digits, '_' and '.'"
+            yield f"operator {op.name!r}: dim {dim.name!r} has a name of other characters than letters, digits, _ and ."
         if dim.extent < 1:
-            yield f"operator {op.name!r}: dim {dim.name!r} has extent {dim.extent}; at least 1 is right"
+            yield f"operator {op.name!r}: dim {dim.name!r} has extent {dim.extent}; expected at least 1"
 
 
 def _access_form(op: Operator, access: Access, graph: Graph) -> Iterator[str]:
@@ -154,14 +154,14 @@ def _order(graph: Graph) -> Iterator[str]:
     for op in graph.operators:
         for name in op.inputs:
             if name not in given and name not in waiting:
-                yield f"operator {op.name!r} reads {name!r}, which nobody writes"
+                yield f"operator {op.name!r} reads {name!r}, which no operator writes"
             elif waiting.get(name, 0) > 0:
                 yield f"operator {op.name!r} reads {name!r} before all of it is written"
         for name in op.outputs:
             waiting[name] -= 1
     for name in graph.outputs:
         if name not in given and name not in waiting:
-            yield f"output {name!r} is written by nobody"
+            yield f"output {name!r} is never written"
 
 
 def _reads(graph: Graph) -> Iterator[str]:
@@ -303,7 +303,7 @@ def _numbers(program: Program) -> Iterator[str]:
     ):
         for at in np.flatnonzero((column < least) | (column >= stop))[:1]:
             right = f"{least} to {stop - 1:,}" if stop > least else "nothing, as there is none"
-            yield f"{what} {at} is {column[at]}; right is {right}"
+            yield f"{what} {at} is {column[at]}; expected {right}"
 
 
 def _entries(program: Program) -> Iterator[str]:
@@ -311,24 +311,24 @@ def _entries(program: Program) -> Iterator[str]:
     graph = program.graph
     for number, path in enumerate(program.paths):
         if not path or not all(0 <= resource < len(program.resources) for resource in path):
-            yield f"path {number} is {list(path)}; right are resources 0 to {len(program.resources) - 1}"
+            yield f"path {number} is {list(path)}; expected resources 0 to {len(program.resources) - 1}"
     for number, region in enumerate(program.regions):
         if not all(0 <= low < high for low, high in zip(region.start, region.stop, strict=True)) or region.size > _MOST:
-            yield f"region {number} is {region}; right are indices from 0 on, at least one of each axis, and few enough"
+            yield f"region {number} is {region}; expected indices from 0 on, at least one of each axis, and few enough"
     for what, names, known in (
         ("tensor", program.tensors, graph.tensors),
         ("operator", program.operators, graph.by_name),
     ):
         for name in names:
             if name not in known:
-                yield f"{what} {name!r} is none of the graph"
+                yield f"{what} {name!r} is not in the graph"
     for what, names, rows in (("input", graph.inputs, program.inputs), ("output", graph.outputs, program.outputs)):
         if len(names) != len(rows):
             yield f"there are buffers for {len(rows)} {what}s, and the graph has {len(names)}"
         for row in rows:
             if len(row) != program.iterations or not all(0 <= buffer < len(program.buffers) for buffer in row):
                 right = f"one of 0 to {len(program.buffers) - 1} for each of {counted(program.iterations, 'iteration')}"
-                yield f"the buffers of an {what} are {list(row)}; right is {right}"
+                yield f"the buffers of an {what} are {list(row)}; expected {right}"
     for name, buffer in program.constants:
         if name not in graph.constants or not 0 <= buffer < len(program.buffers):
             yield f"constant {name!r} in buffer {buffer}: there is no such constant, or no such buffer"
@@ -350,7 +350,7 @@ def _ranks(program: Program) -> Iterator[str]:
         ("the box of a computation", ranks[program.box[boxes]], loops[program.operator[boxes]]),
     ):
         for at in np.flatnonzero(found != right)[:1]:
-            yield f"{what} {at} has {found[at]} axes; right are {right[at]}"
+            yield f"{what} {at} has {found[at]} axes; expected {right[at]}"
 
 
 def _forms(program: Program) -> Iterator[str]:
@@ -366,9 +366,9 @@ def _forms(program: Program) -> Iterator[str]:
     begins[begins] = program.operand_mode[first[begins]] == Mode.READ
     copies = program.kind == Kind.COPY
     for at in np.flatnonzero(copies & ~(begins & (reads == 1) & (writes > 0) & (sums == 0)))[:1]:
-        yield f"copy {at} reads {reads[at]} and writes {writes[at]} operands; right is one, the first, and at least one"
+        yield f"copy {at} reads {reads[at]} and writes {writes[at]} operands; expected one, the first, and at least one"
     for at in np.flatnonzero((program.kind == Kind.STREAM) & (count != 1))[:1]:
-        yield f"stream {at} has {count[at]} operands; right is one"
+        yield f"stream {at} has {count[at]} operands; expected one"
     computing = np.flatnonzero(np.isin(program.kind, (Kind.COMPUTE, Kind.GATHER)))
     operators = [graph.by_name[name] for name in program.operators]
     needed = np.array([len(op.reads) for op in operators], np.int64)[program.operator[computing]]

@@ -68,7 +68,7 @@ def verify_schedule(schedule: Schedule, machine: Accelerator) -> None:
             faults.append(f"piece {number} reads what pieces {piece.producers} make; expected some before it")
         for tensor, region in piece.writes:
             if tensor not in schedule.graph.tensors or not _inside(region, schedule.graph.tensors[tensor].shape):
-                faults.append(f"piece {number} writes {tensor!r}{region}, which there is not")
+                faults.append(f"piece {number} writes {tensor!r}{region}, which does not exist")
     _refuse(f"schedule {schedule.strategy}", faults)
 
 
@@ -142,7 +142,7 @@ def _kernel(kernel: Kernel, graph: Graph, machine: Accelerator) -> Iterator[str]
         yield f"its splits, tiles, steps and order have not {dims} entries, as the dims of {sink.name!r}"
         return
     if sorted(tiling.order) != list(range(dims)):
-        yield f"its order {tiling.order} is no order of {counted(dims, 'dim')}"
+        yield f"its order {tiling.order} is not an order of {counted(dims, 'dim')}"
     if min((*tiling.splits, *tiling.tile, *tiling.steps), default=1) < 1:
         yield "splits, tiles and steps are at least 1"
     elif prod(tiling.splits) > len(kernel.cores):
@@ -187,7 +187,7 @@ def _home(home: Home, schedule: Schedule, machine: Accelerator) -> Iterator[str]
         return
     memory = machine.memory(home.level) if home.level in (Level.LB, Level.GB) else None
     if memory is None:
-        yield f"{home.level.upper()} is no memory of {machine.name} in which results stay; expected LB or GB"
+        yield f"{home.level.upper()} is not a memory of {machine.name} in which results stay; expected LB or GB"
     elif home.address < 0 or home.size_bytes < 0 or home.address + home.size_bytes > memory.size_bytes:
         place = f"{home.size_bytes:,} B at {home.address:,} of {home.level.upper()}"
         yield f"{place}, which has {memory.size_bytes:,} B"

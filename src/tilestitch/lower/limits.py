@@ -23,9 +23,9 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
     if differing > MAX_STEPS:
         most = " + ".join(next(kernel.operators for kernel in schedule.kernels if kernel.name == name))
         raise DoesNotFit(
-            f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {differing:,} steps, one a tile "
-            f"of kernels that differ, and at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are of "
-            f"kernel {most}.",
+            f"{schedule.graph.name} at batch {schedule.batch} on {machine.name} takes {differing:,} steps, one per "
+            f"tile of different kernels, and at most {MAX_STEPS:,} are scheduled; most of them, {steps[name]:,}, are "
+            f"of kernel {most}.",
             SMALLER_BATCH,
             "a machine with larger local buffers",
         )

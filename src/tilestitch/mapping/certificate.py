@@ -101,7 +101,7 @@ def check_certificate(
             f"and {certificate.energy_pj:,}"
         )
     if certificate.bound != value_of(objective, priced.cycles, priced.energy_pj):
-        raise wrong(f"its bound is {certificate.bound}, and its mapping is no proof of that")
+        raise wrong(f"its bound is {certificate.bound}, and its mapping does not prove that")
     found, better = _examined(nest, machine, mode, objective, priced.cycles, priced.energy_pj)
     if found[TILINGS] != certificate.tilings:
         raise wrong(f"{found[TILINGS]:,} tilings fit, it says {certificate.tilings:,}")

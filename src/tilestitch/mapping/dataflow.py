@@ -33,7 +33,7 @@ def dataflow_limits(nest: LoopNest, dataflow: str) -> Limits:
     if len(names) != 2 or names[0] == names[1] or any(name not in loops for name in names):
         raise InputError(
             f"dataflow {dataflow!r} of nest {nest.name!r}: expected {', '.join(known)} or two of its loops, such as "
-            f"{pairs[0] if pairs else 'none'}; loops: {', '.join(loops)}; --layer chooses layers that have others"
+            f"{pairs[0] if pairs else 'none'}; loops: {', '.join(loops)}; use --layer to choose layers with other loops"
         )
     spread = frozenset(loops[name] for name in names)
     for at in sorted(spread):

@@ -161,11 +161,11 @@ def _order(nest: LoopNest, orders: Mapping[str, Any], level: LoopLevel, factors:
             known = ", ".join(loop.name for loop in nest.loops)
             raise InputError(f"orders.{level}: found {_shown(name)}; loops are {known}")
         if number in found:
-            raise InputError(f"orders.{level}: {name} stands there twice")
+            raise InputError(f"orders.{level}: {name} appears twice")
         found.append(number)
     for number, loop in enumerate(nest.loops):
         if number not in found and factors[number] > 1:
-            raise InputError(f"orders.{level}: {loop.name} has the factor {factors[number]} and no place")
+            raise InputError(f"orders.{level}: {loop.name} has the factor {factors[number]} but is missing")
     return (*(number for number in range(len(nest.loops)) if number not in found), *found)
 
 

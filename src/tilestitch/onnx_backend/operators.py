@@ -22,7 +22,7 @@ class Way(StrEnum):
 
     RULE = "A rule of our own"
     DEFINITION = "By the standard's definition"
-    WRITTEN_OUT = "Written out where what decides is known while reading"
+    WRITTEN_OUT = "Unrolled or evaluated while reading, if the values that decide are known then"
     GENERIC = "Generic, not independently verified"
     RANDOM = "Refused: differs from run to run"
     NO_TENSOR = "Refused: sequences of unknown length, optionals and text"
@@ -74,5 +74,5 @@ def listing() -> str:
         parts.append(f"**{way}** ({len(names)}):\n{text}.\n")
     names = ", ".join(f"`{name}`" for name in sorted(DEFINITIONS))
     text = fill(names, 118, break_long_words=False, break_on_hyphens=False)
-    parts.append(f"**Of onnxruntime's own, written out in those of the standard** ({len(DEFINITIONS)}):\n{text}.\n")
+    parts.append(f"**From onnxruntime, rewritten in operators of the standard** ({len(DEFINITIONS)}):\n{text}.\n")
     return "\n".join(parts)

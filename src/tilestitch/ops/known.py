@@ -45,9 +45,9 @@ def _faults(op: Operator) -> Iterator[str]:
     ):
         if not least <= count <= most:
             right = str(least) if least == most else f"at least {least}" if most == _MANY else f"{least} to {most}"
-            yield f"has {counted(count, what)}; right is {right}"
+            yield f"has {counted(count, what)}; expected {right}"
     if op.kind in VIEWS and len(op.reads) != len(op.writes):
-        yield f"moves {counted(len(op.reads), 'operand')} to {counted(len(op.writes), 'result')}; right are pairs"
+        yield f"moves {counted(len(op.reads), 'operand')} to {counted(len(op.writes), 'result')}; expected pairs"
     yield from _attribute_faults(op, known)
 
 
@@ -64,9 +64,9 @@ def _attribute_faults(op: Operator, known: Known) -> Iterator[str]:
             all_known = ", ".join((*needed, *optional)) or "none"
             yield f"has an unknown attribute {name!r}; known: {all_known}"
         elif not _is_of(value, (needed | optional)[name]):
-            yield f"attribute {name!r} is {str(value)[:40]!r}; right is {_WORDS[(needed | optional)[name]]}"
+            yield f"attribute {name!r} is {str(value)[:40]!r}; expected {_WORDS[(needed | optional)[name]]}"
         elif name == "to" and op.kind != "bit_cast" and value not in [str(dtype) for dtype in DType]:
-            yield f"attribute 'to' is {str(value)[:40]!r}; right is a type of elements in memory, such as float16"
+            yield f"attribute 'to' is {str(value)[:40]!r}; expected a type of elements in memory, such as float16"
     for name in needed:
         if name not in found:
             yield f"lacks the attribute {name!r}"

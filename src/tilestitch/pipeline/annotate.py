@@ -75,8 +75,7 @@ def _expect_same(loaded: Graph, graph: onnx.GraphProto, nodes: _Nodes) -> None:
     strange += [op.name for op in loaded.operators if nodes.of(op) < 0 and op.name not in loaded.outputs]
     if strange:
         raise InputError(
-            f"{loaded.name}: is not the network that is to be annotated, which has no '{strange[0]}'; give the one "
-            "that was compiled"
+            f"{loaded.name}: is not the network that was compiled, which has no '{strange[0]}'; give that one"
         )
 
 

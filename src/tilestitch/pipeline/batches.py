@@ -34,7 +34,7 @@ def iteration_batches(request: Request, networks: Networks, strategy: Strategy) 
         if asked not in possible:
             raise InputError(
                 f"--batch-per-cluster {asked} does not divide the {request.share} samples of a cluster; "
-                f"possible are {', '.join(map(str, possible))}, rule and auto"
+                f"possible values are {', '.join(map(str, possible))}, rule and auto"
             )
         return [asked]
     if asked != "rule":

@@ -126,9 +126,7 @@ class Compilation(Shown):
     def simulated_run(self) -> SimulatedRun:
         """What a page draws; raises `InputError` where nothing was simulated."""
         if self.report is None or self.schedule is None or self.trace is None:
-            raise InputError(
-                f"{self.loaded.name}: was not simulated, so it has no page to look at; compile it without stop_after"
-            )
+            raise InputError(f"{self.loaded.name}: was not simulated, so it has no page; compile it without stop_after")
         blame = None
         if self.report.batches == 1:
             blame = blame_of(self.report, self.schedule, self.trace, self.machine)

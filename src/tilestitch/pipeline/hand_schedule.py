@@ -53,8 +53,8 @@ def hand_schedule_of(done: Compilation) -> HandSchedule:
     where = f"{printable(schedule.graph.name)} by {printable(done.run.strategy)}"
     if isinstance(partition, Blocks):
         raise InputError(
-            f"{where}: is a plan of fused blocks, whose strips no schedule by hand has; take another strategy, such "
-            "as graphturbo, or write a plan (tilestitch fuse -o FILE)"
+            f"{where}: is a plan of fused blocks, whose strips a schedule by hand cannot express; use another "
+            "strategy, such as graphturbo, or write a plan (tilestitch fuse -o FILE)"
         )
     if isinstance(partition, ByHand):
         return partition.schedule
@@ -74,7 +74,9 @@ def hand_schedule_of(done: Compilation) -> HandSchedule:
         strategy_named(done.way.strategy).stitched,
     )
     if [set(names) for names in group_members(graph, found)] != [set(names) for names in members]:
-        raise InputError(f"{where}: runs its groups in an order that no schedule by hand has; take another strategy")
+        raise InputError(
+            f"{where}: runs its groups in an order that a schedule by hand cannot express; use another strategy"
+        )
     return found
 
 

@@ -256,9 +256,9 @@ def _given_way(schedule: Schedule) -> list[str]:
                 if order.index(level) > order.index(wanted.get((number, tensor), Level.LB)):
                     names.setdefault(level, []).append(f"{printable(tensor)} of {run.name}")
     if not names:
-        return ["  no result gave way for want of room"]
+        return ["  no result was spilled for lack of room"]
     return [
-        f"  gave way to {level.upper()} for want of room, {len(found):,}: {_listed(found, _GIVEN_WAY_SHOWN)}"
+        f"  spilled to {level.upper()} for lack of room, {len(found):,}: {_listed(found, _GIVEN_WAY_SHOWN)}"
         for level in order
         if (found := names.get(level))
     ]

@@ -40,7 +40,7 @@ def group_members(graph: Graph, schedule: HandSchedule) -> list[tuple[str, ...]]
     if left:
         raise InputError(
             f"schedule {printable(schedule.name)}: operator {left[0]} is in no group; "
-            "add a last group without `until`, which takes all that is left"
+            "add a last group without `until`, which takes all remaining operators"
         )
     return found
 
@@ -69,7 +69,7 @@ def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str,
     for item in schedule.order:
         where = f"schedule {printable(schedule.name)}: piece {printable(item.instance)}"
         if item.instance not in numbers:
-            raise InputError(f"{where}: there is none of that name; the pieces are {', '.join(numbers)}")
+            raise InputError(f"{where}: there is no such piece; the pieces are {', '.join(numbers)}")
         number = numbers[item.instance]
         if number in order:
             raise InputError(f"{where}: runs twice; every piece runs once")

@@ -41,7 +41,7 @@ def expect_alike(machine: Accelerator) -> None:
     if len(machine.groups) > 1:
         raise InputError(
             f"{machine.name}: has cores that are not alike, and a fused block divides every operator among its cores; "
-            "name another machine, or another strategy, such as graphturbo"
+            "choose another machine, or another strategy, such as graphturbo"
         )
 
 

@@ -192,7 +192,7 @@ def _changed(parts: list[_Part], edit: Border | Merge | Split | Cut) -> list[_Pa
             first, second = part.ends[: edit.kernels], part.ends[edit.kernels :]
             return [*parts[:number], replace(part, ends=first), replace(part, ends=second), *parts[number + 1 :]]
     if number + 1 == len(parts):
-        raise InputError(f"group {group_name(number)} is the last; there is no border behind it")
+        raise InputError(f"group {group_name(number)} is the last; there is no border after it")
     after = parts[number + 1]
     if isinstance(edit, Merge):
         scope = part.scope if part.scope == after.scope else None

@@ -72,6 +72,6 @@ def _bound(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InputError(
-            f"--port {port}: cannot be opened ({error.strerror}); leave it out, and a free one is found"
+            f"--port {port}: cannot be opened ({error.strerror}); leave it out to use any free port"
         ) from None
     return listening

@@ -118,7 +118,7 @@ class Workbench:
     def done(self, key: int) -> Compilation:
         """The compilation with a key; raises `InputError` where there is none."""
         if not 0 <= key < len(self.asked):
-            raise InputError(f"compilation {key}: there is none of that number since the server was started")
+            raise InputError(f"compilation {key}: there has been no such compilation since the server was started")
         done = self.kept.get(key)
         if done is None:
             done = self._compile(self.asked[key])
@@ -168,7 +168,7 @@ class Workbench:
         """Write the schedule of a compilation to a new file of the folder, and how to compile it."""
         target = self._place(name)
         if target.is_symlink() or (target.exists() and not target.is_file()):
-            raise InputError(f"{name}: is there and is no file; choose another name")
+            raise InputError(f"{name}: exists and is not a file; choose another name")
         if target.exists() and not replace:
             raise Exists(f"{name}: is there already; replace it, or choose another name")
         write_files([(target, stage_text(self.done(key), Stage.SCHEDULE).encode())])
@@ -208,7 +208,9 @@ class Workbench:
         try:
             zoo.find(name.removesuffix(_SMALL))
         except InputError as error:
-            raise InputError(f"network {printable(name, 60)!r}: is no .onnx file of the folder, and {error}") from None
+            raise InputError(
+                f"network {printable(name, 60)!r}: is not an .onnx file in the folder, and {error}"
+            ) from None
         return name
 
     def _machine(self, name: str) -> str | Path:
@@ -217,7 +219,7 @@ class Workbench:
         if name in preset_names():
             return name
         raise InputError(
-            f"machine {printable(name, 60)!r}: is neither built in nor a .yaml file of the folder; "
+            f"machine {printable(name, 60)!r}: is neither built in nor a .yaml file in the folder; "
             f"built in are {', '.join(preset_names())}"
         )
 

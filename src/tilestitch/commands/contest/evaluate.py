@@ -65,7 +65,7 @@ def evaluate(
             )
         claim = claims[number] if number < len(claims) else None
         if claim is not None and abs(Fraction(claim) - latency) > CLAIM_TOLERANCE * max(latency, Fraction(1)):
-            raise InputError(f"{where}: claims a latency of {claim:,.1f}, and takes {float(latency):,.1f}")
+            raise InputError(f"{where}: claims a latency of {claim:,.1f}, but takes {float(latency):,.1f}")
         latencies.append(latency)
         working_sets.append(working_set)
         covered.update(step.operators)

@@ -116,11 +116,13 @@ def parse_instance(text: str, name: str) -> Instance:
     if not isinstance(kinds, list):
         raise InputError(f"{name}: op_types: expected a list, found {_shown(kinds)}")
     if len(widths) != len(heights):
-        raise InputError(f"{name}: widths are of {len(widths)} tensors and heights of {len(heights)}; expected as many")
+        raise InputError(
+            f"{name}: found widths of {len(widths)} tensors and heights of {len(heights)}; expected equal numbers"
+        )
     counts = {"inputs": len(inputs), "outputs": len(outputs), "base_costs": len(costs), "op_types": len(kinds)}
     if len(set(counts.values())) != 1:
         found = ", ".join(f"{field} {count}" for field, count in counts.items())
-        raise InputError(f"{name}: expected one entry an operator in each list, found {found}")
+        raise InputError(f"{name}: expected one entry per operator in each list, found {found}")
     if not 1 <= len(kinds) <= MAX_OPERATORS:
         raise InputError(f"{name}: expected 1 to {MAX_OPERATORS:,} operators, found {len(kinds):,}")
     if len(native) != 2:
@@ -161,7 +163,7 @@ def _check(instance: Instance) -> None:
         _check_shapes(instance, number)
     if len(instance.order) != len(instance.operators):
         stuck = min(set(range(len(instance.operators))) - set(instance.order))
-        raise InputError(f"{name}: operator {stuck} waits for its own result; expected a graph without cycles")
+        raise InputError(f"{name}: operator {stuck} depends on its own result; expected a graph without cycles")
 
 
 def _check_shapes(instance: Instance, number: int) -> None:

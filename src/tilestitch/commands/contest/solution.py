@@ -36,7 +36,7 @@ def parse_solution(text: str, name: str) -> tuple[Solution, tuple[float | None, 
     counts = {field: len(fields[field]) for field in (*FIELDS, *OPTIONAL) if field in fields}
     if len(set(counts.values())) != 1:
         found = ", ".join(f"{field} {count}" for field, count in counts.items())
-        raise InputError(f"{name}: expected one entry a step in each list, found {found}")
+        raise InputError(f"{name}: expected one entry per step in each list, found {found}")
     count = counts["subgraphs"]
     if count > MAX_STEPS:
         raise InputError(f"{name}: expected up to {MAX_STEPS:,} steps, found {count:,}")

@@ -20,9 +20,9 @@ def diff_text(found: Differences) -> str:
     sections = [
         [*title(heading(found), "="), f"A  {_named(a)}", f"B  {_named(b)}", verdict(found)],
         [*title("Numbers of both"), *_figures(found.figures)],
-        _changes("What was asked for differently", found.settings, "the same of both"),
+        _changes("Settings that differ", found.settings, "the same in both"),
         [*title("Where the bytes went: ports of one cluster, a batch (simulated)"), *_figures(found.traffic)],
-        _changes("What was decided differently: of one iteration (decided)", found.decisions, "the same of both"),
+        _changes("Decisions that differ, of one iteration (decided)", found.decisions, "the same in both"),
         *_sub_graphs(found),
         _operators("Operators whose occupied cycles changed most (simulated)", found, lambda one: one.cycles),
         _operators("Operators whose DDR traffic changed most (simulated)", found, lambda one: one.ddr_bytes),
@@ -122,7 +122,7 @@ def _ends(sub_graph: SavedSubGraph) -> str:
 def _operators(name: str, found: Differences, amount: Callable[[OperatorChange], int]) -> list[str]:
     changed = sorted((one for one in found.operators if amount(one)), key=lambda one: -abs(amount(one)))
     if not changed:
-        return [*title(name), "  the same of both"]
+        return [*title(name), "  the same in both"]
     rows = [
         (
             _short(one.name, _NAME_CHARACTERS),

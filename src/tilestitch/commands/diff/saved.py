@@ -197,7 +197,7 @@ def _expect_report(whole: JsonPart) -> None:
     """Refuse what is no report of this version, with what it is where that is known."""
     found = whole.value.get("format") if isinstance(whole.value, dict) else None
     if not isinstance(found, str):
-        whole.refuse(f"is no report of Tilestitch; {_WRITE_AGAIN}")
+        whole.refuse(f"is not a report of Tilestitch; {_WRITE_AGAIN}")
     if found == "tilestitch.comparison":
         whole.refuse("holds several reports; give that of one strategy (tilestitch compare -o DIR writes each)")
     if found != _FORMAT:
@@ -232,6 +232,6 @@ def _unlike(whole: JsonPart, operators: Sequence[SavedOperator]) -> tuple[SavedO
     seen: set[str] = set()
     for one in operators:
         if one.name in seen:
-            whole.refuse(f"operators: '{printable(one.name, 60)}' is there twice; each has one row")
+            whole.refuse(f"operators: '{printable(one.name, 60)}' appears twice; each has one row")
         seen.add(one.name)
     return tuple(operators)

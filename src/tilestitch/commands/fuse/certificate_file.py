@@ -94,7 +94,7 @@ def _fields(text: str, where: str) -> dict[str, Any]:
 
 def _plan(value: Any, where: str) -> Plan:
     if not isinstance(value, list) or not value:
-        raise InputError(f"{where}: expected a list with a block, found {printable(repr(value), 60)}")
+        raise InputError(f"{where}: expected a list with at least one block, found {printable(repr(value), 60)}")
     blocks, cores, costs = [], [], []
     for number, block in enumerate(value):
         here = f"{where}[{number}]"
@@ -122,12 +122,12 @@ def _potentials(value: Any, where: str) -> dict[int, int]:
             mask = -1
         if mask < 0 or f"{mask:x}" != ideal:
             shown = printable(repr(ideal), 60)
-            raise InputError(f"{where}: expected an ideal as a number of base 16 in lower case, found {shown}")
+            raise InputError(f"{where}: expected an ideal as a lower-case hexadecimal number, found {shown}")
         found[mask] = _whole(cost, f"{where}[{printable(ideal, 60)}]")
     return found
 
 
 def _whole(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
-        raise InputError(f"{where}: expected a whole number from 0 on, found {printable(repr(value), 60)}")
+        raise InputError(f"{where}: expected a whole number of at least 0, found {printable(repr(value), 60)}")
     return value

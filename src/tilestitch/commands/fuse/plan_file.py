@@ -35,7 +35,9 @@ def parse_plan(text: str, where: str) -> tuple[NamedBlock, ...]:
             raise InputError(f"{where}: unknown field {printable(repr(field), 60)}. Known: {', '.join(known)}")
     blocks = value.get("blocks")
     if not isinstance(blocks, list) or not blocks:
-        raise InputError(f"{where}: blocks: expected a list with a block, found {printable(repr(blocks), 60)}")
+        raise InputError(
+            f"{where}: blocks: expected a list with at least one block, found {printable(repr(blocks), 60)}"
+        )
     return tuple(_block(block, f"{where}: blocks[{number}]") for number, block in enumerate(blocks))
 
 

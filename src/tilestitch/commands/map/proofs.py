@@ -71,7 +71,7 @@ def check_certificates(
         certificate = certificate_from(proof)
         if certificate.problem not in of_problem:
             part.refuse(
-                f"is a proof of nothing that is checked: no layer of {printable(nests.name, 80)} with this machine, "
+                f"proves nothing that is checked: no layer of {printable(nests.name, 80)} with this machine, "
                 f"mode and objective has the problem {printable(certificate.problem, 40)}; name the network, the "
                 "layers and the machine with which it was written"
             )
@@ -99,4 +99,4 @@ def check_certificates(
 
 def _expect_asked(option: str, claimed: str, asked: str | None, where: str) -> None:
     if asked is not None and asked != claimed:
-        raise InputError(f"--{option} {asked}: the proofs in {where} are of {option} {claimed}; leave out --{option}")
+        raise InputError(f"--{option} {asked}: the proofs in {where} are for {option} {claimed}; leave out --{option}")

@@ -47,7 +47,7 @@ def array_trace(one: SimulatedMapping, window: tuple[int, int]) -> str:
     name, (first, end) = one.run.geometry.nest.name, window
     if first >= one.cycles:
         raise InputError(
-            f"--window {first}:{end - 1}: nest {name!r} takes {one.cycles:,} cycles, so the window is behind its end; "
+            f"--window {first}:{end - 1}: nest {name!r} takes {one.cycles:,} cycles, so the window is beyond its end; "
             f"choose cycles from 0 to {one.cycles - 1}"
         )
     busy = (one.run.programs.busy > 0).sum(axis=1)
@@ -56,8 +56,8 @@ def array_trace(one: SimulatedMapping, window: tuple[int, int]) -> str:
     shown = len(events) - len(passes) + int(busy[passes[:, WHAT]].sum())
     if shown > MAX_EVENTS:
         raise InputError(
-            f"--window {first}:{end - 1}: {shown:,} events are in it, a trace has at most {MAX_EVENTS:,}; choose a "
-            "shorter window"
+            f"--window {first}:{end - 1}: it contains {shown:,} events, and a trace holds at most {MAX_EVENTS:,}; "
+            "choose a shorter window"
         )
     found = list(_events(one))
     names = {(event.process, event.track): event.track_name for event in found}

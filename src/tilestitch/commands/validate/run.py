@@ -108,7 +108,7 @@ def validate(
     expect_count("mappings", options.mappings, MOST_MAPPINGS)
     for name, given in (("seed", options.seed), ("worst", options.worst)):
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            raise InputError(f"{name}: expected a whole number from 0 on, found {shown(given)}")
+            raise InputError(f"{name}: expected a whole number of at least 0, found {shown(given)}")
     if options.worst > MOST_WORST:
         raise InputError(f"worst: expected at most {MOST_WORST:,}, found {options.worst:,}")
     show = progress or quiet

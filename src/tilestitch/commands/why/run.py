@@ -60,7 +60,7 @@ def why(
     expect_count("top", top)
     if isinstance(model, Compilation):
         if machine is not None or strategy != "auto" or batch is not None or options != Options():
-            raise InputError("why: a compilation says itself how it was made; leave out machine, strategy and options")
+            raise InputError("why: a compilation already has its machine, strategy and options; leave them out")
         done = model
     else:
         done = compile(
@@ -74,7 +74,7 @@ def why(
     if done.report is None:
         raise InputError(f"{done.loaded.name}: was not simulated; compile it without stop_after")
     if done.report.batches > 1:
-        raise InputError(f"batches: the gap is that of one batch, found {done.report.batches}; leave it out")
+        raise InputError(f"batches: the gap is computed for one batch, found {done.report.batches}; leave it out")
     if progress is not None:
         progress("explain", 0, 1)
     return as_kind(Why, explanation(done, select, top))

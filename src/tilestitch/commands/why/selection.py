@@ -40,7 +40,9 @@ def selected(blame: Blame, pieces: Sequence[PieceRun], asked: str) -> Selection:
         if not names:
             raise InputError(f"select {kind}={found}: no sub-graph of this run is cut into pieces; expected {FORM}")
         near = get_close_matches(name, names, 1, 0.0)[0]
-        raise InputError(f"select {kind}={found}: there is none of that name; the closest of {len(names):,} is {near}")
+        raise InputError(
+            f"select {kind}={found}: there is none with that name; the closest of {len(names):,} is {near}"
+        )
     chosen = labels == names.index(name)
     return Selection(blame.of(f"{kind} {name}", chosen), chosen, None)
 
@@ -70,5 +72,7 @@ def _range(blame: Blame, text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,15}):([0-9]{1,15})", text, re.ASCII)
     if found is None or not int(found[1]) <= int(found[2]) < total:
         shown = printable(text, 60)
-        raise InputError(f"select cycles={shown}: expected FIRST:LAST, two cycles in their order, 0 to {total - 1:,}")
+        raise InputError(
+            f"select cycles={shown}: expected FIRST:LAST, two cycles in ascending order, 0 to {total - 1:,}"
+        )
     return int(found[1]), int(found[2]) + 1

@@ -19,7 +19,7 @@ def accelforge_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping
     """Names and texts: the workload, the architecture and the mapping; energies in joules, times in seconds."""
     check_exact(nest, mapping, "AccelForge")
     if any(not any(array.axes) for array in nest.operands):
-        raise InputError(f"{nest.name}: AccelForge has no words for an array of one element; use another program")
+        raise InputError(f"{nest.name}: AccelForge cannot express an array of one element; use another program")
     names = tuple(letter.lower() for letter in letters(nest))
     arrays = tuple(f"{array.name}_" if array.name in _RESERVED else array.name for array in nest.operands)
     texts = {

@@ -53,7 +53,9 @@ def _flatten(graph: Graph, op: Operator, sources: dict[str, str]) -> Calls:
     shape = graph.tensors[op.inputs[0]].shape
     if output in graph.outputs or any(reader.kind != "matmul" for reader in readers):
         raise fault(
-            graph, op, "its result is read by other than fully connected layers, which CNML would see rearranged"
+            graph,
+            op,
+            "its result is read by operators other than fully connected layers, which CNML would see rearranged",
         )
     if graph.tensors[output].shape[0] != shape[0] or len(graph.tensors[output].shape) != 2:
         raise fault(graph, op, "changes the samples; expected all but the samples on one axis")
@@ -142,7 +144,7 @@ def _mean(graph: Graph, op: Operator, sources: dict[str, str]) -> Calls:
     reduced = [number for number, dim in enumerate(op.dims) if dim.kind is DimKind.REDUCTION]
     image = [axis.terms[0][0] for axis in read.axes[2:] if axis.terms]
     if reduced != image or len(graph.tensors[read.tensor].shape) != 4:
-        raise fault(graph, op, "is a mean over other axes than rows and columns")
+        raise fault(graph, op, "is a mean over axes other than rows and columns")
     source = operand_of(graph, op, read, sources)
     rows, columns = (_Window(extent, 1, 1, 0, 0) for extent in (height, width))
     return Calls((_window_call(op, source, "CNML_POOL_AVG", rows, columns),))
@@ -214,7 +216,7 @@ def _softmax(graph: Graph, op: Operator, sources: dict[str, str]) -> Calls:
     x = operand_of(graph, op, read, sources)
     whole = {number for number, dim in enumerate(op.dims) if dim.kind is DimKind.WHOLE}
     if {place for place, axis in enumerate(read.axes) if whole & {dim for dim, _ in axis.terms}} != {1}:
-        raise fault(graph, op, "is a softmax over other than channels")
+        raise fault(graph, op, "is a softmax over an axis other than the channels")
     return Calls((named_call(op, "Softmax", ("CNML_SOFTMAX_DIM_C", Operand(x), Operand(op.outputs[0])), (x,)),))
 
 
@@ -223,7 +225,7 @@ def _concat(graph: Graph, op: Operator, sources: dict[str, str]) -> Calls:
     inputs = tuple(operand_of(graph, op, read, sources) for read in op.reads)
     moved = {place for write in op.writes for place, axis in enumerate(write.axes) if axis.offset}
     if len(graph.tensors[output].shape) != 4 or len(moved) > 1:
-        raise fault(graph, op, "joins tensors that are no images, or along several axes")
+        raise fault(graph, op, "joins tensors that are not images, or along several axes")
     mode = ("BATCH", "FEAT", "HIGHT", "WIDTH")[min(moved, default=1)]
     parameters = (str(len(inputs)), "1", f"CNML_CONCAT_{mode}")
     arguments = (AllInputs(), str(len(inputs)), Operand(output, address=True), "1")

@@ -94,7 +94,7 @@ def _convolution(layer: Part) -> LoopNest:
     name, size, (m, c, fx, fy), stride = _windowed(layer, "[m, c, fx, fy]")
     n, channels, rows, columns = size
     if channels != c:
-        layer.refuse(f"size_tensor_A has {channels} channels and size_tensor_B {c}; expected as many")
+        layer.refuse(f"size_tensor_A has {channels} channels and size_tensor_B {c}; expected equal numbers")
     ox, oy = _outputs(layer, size, (fx, fy), stride)
     return convolution(
         name, n=n, m=m, c=c, output=(ox, oy), window=SlidingWindow((fx, fy), stride=stride), padded=(rows, columns)
@@ -117,7 +117,7 @@ def _product(layer: Part) -> LoopNest:
     m, k = _sizes(fields["size_tensor_A"], "[m, k]", 2)
     rows, n = _sizes(fields["size_tensor_B"], "[k, n]", 2)
     if rows != k:
-        layer.refuse(f"size_tensor_A has {k} columns and size_tensor_B {rows} rows; expected as many")
+        layer.refuse(f"size_tensor_A has {k} columns and size_tensor_B {rows} rows; expected equal numbers")
     return product(fields["name"].text("a name"), m=m, n=n, k=k)
 
 

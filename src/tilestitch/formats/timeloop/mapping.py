@@ -89,7 +89,7 @@ def _factors(part: Part, nest: LoopNest) -> dict[int, int]:
     for word in re.split(r"[\s,]+", re.sub(r"\s*=\s*", "=", text.strip())):
         number, factor = _factor(word, part, nest)
         if number in found:
-            part.refuse(f"the factor of {nest.loops[number].name} is there twice")
+            part.refuse(f"the factor of {nest.loops[number].name} appears twice")
         found[number] = factor
     return found
 

@@ -118,7 +118,7 @@ def _coefficients(part: Part) -> dict[str, int | None]:
         fields = entry.fields(("name",), ("default",))
         name = fields["name"].text("a name")
         if name in found:
-            entry.refuse(f"the coefficient {name} is there twice")
+            entry.refuse(f"the coefficient {name} appears twice")
         found[name] = fields["default"].whole("", -MAX_STEP, MAX_STEP) if "default" in fields else None
     return found
 

@@ -117,7 +117,7 @@ def _order(loops: _Loops, nest: LoopNest, where: str) -> tuple[int, ...]:
     for number in joined:
         if joined.count(number) > 1:
             raise InputError(
-                f"{where}: temporal_ordering: {nest.loops[number].name} is there twice in one memory with other loops "
+                f"{where}: temporal_ordering: {nest.loops[number].name} appears twice in one memory with other loops "
                 "between; write one loop"
             )
     left = [number for number in range(len(nest.loops)) if number not in joined]

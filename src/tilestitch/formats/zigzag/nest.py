@@ -44,7 +44,7 @@ def _layer(layer: Part) -> LoopNest:
     for access in match.groups():
         array = access[0]
         if array in arrays:
-            fields["equation"].refuse(f"the array {array} is there twice; give what is read twice two names")
+            fields["equation"].refuse(f"the array {array} appears twice; give what is read twice two names")
         if array not in precision:
             fields["operand_precision"].refuse(f"the precision of {array} is missing")
         bits = precision[array].whole("bits", 0, MAX_BITS)
@@ -77,7 +77,7 @@ def _relations(part: Part) -> dict[str, _Relation]:
             entry.expected("a relation such as ix=2*ox+1*fx")
         index = match[1].upper()
         if index in found:
-            entry.refuse(f"{match[1]} is there twice; keep one relation")
+            entry.refuse(f"{match[1]} appears twice; keep one relation")
         steps = [int(step) if step is not None else 1 for step in (match[2], match[4])]
         if not all(1 <= step <= MAX_STEP for step in steps):
             entry.expected(f"factors from 1 to {MAX_STEP:,}")
@@ -95,7 +95,7 @@ def _axis(
     terms: dict[int, int] = {}
     for loop, step in relations[index]:
         if loop not in numbers:
-            equation.refuse(f"the index {index.lower()} is made of {loop.lower()}, which is no loop")
+            equation.refuse(f"the index {index.lower()} is made of {loop.lower()}, which is not a loop")
         terms[numbers[loop]] = terms.get(numbers[loop], 0) + step
     return list(terms.items())
 

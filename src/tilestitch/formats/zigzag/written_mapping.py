@@ -27,12 +27,12 @@ def zigzag_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) ->
         raise InputError(f"{nest.name}: ZigZag multiplies two arrays, found {len(nest.reads)}")
     for array in nest.operands:
         if not any(array.axes):
-            raise InputError(f"{nest.name}: ZigZag has no words for the array {array.name!r} of one element")
+            raise InputError(f"{nest.name}: ZigZag cannot express the array {array.name!r} of one element")
         for axis in array.axes:
             steps = [step for _, step in axis]
             if len(axis) > 2 or min(steps, default=1) < 1 or (len(axis) == 1 and steps != [1]):
                 raise InputError(
-                    f"{nest.name}: an index of {array.name!r}: ZigZag has words for one loop, or for a sum of two with "
+                    f"{nest.name}: an index of {array.name!r}: ZigZag can express one loop, or a sum of two with "
                     "positive factors"
                 )
     names, bits = _names(nest), _bits(nest, machine)

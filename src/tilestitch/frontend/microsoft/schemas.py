@@ -36,7 +36,7 @@ def expect_known(where: str, node: onnx.NodeProto) -> None:
     schema = _schemas().get(node.op_type)
     if schema is None:
         raise InputError(
-            f"{where}: the installed onnxruntime knows no operator {node.op_type} of its domain '{DOMAIN}'; export the "
+            f"{where}: the installed onnxruntime has no operator {node.op_type} of its domain '{DOMAIN}'; export the "
             "network without it, or with a function of the file that defines it."
         )
     for what, names, least, most in (

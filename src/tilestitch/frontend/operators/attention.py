@@ -64,7 +64,7 @@ def _past_keys(node: Node, network: Reading) -> int:
     """How many keys the cache holds."""
     key, value = node.operand(4), node.operand(5)
     if (key is None) != (value is None):
-        raise node.fault("expected both of past_key and past_value, or none.")
+        raise node.fault("expected both past_key and past_value, or neither.")
     if key is not None and node.operand(6) is not None:
         raise node.fault("expected past_key or nonpad_kv_seqlen, not both.")
     if key is None or value is None:
@@ -129,7 +129,7 @@ def _sizes(node: Node, network: Reading, q: str, k: str, v: str) -> Heads:
     ):
         raise node.fault(
             f"queries {text_of(q_shape)}, transposed keys {text_of(k_shape)} and values {text_of(v_shape)} do not "
-            "belong together; expected [N, H, L, d], [N, G, d, S] and [N, G, S, e], with H a multiple of G."
+            "match; expected [N, H, L, d], [N, G, d, S] and [N, G, S, e], with H a multiple of G."
         )
     return Heads(q_shape[0], k_shape[1], q_shape[1] // k_shape[1], q_shape[2], k_shape[3])
 

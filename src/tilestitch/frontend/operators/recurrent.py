@@ -186,7 +186,7 @@ def _layer(node: Node, network: Reading, gates: int, defaults: tuple[str, ...]) 
     batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
     hidden = node.integer("hidden_size", r[2])
     if w != (directions, gates * hidden, x[2]) or r != (directions, gates * hidden, hidden):
-        raise node.fault(f"{found}, direction={direction}, hidden_size={hidden}; their sizes do not fit one another.")
+        raise node.fault(f"{found}, direction={direction}, hidden_size={hidden}; their sizes do not match.")
     if direction not in ("forward", "reverse", "bidirectional"):
         raise node.fault(f"attribute direction='{direction}': expected forward, reverse or bidirectional.")
     attribute = node.attributes.pop("activations", None)

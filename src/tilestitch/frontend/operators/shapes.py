@@ -71,7 +71,7 @@ def reshape(node: Node, network: Reading) -> None:
                 raise node.fault(f"{asked}: there is no axis {number} whose extent the 0 could keep.")
             extents[number] = shape[number]
         if extent < -1:
-            raise node.fault(f"{asked}: expected extents of at least 1, 0 to keep one, -1 for what is left.")
+            raise node.fault(f"{asked}: expected extents of at least 1, 0 to keep one, -1 for the remainder.")
     if wanted.count(-1) > 1:
         raise node.fault(f"{asked}: only one extent may be -1.")
     if -1 in wanted:
@@ -188,7 +188,9 @@ def squeeze(node: Node, network: Reading) -> None:
     axes = normalised_axes(node, axes, len(shape))
     for number in axes:
         if shape[number] != 1:
-            raise node.fault(f"axis {number} of an operand of shape {text_of(shape)} cannot go: it has no extent of 1.")
+            raise node.fault(
+                f"axis {number} of an operand of shape {text_of(shape)} cannot be removed: its extent is not 1."
+            )
     result = tuple(extent for number, extent in enumerate(shape) if number not in axes)
     dims = iter(range(len(result)))
     read = Access(node.inputs[0], along(*(None if number in axes else next(dims) for number in range(len(shape)))))

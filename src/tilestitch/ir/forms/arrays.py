@@ -32,7 +32,7 @@ def unpacked(part: JsonPart, dtype: np.dtype, shape: tuple[int, ...], size: int)
         stream = zlib.decompressobj()
         found = stream.decompress(data, min(size_bytes, MOST_BYTES) + 1)  # whatever more the stream goes on to say
     except (ValueError, zlib.error):
-        part.refuse("expected base64 of a stream of zlib, found what is none")
+        part.refuse("expected a zlib stream in base64, found something else")
     if len(found) != size_bytes or not stream.eof or stream.unused_data:
         ending = "" if stream.eof else " of a stream that breaks off"
         more = "more" if len(found) > size_bytes or stream.unused_data else f"{len(found):,}{ending}"

@@ -104,7 +104,7 @@ def _named(parts: Sequence[JsonPart], read: Callable[[JsonPart], tuple[str, Any]
     for part in parts:
         name, value = read(part)
         if name in found:
-            part.refuse(f"{name!r} is there twice; keep one")
+            part.refuse(f"{name!r} appears twice; keep one")
         found[name] = value
     return found
 

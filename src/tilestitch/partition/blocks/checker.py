@@ -39,7 +39,7 @@ def check(
         raise InputError(f"certificate: the empty ideal has {potentials.get(0)}; expected 0")
     for ideal in potentials:
         if ideal not in every:
-            raise InputError(f"certificate: {_names(ideal)} is no ideal of the graph")
+            raise InputError(f"certificate: {_names(ideal)} is not an ideal of the graph")
     numbered = sorted(potentials)
     for upper in numbered:
         below = [lower for lower in numbered if _below(lower, upper)]
@@ -65,7 +65,9 @@ def _check_plan(
     price: Price,
 ) -> None:
     if not len(blocks) == len(choices) == len(costs):
-        raise InputError(f"plan: {len(blocks)} blocks, {len(choices)} choices, {len(costs)} costs; expected as many")
+        raise InputError(
+            f"plan: {len(blocks)} blocks, {len(choices)} choices, {len(costs)} costs; expected equal numbers"
+        )
     done: set[int] = set()
     for number, block in enumerate(blocks):
         if len(set(block)) < len(block):

@@ -61,7 +61,7 @@ def block_model(machine: Accelerator) -> BlockModel:
     core = machine.cores[0]
     if core.matrix is None or any(other.matrix is None for other in machine.cores):
         raise InputError(
-            f"machine {machine.name}: has a core without matrix unit, whose blocks the model cannot price; choose a "
+            f"machine {machine.name}: has a core without a matrix unit, whose blocks the model cannot price; choose a "
             "machine of which every core has one, such as mlu100"
         )
     rates = [matrix_rate(core.matrix, dtype) for dtype, _ in core.matrix.rates]

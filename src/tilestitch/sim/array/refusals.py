@@ -22,8 +22,8 @@ def refuse_unsupported(nest: LoopNest, mapping: LoopMapping) -> None:
     for operand in nest.operands:
         if any(step < 0 for terms in operand.axes for _, step in terms):
             raise InputError(
-                f"nest {nest.name!r}: operand {operand.name} goes backwards through memory; the simulator runs "
-                "accesses with positive steps: write the loop the other way round"
+                f"nest {nest.name!r}: operand {operand.name} goes backwards through memory; the "
+                "simulator runs accesses with positive steps: reverse the loop"
             )
     for terms in nest.write.axes:
         if len(terms) > 1 or any(step != 1 for _, step in terms):
@@ -34,7 +34,7 @@ def refuse_unsupported(nest: LoopNest, mapping: LoopMapping) -> None:
     moved = [loop for terms in nest.write.axes for loop, _ in terms]
     if len(moved) != len(set(moved)):
         raise InputError(
-            f"nest {nest.name!r}: results {nest.write.name} use a loop twice; the simulator runs once each"
+            f"nest {nest.name!r}: results {nest.write.name} use a loop twice; the simulator supports each loop once"
         )
 
 
@@ -77,12 +77,12 @@ def refuse_misfit(geometry: Geometry, machine: ArrayMachine) -> None:
         needs.append((geometry.passes_per_tile, DIRAC_PASSES, "passes of the register files that DiRAC counts"))
         if geometry.reduces:
             raise DoesNotFit(
-                f"nest {name!r}: its mapping sums over elements, which DiRAC accepts and does not do; give reduction "
-                "loops a spatial factor of 1"
+                f"nest {name!r}: its mapping sums over elements, which DiRAC accepts but does not perform; give "
+                "reduction loops a spatial factor of 1"
             )
     for need, room, what in needs:
         if need > room:
             raise DoesNotFit(
-                f"nest {name!r} on {machine.name}: its mapping needs {need:,} {what}, there are {room:,}; choose "
+                f"nest {name!r} on {machine.name}: its mapping needs {need:,} {what}, and there are {room:,}; choose "
                 "smaller factors, or a larger machine"
             )

@@ -48,6 +48,6 @@ def _is_quotient(op: Operator, graph: Graph) -> bool:
 
 def _undefined(graph: Graph, op: Operator, what: str) -> InputError:
     return InputError(
-        f"network '{graph.name}': operator '{op.name}' {what} for inputs that were drawn, so nothing can be verified; "
-        "leave out --verify, or guard the operator (Where, Clip) in the network"
+        f"network '{graph.name}': operator '{op.name}' {what} for the inputs that were drawn, so nothing can be "
+        "verified; leave out --verify, or guard the operator (Where, Clip) in the network"
     )

@@ -147,7 +147,7 @@ class Reference:
                     f"network '{graph.name}': tensor '{name}' holds 64-bit integers from {least} to {largest}, and the "
                     f"machine stores them in 32 bits ({dtypes[name].limits[0]} to {dtypes[name].limits[1]}); nothing "
                     "can be verified. Export the network with smaller numbers there, or with 32-bit integers if they "
-                    "shall wrap around"
+                    "should wrap around"
                 )
         self.wide_bounds = [one.wide for one in found]
         self.narrow_bounds = [
