@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
@@ -33,6 +34,16 @@ class FoundMapping:
     bound_value: float | None = None
 
     @property
+    def ideal_cycles(self) -> int:
+        """With every unit at work all the time."""
+        return ceil_div(self.placed.nest.macs, self.placed.tree.units)
+
+    @property
+    def utilization(self) -> float:
+        """Multiply-accumulates over what all units could do in the latency."""
+        return self.placed.nest.macs / (self.placed.tree.units * self.price.latency_cycles)
+
+    @property
     def value(self) -> float:
         """Of the objective: pJ, cycles, or their products; of a point of a front the energy."""
         return value_of(self.objective, self.price.energy_pj, self.price.latency_cycles)
@@ -41,6 +52,11 @@ class FoundMapping:
     def bound(self) -> float:
         """What no mapping comes below in the objective."""
         return self.bound_pj if self.bound_value is None else self.bound_value
+
+    @property
+    def gap(self) -> float:
+        """By what share it may be worse than the best."""
+        return self.value / self.bound - 1 if self.bound > 0 and not self.is_proven else 0.0
 
 
 @dataclass(frozen=True, slots=True)

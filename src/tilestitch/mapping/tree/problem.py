@@ -50,9 +50,7 @@ def states_of(problem: labels.Problem) -> int:
     return 2 * problem.cost.shape[2] * prod(int(count) + 1 for count in np.diff(problem.first))
 
 
-def least_from(
-    cuts: Sequence[Cut], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]
-) -> NDArray[np.int64]:
+def least_from(cuts: Sequence[Cut], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Of every cut of one operand the least that it and the later ones cost from a point on: [cut, partial, point]."""
     points = int(np.prod(shape))
     found = np.empty((len(cuts), 2, points), np.int64)

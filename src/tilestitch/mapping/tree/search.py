@@ -58,7 +58,17 @@ def best_mapping(
     priced = price(placed, mapping)
     proven = ended == labels.FOUND
     bound_pj = priced.energy_pj if proven else (bound + tables.fixed_fj) / FEMTO + priced.mac_pj
-    return FoundMapping(placed, sums, mapping, priced, bound_pj, proven, int(count), tables.lattice.points)
+    return FoundMapping(
+        placed,
+        sums,
+        mapping,
+        priced,
+        bound_pj,
+        proven,
+        int(count),
+        tables.lattice.points,
+        bound_cycles=placed.total_steps,
+    )
 
 
 def best_of(
@@ -91,7 +101,10 @@ def best_of(
     if best is None:
         return best_mapping(placements[0], sums, most_labels)  # which says what does not fit
     proven = least_bound >= best.price.energy_pj
-    return replace(best, bound_pj=min(least_bound, best.price.energy_pj), is_proven=proven, labels=count)
+    steps = min(placed.total_steps for placed in placements)
+    return replace(
+        best, bound_pj=min(least_bound, best.price.energy_pj), is_proven=proven, labels=count, bound_cycles=steps
+    )
 
 
 def _root_bound_pj(placed: PlacedNest, sums: Sums) -> float:

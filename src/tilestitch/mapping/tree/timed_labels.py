@@ -1,8 +1,8 @@
 """The search for energy and latency together: labels as in `labels`, which know the pace of their tile as well.
 
-A label's pace is that of `pace`: alone, turn, ready, and the cycles of every port that crossings share. Its bound has two
-parts, the least energy and the least latency of every mapping that goes on from it. Which label goes first depends on
-the objective; every label that might lead to something better is looked at before the search ends.
+A label's pace is that of `pace`: alone, turn, ready, and the cycles of every port that crossings share. Its bound has
+two parts, the least energy and the least latency of every mapping that goes on from it. Which label goes first depends
+on the objective; every label that might lead to something better is looked at before the search ends.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, is_open, place_cut, remaining
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, place_cut, remaining
 
 FRONT, FASTEST, EDP, ED2P = 0, 1, 2, 3  # what is least
 SLACK = 1e-12  # products of numbers below 2**53 are compared so; who is best among equals is decided in whole numbers
@@ -225,10 +225,10 @@ def _keeps_up(
         return False
     if pending.stops and (ready > than_ready or ready + others * turn > than_ready + others * than_turn):
         return False
+    busier = False
     for port in range(len(one_busy)):
-        if one_busy[port] > other_busy[port]:
-            return False
-    return True
+        busier = busier or one_busy[port] > other_busy[port]
+    return not busier
 
 
 @compiled
@@ -253,7 +253,7 @@ def _is_beaten(
             better = better and labels.taken[other, component] <= taken[component]
             worse = worse and labels.taken[other, component] >= taken[component]
         if better or worse:
-            its = (labels.alone[other], labels.turn[other], labels.ready[other])
+            its = (int(labels.alone[other]), int(labels.turn[other]), int(labels.ready[other]))
             if better and _keeps_up(pending, others, its, labels.busy[other], pace, busy):
                 return True
             worse = worse and _keeps_up(pending, others, pace, busy, its, labels.busy[other])
@@ -302,10 +302,10 @@ def least_chains(
 ) -> tuple[int, tuple[float, int, int], int, np.ndarray, np.ndarray]:
     """How it ended, a bound of what was not looked at, how many labels there were, and what was found.
 
-    What was found are rows (femtojoules without what is fixed, cycles), and for each rows (cut, point) of its chain: the
-    whole front in ascending order of energy; or all whose value is the least but for rounding. Nothing is looked for
-    whose value is above `cutoff`, or that a point of `known` beats. Bounds count what is left `weight` times: more than
-    once finds some chain sooner, and proves nothing. The bound of what was not looked at: value, energy, latency.
+    What was found are rows (femtojoules without what is fixed, cycles), and for each rows (cut, point) of its chain:
+    the whole front in ascending order of energy; or all whose value is the least but for rounding. Nothing is looked
+    for whose value is above `cutoff`, or that a point of `known` beats. Bounds count what is left `weight` times: more
+    than once finds some chain sooner, and proves nothing. The bound of what was not looked at: value, energy, latency.
     """
     base = timed.base
     operands, points = len(base.first) - 1, base.cost.shape[2]

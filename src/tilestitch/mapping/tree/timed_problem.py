@@ -1,4 +1,4 @@
-"""What a search for latency asks of a nest on a tree beside energies: cycles of every crossing, and the least to come."""
+"""What a search for latency asks beside energies: cycles of every crossing, and the least that are still to come."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

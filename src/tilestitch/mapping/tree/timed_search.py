@@ -131,9 +131,7 @@ def _merged(points: Sequence[FoundMapping]) -> list[FoundMapping]:
     return kept
 
 
-def _in_order(
-    placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective
-) -> list[tuple[PlacedNest, float]]:
+def _in_order(placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective) -> list[tuple[PlacedNest, float]]:
     """Placements with what no mapping of theirs comes below, the least first; those that fit nowhere left out."""
     if len(placements) == 1:
         return [(placements[0], 0.0)]
@@ -156,7 +154,11 @@ def _task(placed: PlacedNest, sums: Sums) -> _Task:
 
 
 def _search(
-    task: _Task, objective: TreeObjective, best: FoundMapping | None, most_labels: int, points: Sequence[FoundMapping] = ()
+    task: _Task,
+    objective: TreeObjective,
+    best: FoundMapping | None,
+    most_labels: int,
+    points: Sequence[FoundMapping] = (),
 ) -> _Searched:
     """Search one placement for what is not worse than `best`, or than points of a front."""
     number = _NUMBERS[objective]
