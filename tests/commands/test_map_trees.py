@@ -8,6 +8,10 @@ import pytest
 from tests.helpers.command import run
 
 DATA = Path(__file__).parent.parent / "data" / "zigzag"
+ON_EYERISS = (
+    *("--machine", DATA / "hardware" / "eyeriss_like.yaml"),
+    *("--spatial", DATA / "mapping" / "eyeriss_like.yaml"),
+)
 LAYERS = """
 - id: 0
   name: conv2_2
@@ -107,7 +111,6 @@ def test_an_open_axis_is_searched(layers, tmp_path):
     [
         (("--top", "2"), "leave out --top"),
         (("--html", "page.html"), "leave out --html"),
-        (("--objective", "latency"), "write --objective energy"),
         (("--layer", "conv9"), "no such layer; known: 1 conv2_2, 2 Layer1"),
     ],
 )
@@ -115,6 +118,37 @@ def test_what_has_no_meaning_on_trees_is_refused(layers, given, words):
     result = mapped(layers, *given)
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize("objective, power, of_cycles", [("latency", 0, 1), ("edp", 1, 1), ("ed2p", 1, 2)])
+def test_each_objective_is_no_worse_than_any_other(layers, objective, power, of_cycles):
+    """The best in an objective is a point of the front, and no point of the front is better in it."""
+    (best,), (layer,) = (
+        json.loads(run("map", layers, *ON_EYERISS, "--objective", one, "--layer", "conv2_2", "--json", "-").output)[
+            "layers"
+        ]
+        for one in (objective, "pareto")
+    )
+    assert best["proven_best"]
+    assert layer["proven_best"]
+    values = [one["energy_pj"] ** power * one["latency_cycles"] ** of_cycles for one in layer["front"]]
+    assert len(values) > 1
+    assert best["energy_pj"] ** power * best["latency_cycles"] ** of_cycles == pytest.approx(min(values), rel=1e-12)
+    assert best["edp_pj_cycles"] == pytest.approx(best["energy_pj"] * best["latency_cycles"])
+    assert best["utilization"] == pytest.approx(best["macs"] / 168 / best["latency_cycles"])
+    assert best["bound_cycles"] <= min(one["latency_cycles"] for one in layer["front"])
+
+
+def test_the_front_is_shown(layers, golden):
+    result = run("map", layers, *ON_EYERISS, "--objective", "pareto", "--layer", "conv2_2")
+    assert result.exit_code == 0, result.output
+    golden("front_on_tree.txt", result.output)
+
+
+def test_ed2p_goes_with_trees():
+    result = run("map", "resnet18:small", "--objective", "ed2p")
+    assert result.exit_code == 2
+    assert "--objective ed2p goes with --spatial FILE; without it: edp, energy, latency, pareto" in result.output
 
 
 def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):

@@ -1,8 +1,9 @@
 """Every mapping of a small nest on a small tree, priced by a program of its own: whole numbers, one loop at a time."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from math import ceil, gcd, inf, prod
 
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
@@ -38,6 +39,77 @@ def least_energy(placed: PlacedNest, *, final_sums: bool) -> float:
             ):
                 best = energy
     return best + placed.tree.mac_pj * placed.nest.macs
+
+
+def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]:
+    """Energy and cycles of every mapping that no other beats, in ascending order of energy; none if nothing fits.
+
+    All orders of all prime loops, with all places of every operand; what crosses at the same tiles is alike in both.
+    """
+    loops = [(loop, prime) for loop, count in enumerate(placed.steps) for prime in primes(count)]
+    operands = [_Operand(placed, number, final_sums) for number in range(len(placed.operands))]
+    shared = [
+        (memory.size_bits, [(at, one.chain.index(memory)) for at, one in enumerate(operands) if memory in one.chain])
+        for memory in placed.tree.memories
+    ]
+    fixed = placed.tree.mac_pj * placed.nest.macs
+    fastest, known = {}, set()
+    for order in set(itertools.permutations(loops)):
+        choices = [{one[2]: one for one in operand.places(order)}.values() for operand in operands]
+        for chosen in itertools.product(*choices):
+            tiles = tuple(one[2] for one in chosen)
+            if tiles in known:
+                continue
+            known.add(tiles)
+            if all(sum(chosen[at][1][level] for at, level in members) <= size for size, members in shared):
+                energy = sum(one[0] for one in chosen) + fixed
+                cycles = slow_latency(operands, tiles, order)
+                fastest[energy] = min(cycles, fastest.get(energy, inf))
+    front = []
+    for energy, cycles in sorted(fastest.items()):
+        if not front or cycles < front[-1][1]:
+            front.append((energy, cycles))
+    return front
+
+
+def slow_latency(operands, tiles, order) -> int:
+    """Latency as docs/trees.md defines it, by asking tile by tile how long it takes if the units stop at its end."""
+    inside = [(1,) * len(operands[0].placed.steps)]
+    for loop, factor in order:
+        inside.append(tuple(n * factor if at == loop else n for at, n in enumerate(inside[-1])))
+    crossings = {tile: [] for tile in inside}
+    for operand, its in zip(operands, tiles, strict=True):
+        for number, tile in enumerate(its):
+            waits = number > 0 and operand.chain[number - 1].buffers == 1
+            crossings[tile].append((waits, operand.occupied(number, tile)))
+
+    def busiest(number):
+        """Cycles of the busiest port in a tile with so many loops inside."""
+        demand = {}
+        for tile in inside[: number + 1]:
+            for _, cycles in crossings[tile]:
+                for port, each in cycles.items():
+                    demand[port] = demand.get(port, 0) + each * prod(inside[number]) // prod(tile)
+        return max(demand.values(), default=0)
+
+    @cache
+    def turn(number, stop):
+        """Cycles from one such tile to the next, where the units stop at its end for so many more."""
+        stop += sum(max(cycles.values()) for waits, cycles in crossings[inside[number]] if waits)
+        if number == 0:
+            cycles = 1 + stop
+        else:
+            cycles = (order[number - 1][1] - 1) * turn(number - 1, 0) + turn(number - 1, stop)
+        return max(cycles, busiest(number))
+
+    def alone(number):
+        """Cycles of such a tile that has none before and none after."""
+        own = sum(max(cycles.values()) for _, cycles in crossings[inside[number]])
+        if number == 0:
+            return 1 + own
+        return (order[number - 1][1] - 1) * turn(number - 1, 0) + alone(number - 1) + own
+
+    return alone(len(order))
 
 
 @dataclass
@@ -93,20 +165,39 @@ class _Operand:
         return self.known[key]
 
     def _crossing(self, number, tile):
+        times = self.placed.total_steps // prod(tile)
+        return sum(self._port(level, flow, bits, times) for level, flow, bits in self._moves(number, tile))
+
+    def _moves(self, number, tile):
+        """What one crossing at this tile moves: level, direction and bits."""
         inner = 1 if number == 0 else round(self.touched(tile, range(number)))
         ones = (1,) * len(tile)
         differing = round(self.touched(ones, range(number + 1)) / self.touched(ones, range(number)))
         partial = self.is_write and self.is_partial(number, tile)
         bits = self.array.element_bits if partial or not self.is_write else self.placed.final_bits
-        times = self.placed.total_steps // prod(tile)
-        energy = self._port(number, Flow.COLLECT if self.is_write else Flow.FEED, inner * differing * bits, times)
+        yield number, Flow.COLLECT if self.is_write else Flow.FEED, inner * differing * bits
         if partial:
-            energy += self._port(number, Flow.FEED, inner * differing * bits, times)
+            yield number, Flow.FEED, inner * differing * bits
         if number > 0:
-            energy += self._port(number - 1, Flow.DRAIN if self.is_write else Flow.FILL, inner * bits, times)
+            yield number - 1, Flow.DRAIN if self.is_write else Flow.FILL, inner * bits
             if partial:
-                energy += self._port(number - 1, Flow.FILL, inner * bits, times)
-        return energy
+                yield number - 1, Flow.FILL, inner * bits
+
+    def occupied(self, number, tile):
+        """Cycles of every port that one crossing at this tile takes: whole accesses, one a cycle."""
+        key = ("occupied", number, tile)
+        if key not in self.known:
+            self.known[key] = self._occupied(number, tile)
+        return self.known[key]
+
+    def _occupied(self, number, tile):
+        cycles = {}
+        for level, flow, bits in self._moves(number, tile):
+            memory = self.chain[level]
+            ((at, port),) = [one for one in enumerate(memory.ports) if (self.home, flow) in one[1].flows]
+            moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits
+            cycles[memory.name, at] = cycles.get((memory.name, at), 0) + ceil(Fraction(moved, port.width_bits))
+        return cycles
 
     def _port(self, level, flow, bits, times):
         memory = self.chain[level]
@@ -129,7 +220,7 @@ class _Operand:
         return 2 * room if self.chain[level].buffers == 2 and room < whole else room
 
     def places(self, order):
-        """Energy and room in every memory, of all places of this operand in an order of loops."""
+        """Energy, room in every memory, and tiles of the crossings, of all places of this operand in an order."""
         for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
             yield self._placed_at(order, ends)
 
@@ -151,7 +242,7 @@ class _Operand:
             arriving = self.is_write and self.is_partial(level, tiles[level])
             leaving = self.is_write and level + 1 < len(tiles) and self.is_partial(level + 1, tiles[level + 1])
             rooms.append(self.room(level, tile, arriving, leaving))
-        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms
+        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms, tuple(tiles)
 
 
 NESTS = {
@@ -187,6 +278,27 @@ def random_case(seed, most_loops=4) -> PlacedNest:
         steps = ceil(extents[loop] / min(axis.size, extents[loop]))
         unrolled.append(Unrolled(axis.name, loop, Fraction(extents[loop], steps)))
     return PlacedNest(nest, 8, ("W", "I", "O"), tuple(unrolled), _tree(seed, axes))
+
+
+def timed_case(seed, most_loops=3) -> PlacedNest:
+    """A random case whose memories have one or two buffers, and ports for reading and writing, or for operands."""
+    placed = random_case(seed, most_loops)
+    memories = tuple(_with_ports(seed, memory) for memory in placed.tree.memories)
+    return replace(placed, tree=replace(placed.tree, memories=memories))
+
+
+def _with_ports(seed, memory) -> TreeMemory:
+    (port,) = memory.ports
+    kind = seed.choice(("one", "directions", "operands"))
+    parts = {}
+    for operand, flow in port.flows:
+        parts.setdefault({"one": 0, "directions": flow.is_read, "operands": operand}[kind], []).append((operand, flow))
+    ports = tuple(
+        Port(str(name), port.granule_bits * seed.choice((1, 2, 4)), port.granule_bits, tuple(flows))
+        for name, flows in parts.items()
+    )
+    buffers = seed.choice((1, 2))
+    return replace(memory, ports=ports, buffers=buffers, size_bits=memory.size_bits * buffers)
 
 
 def _size(terms, extents):

@@ -28,7 +28,7 @@ from tilestitch.cli.options import (
 )
 from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.ir.choices import CostMode, Objective
+from tilestitch.ir.choices import CostMode, Objective, TreeObjective
 
 EMITTED = ("zigzag", "timeloop", "accelforge")
 MAX_LINES_BYTES = 2**30
@@ -39,8 +39,9 @@ MAX_LINES_BYTES = 2**30
 @array_machine_option
 @choice_option(
     "--objective",
-    Objective,
-    "What to minimise; pareto finds every mapping that no other beats in both latency and energy.",
+    TreeObjective,
+    "What to minimise; pareto finds every mapping that no other beats in both latency and energy; ed2p (energy x "
+    "latency squared) goes with --spatial.",
 )
 @choice_option("--search", SEARCHES, "The proven best of all, or the best that dMazeRunner's rules leave.")
 @click.option(
@@ -126,6 +127,8 @@ def map_(
         _map_on_tree(_TreeFiles(model, machine, spatial), layers, sums, effort, json_path, quiet=quiet)
         return
     expect_none_given(("sums", "effort"), "--sums and --effort go with --spatial FILE")
+    if objective == TreeObjective.ED2P:
+        raise InputError(f"--objective ed2p goes with --spatial FILE; without it: {', '.join(Objective)}")
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -242,8 +245,6 @@ def _map_on_tree(
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
-    if click.get_current_context().params["objective"] != Objective.ENERGY:
-        raise InputError("--spatial: only energy is searched on trees yet; write --objective energy")
     expect_json(json_path, files.workload, files.machine, str(files.spatial))
     with shown_progress(silent=quiet) as progress:
         with held_back():
@@ -254,7 +255,8 @@ def _map_on_tree(
 
         progress("load", 0, 1)
         task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
-        mapped = map_on_tree(task, Sums(sums), effort, progress)
+        objective = TreeObjective(click.get_current_context().params["objective"])
+        mapped = map_on_tree(task, Sums(sums), effort, progress, objective)
         text, json_text = tree_text(mapped), tree_json(mapped)
         write_files(json_file(json_path, json_text))
     show_output(text, json_text, json_path, quiet=quiet)

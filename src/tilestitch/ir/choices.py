@@ -52,6 +52,16 @@ class Objective(StrEnum):
     PARETO = "pareto"  # every mapping that none beats in both
 
 
+class TreeObjective(StrEnum):
+    """What a mapping on a machine tree is best in."""
+
+    EDP = "edp"  # energy times latency
+    ED2P = "ed2p"  # energy times latency squared
+    ENERGY = "energy"  # any of several with the same
+    LATENCY = "latency"  # the one with less energy of two with the same
+    PARETO = "pareto"  # every mapping that none beats in both
+
+
 class CostMode(StrEnum):
     """Which cost of a mapping: our own, or dMazeRunner's to the digit."""
 

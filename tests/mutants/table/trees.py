@@ -23,8 +23,8 @@ TREES = (
     Mutant(
         "partial sums are not read back",
         "mapping/tree/crossings.py",
-        "np.where(partial, amount * bits, 0), times)",
-        "np.where(partial, 0 * amount, 0), times)",
+        "np.where(partial, amount * bits, 0)",
+        "np.where(partial, 0 * amount, 0)",
         _PRICE,
     ),
     Mutant(

@@ -1,13 +1,19 @@
 """Mappings on machine trees for programs, as JSON that says its units."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.tree.search import FoundMapping
 
-_UNITS = {"energy": "picojoules", "accesses": "of the whole width of a port"}
+_UNITS = {
+    "energy": "picojoules",
+    "latency": "cycles",
+    "edp": "picojoules x cycles",
+    "accesses": "of the whole width of a port",
+}
 
 
 def tree_json(mapped: TreeMappings) -> str:
@@ -17,10 +23,13 @@ def tree_json(mapped: TreeMappings) -> str:
         "machine": mapped.task.tree.name,
         "numbers": "estimated",
         "units": _UNITS,
-        "objective": "energy",
+        "objective": str(mapped.objective),
         "sums": str(mapped.sums),
         "energy_pj": mapped.energy_pj,
         "bound_pj": mapped.bound_pj,
+        "latency_cycles": mapped.latency_cycles,
+        "bound_cycles": mapped.bound_cycles,
+        "edp_pj_cycles": mapped.edp_pj_cycles,
         "proven_best": mapped.is_proven,
         "notes": list(mapped.task.notes),
         "layers": [_layer(one) for one in mapped.layers],
@@ -44,7 +53,12 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
         "memory_pj": price.memory_pj,
         "proven_best": found.is_proven,
         "bound_pj": found.bound_pj,
-        "gap": price.energy_pj / found.bound_pj - 1 if found.bound_pj > 0 else 0.0,
+        "gap": found.gap,
+        "latency_cycles": price.latency_cycles,
+        "bound_cycles": found.bound_cycles,
+        "edp_pj_cycles": price.edp_pj_cycles,
+        "ideal_cycles": found.ideal_cycles,
+        "utilization": found.utilization,
         "labels": found.labels,
         "lattice_points": found.points,
         "notes": list(layer.notes),
@@ -63,6 +77,18 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
             }
             for flow in price.flows
         ],
+        **({"front": [_point(one, operands) for one in layer.front]} if layer.front else {}),
+    }
+
+
+def _point(found: FoundMapping, operands: Sequence[str]) -> dict[str, Any]:
+    """One mapping of a front: what it costs, and its loops."""
+    return {
+        "energy_pj": found.price.energy_pj,
+        "latency_cycles": found.price.latency_cycles,
+        "edp_pj_cycles": found.price.edp_pj_cycles,
+        "utilization": found.utilization,
+        "temporal": {name: _levels(found, number) for number, name in enumerate(operands)},
     }
 
 

@@ -1,4 +1,4 @@
-"""ZigZag's layers on a machine tree, its own or ours: the mapping of each that costs the least energy."""
+"""ZigZag's layers on a machine tree, its own or ours: the best mapping of each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,9 @@ from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of
+from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of, pareto_front
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -39,6 +40,7 @@ class MappedOnTree:
     operator: str
     found: FoundMapping
     notes: tuple[str, ...]
+    front: tuple[FoundMapping, ...] = ()  # where that was asked for: `found` is its point of the least EDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,21 @@ class TreeMappings:
     task: TreeTask
     sums: Sums
     layers: tuple[MappedOnTree, ...]
+    objective: TreeObjective = TreeObjective.ENERGY
+
+    @property
+    def latency_cycles(self) -> int:
+        """Of the layers one after another."""
+        return sum(layer.found.price.latency_cycles for layer in self.layers)
+
+    @property
+    def edp_pj_cycles(self) -> float:
+        """Of the sums, not the sum over layers."""
+        return self.energy_pj * self.latency_cycles
+
+    @property
+    def bound_cycles(self) -> int:
+        return sum(layer.found.bound_cycles for layer in self.layers)
 
     @property
     def energy_pj(self) -> float:
@@ -89,7 +106,11 @@ def _chosen(layers: Sequence[ZigzagLayer], names: Sequence[str], where: str) -> 
 
 
 def map_on_tree(
-    task: TreeTask, sums: Sums = Sums.FULL, most_labels: int = MOST_LABELS, progress: Progress = quiet
+    task: TreeTask,
+    sums: Sums = Sums.FULL,
+    most_labels: int = MOST_LABELS,
+    progress: Progress = quiet,
+    objective: TreeObjective = TreeObjective.ENERGY,
 ) -> TreeMappings:
     """The best mapping of every layer; layers that differ only in their names are searched once.
 
@@ -98,14 +119,18 @@ def map_on_tree(
     placed = [
         placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
     ]
-    known: dict[tuple[PlacedNest, ...], FoundMapping] = {}
+    known: dict[tuple[PlacedNest, ...], tuple[FoundMapping, ...]] = {}
     layers: list[MappedOnTree] = []
     for number, (layer, (placements, notes)) in enumerate(zip(task.layers, placed, strict=True)):
         progress("map", number, len(placed))
         unnamed = tuple(replace(one, nest=replace(one.nest, name="")) for one in placements)
         if unnamed not in known:
-            known[unnamed] = best_of(placements, sums, most_labels)
-        found = known[unnamed]
-        found = replace(found, placed=replace(found.placed, nest=layer.nest))
-        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes))
-    return TreeMappings(task, sums, tuple(layers))
+            if objective is TreeObjective.PARETO:
+                known[unnamed] = pareto_front(placements, sums, most_labels).points
+            else:
+                known[unnamed] = (best_of(placements, sums, most_labels, objective),)
+        points = [replace(one, placed=replace(one.placed, nest=layer.nest)) for one in known[unnamed]]
+        found = min(points, key=lambda one: one.price.edp_pj_cycles)
+        front = tuple(points) if objective is TreeObjective.PARETO else ()
+        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front))
+    return TreeMappings(task, sums, tuple(layers), objective)

@@ -5,6 +5,7 @@ from fractions import Fraction
 from tilestitch.base.units import counted, format_energy
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.search import FoundMapping
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.table import table, title
@@ -12,14 +13,32 @@ from tilestitch.report.table import table, title
 _SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones where complete ones leave"}
 
 
+_LEAST = {
+    TreeObjective.ENERGY: "least energy",
+    TreeObjective.LATENCY: "least latency",
+    TreeObjective.EDP: "least EDP",
+    TreeObjective.ED2P: "least ED2P",
+    TreeObjective.PARETO: "energy against latency",
+}
+_NOTHING = {
+    TreeObjective.ENERGY: "nothing costs less",
+    TreeObjective.LATENCY: "nothing is faster",
+    TreeObjective.EDP: "no mapping of a layer has less EDP",
+    TreeObjective.ED2P: "no mapping of a layer has less ED2P",
+    TreeObjective.PARETO: "no other mapping of a layer is on its front",
+}
+
+
 def tree_text(mapped: TreeMappings) -> str:
     """Totals, a table of all layers, and every layer's mapping; all numbers are estimated."""
     task = mapped.task
-    lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, least energy", "=")
+    lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, {_LEAST[mapped.objective]}", "=")
     lines += [
         f"layers       {len(mapped.layers)}; every number is estimated",
-        f"energy       {mapped.energy_pj:,.3f} pJ",
-        f"proof        {_proof(mapped.is_proven, mapped.energy_pj, mapped.bound_pj)}",
+        f"energy       {mapped.energy_pj:,.3f} pJ{_which(mapped)}",
+        f"latency      {mapped.latency_cycles:,} cycles{_which(mapped)}, one layer after another",
+        f"EDP          {mapped.edp_pj_cycles:.6e} pJ x cycles (of the sums)",
+        f"proof        {_proof(mapped)}",
         f"sums         stored {_SUMS[mapped.sums]}",
     ]
     lines += [f"note         {note}" for note in task.notes]
@@ -29,33 +48,63 @@ def tree_text(mapped: TreeMappings) -> str:
             str(number),
             one.name,
             f"{one.found.price.energy_pj:,.0f}",
+            f"{one.found.price.latency_cycles:,}",
+            f"{one.found.utilization:.1%}",
             f"{one.found.placed.total_steps:,}",
             f"{one.found.points:,}",
             f"{one.found.labels:,}",
-            "proven best" if one.found.is_proven else f"at most {_gap(one.found):.2%} too much",
+            _verdict(one),
         )
         for number, one in enumerate(mapped.layers, 1)
     ]
-    lines += table(("", "layer", "energy pJ", "steps", "tiles", "labels", ""), rows, "rlrrrrl")
+    head = ("", "layer", "energy pJ", "cycles", "utilization", "steps", "tiles", "labels", "")
+    lines += table(head, rows, "rlrrrrrrl")
     for number, one in enumerate(mapped.layers, 1):
         lines += ["", *title(f"{number} {one.name}: {nest_text(one.found.placed.nest)}"), *_layer_lines(one)]
     return "\n".join(lines)
 
 
-def _proof(is_proven: bool, energy_pj: float, bound_pj: float) -> str:
-    if is_proven:
-        return "nothing costs less with these spatial factors: the lattice of cuts was searched to the end"
-    return f"none; nothing costs less than {bound_pj:,.0f} pJ, so at most {energy_pj / bound_pj - 1:.2%} too much"
+def _which(mapped: TreeMappings) -> str:
+    return ", of the least EDP of each layer" if mapped.objective is TreeObjective.PARETO else ""
 
 
-def _gap(found: FoundMapping) -> float:
-    return found.price.energy_pj / found.bound_pj - 1 if found.bound_pj > 0 else 0.0
+def _verdict(layer: MappedOnTree) -> str:
+    if layer.front:
+        points = counted(len(layer.front), "mapping")
+        return f"front of {points}, {'proven' if layer.found.is_proven else 'some may be missing'}"
+    return "proven best" if layer.found.is_proven else f"at most {layer.found.gap:.2%} too much"
+
+
+def _proof(mapped: TreeMappings) -> str:
+    if mapped.is_proven:
+        return f"{_NOTHING[mapped.objective]} with these spatial factors: the lattice of cuts was searched to the end"
+    if mapped.objective is not TreeObjective.ENERGY:
+        return "none of all layers; the table says which"
+    gap = mapped.energy_pj / mapped.bound_pj - 1
+    return f"none; nothing costs less than {mapped.bound_pj:,.0f} pJ, so at most {gap:.2%} too much"
+
+
+def _front_lines(layer: MappedOnTree) -> list[str]:
+    rows = [
+        (
+            "*" if one is layer.found else "",
+            f"{one.price.energy_pj:,.0f}",
+            f"{one.price.latency_cycles:,}",
+            f"{one.price.edp_pj_cycles:.4e}",
+            f"{one.utilization:.1%}",
+        )
+        for one in layer.front
+    ]
+    head = ("", "energy pJ", "cycles", "EDP pJ x cycles", "utilization")
+    return [*table(head, rows, "lrrrr"), "  * the least EDP; its mapping:", ""]
 
 
 def _layer_lines(layer: MappedOnTree) -> list[str]:
     found = layer.found
     placed, price = found.placed, found.price
     lines = [f"  note: {note}" for note in layer.notes]
+    if layer.front:
+        lines += _front_lines(layer)
     lines += _loop_lines(found)
     rows = [("units", "", "multiply-accumulate", f"{placed.nest.macs:,}", *_share(price.mac_pj, price.energy_pj))]
     for flow in price.flows:

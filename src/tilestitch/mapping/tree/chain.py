@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 
 from tilestitch.hardware.tree import Flow
-from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.placed import PlacedNest
 
 
@@ -37,10 +38,11 @@ class PricedFlow:
 
 @dataclass(frozen=True, slots=True)
 class TreePrice:
-    """The energy of a mapping and what it is made of."""
+    """The energy of a mapping and what it is made of, and its latency; both estimated."""
 
     mac_pj: float
     flows: tuple[PricedFlow, ...]
+    latency_cycles: int
 
     @property
     def memory_pj(self) -> float:
@@ -50,27 +52,42 @@ class TreePrice:
     def energy_pj(self) -> float:
         return self.memory_pj + self.mac_pj
 
+    @property
+    def edp_pj_cycles(self) -> float:
+        return self.energy_pj * self.latency_cycles
+
+    @property
+    def ed2p_pj_cycles2(self) -> float:
+        return self.edp_pj_cycles * self.latency_cycles
+
 
 def crossing_tiles(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Of each operand the tile at each of its crossings.
+    """Of each operand the tile at each of its crossings."""
+    count = len(placed.nest.loops)
+    places = crossing_places(placed, mapping)
+    return tuple(tuple(_tile(mapping.loops[:at], count) for at in of_operand) for of_operand in places)
+
+
+def crossing_places(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[int, ...], ...]:
+    """Of each operand how many loops lie inside each of its crossings.
 
     A loop that leaves an operand alone directly outside a crossing belongs inside: the operand stays where it is.
     Inputs stay at the units during the innermost loops that leave them alone; results leave them at every step.
     """
-    found: list[tuple[tuple[int, ...], ...]] = []
+    found: list[tuple[int, ...]] = []
     for operand in operands_on_tree(placed):
         alone = operand.leaves_alone
         inner = 0
-        tiles: list[tuple[int, ...]] = []
+        places: list[int] = []
         for cut in (0, *mapping.cuts[operand.number][:-1]):
             at = max(inner, cut)
             while at < len(mapping.loops) and mapping.loops[at][0] in alone:
                 at += 1
             inner = at
-            tiles.append(_tile(mapping.loops[:at], len(placed.nest.loops)))
+            places.append(at)
         if operand.is_write:
-            tiles[0] = (1,) * len(placed.nest.loops)
-        found.append(tuple(tiles))
+            places[0] = 0
+        found.append(tuple(places))
     return tuple(found)
 
 
@@ -79,13 +96,35 @@ def _tile(loops: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
 
 
 def price(placed: PlacedNest, mapping: TreeMapping) -> TreePrice:
-    """The energy of a mapping, flow by flow."""
+    """The energy of a mapping, flow by flow, and its latency."""
     tiles = crossing_tiles(placed, mapping)
     flows: list[PricedFlow] = []
     for operand in operands_on_tree(placed):
         for crossing, tile in enumerate(tiles[operand.number]):
             flows += _priced(operand, crossing, tile)
-    return TreePrice(placed.tree.mac_pj * placed.nest.macs, tuple(flows))
+    return TreePrice(placed.tree.mac_pj * placed.nest.macs, tuple(flows), latency_cycles(placed, mapping))
+
+
+def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
+    """The latency of a mapping: its loops and crossings, from the innermost."""
+    places, tiles = crossing_places(placed, mapping), crossing_tiles(placed, mapping)
+    crossings = [
+        (at, operand.is_hidden(crossing), _served(operand, crossing, tiles[operand.number][crossing]))
+        for operand in operands_on_tree(placed)
+        for crossing, at in enumerate(places[operand.number])
+    ]
+    pace = Pace()
+    for inside in range(len(mapping.loops) + 1):
+        for at, hidden, served in crossings:
+            if at == inside:
+                pace = pace.with_crossing(served, hidden=hidden)
+        if inside < len(mapping.loops):
+            pace = pace.repeated(mapping.loops[inside][1])
+    return pace.alone
+
+
+def _served(operand: OperandOnTree, crossing: int, tile: tuple[int, ...]) -> dict[PortNumber, int]:
+    return {port: int(cycles[0]) for port, cycles in operand.served(crossing, np.array([tile], np.int64)).items()}
 
 
 def _priced(operand: OperandOnTree, crossing: int, tile: tuple[int, ...]) -> list[PricedFlow]:

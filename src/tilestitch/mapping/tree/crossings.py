@@ -23,6 +23,7 @@ from tilestitch.mapping.tree.placed import PlacedNest, distinct
 Tiles: TypeAlias = NDArray[np.int64]  # points x loops
 Numbers: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+PortNumber: TypeAlias = tuple[int, int]  # of the memory in the tree, and of the port in the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,10 @@ class OperandOnTree:
         factors = [float(factor) for here in self.spread[level + 1 :] for factor in here]
         return round(round(prod(factors), 3))
 
+    def is_hidden(self, crossing: int) -> bool:
+        """Whether the units go on while this crossing brings the next tile: it has a buffer of its own, or a latch."""
+        return crossing == 0 or self.memories[crossing - 1].buffers == 2
+
     def differing(self, crossing: int) -> int:
         """Into how many different parts a fan-out divides what crosses it.
 
@@ -94,10 +99,31 @@ class OperandOnTree:
 
     def moved(self, crossing: int, tiles: Tiles) -> Iterator[Moved]:
         """What one crossing at each of these tiles costs in the memories at both its ends."""
+        times = self.placed.total_steps // tiles.prod(axis=1)
+        for level, flow, bits in self._transfers(crossing, tiles):
+            yield self._accesses(level, flow, bits, times)
+
+    def served(self, crossing: int, tiles: Tiles) -> dict[PortNumber, NDArray[np.int64]]:
+        """Cycles for which one crossing at each of these tiles, once, occupies every port at both its ends.
+
+        A port makes one access a cycle, of up to its width; what a crossing moves in one direction begins a new one.
+        """
+        found: dict[PortNumber, NDArray[np.int64]] = {}
+        for level, flow, bits in self._transfers(crossing, tiles):
+            memory = self.memories[level]
+            port = memory.port(self.placed.homes[self.number], flow)
+            if port is None:
+                continue  # energies say that this can not be
+            accesses = np.ceil(np.ceil(bits / port.granule_bits) * port.granule_bits / port.width_bits)
+            key = (self.placed.tree.memories.index(memory), memory.ports.index(port))
+            found[key] = found.get(key, 0) + accesses.astype(np.int64)
+        return found
+
+    def _transfers(self, crossing: int, tiles: Tiles) -> Iterator[tuple[int, Flow, Numbers]]:
+        """Bits that one crossing at each of these tiles, once, moves in one memory of a level in a direction."""
         if self.array.element_bits == 0:
             return
         count = np.ones(len(tiles)) if crossing == 0 else np.rint(self.held(crossing - 1, tiles))
-        times = self.placed.total_steps // tiles.prod(axis=1)
         partial = self.is_partial(crossing, tiles) if self.is_write else np.zeros(len(tiles), np.bool_)
         bits = np.where(partial | (not self.is_write), self.array.element_bits, self.placed.final_bits)
         above, below = (Flow.COLLECT, Flow.DRAIN) if self.is_write else (Flow.FEED, Flow.FILL)
@@ -105,9 +131,9 @@ class OperandOnTree:
         if crossing > 0:
             ends.append((crossing - 1, count, below, Flow.FILL))
         for level, amount, flow, returning in ends:
-            yield self._accesses(level, flow, amount * bits, times)
+            yield level, flow, amount * bits
             if self.is_write:
-                yield self._accesses(level, returning, np.where(partial, amount * bits, 0), times)
+                yield level, returning, np.where(partial, amount * bits, 0)
 
     def _accesses(self, level: int, flow: Flow, bits: Numbers, times: NDArray[np.int64]) -> Moved:
         memory = self.memories[level]

@@ -120,7 +120,7 @@ def _pop(labels: Labels, waiting: int) -> int:
 
 
 @compiled
-def _remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -> int:
+def remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -> int:
     """The least that all cuts that are not placed cost from a point, if no memory were shared."""
     total = 0
     for operand in range(len(placed)):
@@ -134,7 +134,7 @@ def _remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -
 
 
 @compiled
-def _is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
+def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
     """Whether an operand that shares a memory has no cut there yet."""
     for operand in range(len(placed)):
         for cut in range(problem.first[operand] + placed[operand], problem.first[operand + 1]):
@@ -181,7 +181,7 @@ def _chain(labels: Labels, label: int, cuts: int) -> np.ndarray:
 
 
 @compiled
-def _place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, point: int, taken: np.ndarray) -> int:
+def place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, point: int, taken: np.ndarray) -> int:
     """Place the next cut of an operand: what it costs, `taken` and `placed` as they are then; NEVER where it cannot."""
     cut = problem.first[operand] + placed[operand]
     if cut >= problem.first[operand + 1]:
@@ -193,7 +193,7 @@ def _place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int,
         taken[component] += problem.room[cut, side, point]
         if taken[component] > problem.limit[component]:
             return NEVER
-        if not _is_open(problem, component, placed):
+        if not is_open(problem, component, placed):
             taken[component] = 0.0
     return problem.cost[cut, side, point]
 
@@ -216,7 +216,7 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
     placed = np.zeros(operands, np.int64)
     taken = np.zeros(len(problem.limit), np.float64)
     start = 1 if problem.starts_partial else 0
-    rest = _remaining(problem, placed, start, 0)
+    rest = remaining(problem, placed, start, 0)
     if rest >= NEVER:
         return NOTHING, NEVER, 0, nothing
     count, waiting = 0, 0
@@ -256,7 +256,7 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
             rank += placed[operand]
         taken[:] = labels.taken[label, :]
         if move < operands:
-            price = _place_cut(problem, placed, move, partial, target, taken)
+            price = place_cut(problem, placed, move, partial, target, taken)
             if price >= NEVER:
                 rest = NEVER
                 continue
@@ -272,4 +272,4 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
                 continue
             new_spent, target = spent, target + problem.strides[axis]
             rank = rank * points + target
-        rest = _remaining(problem, placed, partial, target)
+        rest = remaining(problem, placed, partial, target)

@@ -1,0 +1,121 @@
+"""What a search on a machine tree found: mappings with what is proven of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.units import ceil_div
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.tables import Cut, Sums, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMapping:
+    """A mapping with its price, and below what no mapping of the same nest on the same tree comes.
+
+    `bound_pj` and `bound_cycles` hold for every mapping; `bound_value` is that of the objective where it is not energy.
+    """
+
+    placed: PlacedNest
+    sums: Sums
+    mapping: TreeMapping
+    price: TreePrice
+    bound_pj: float
+    is_proven: bool  # nothing is better, to a femtojoule for each cut
+    labels: int  # that were looked at
+    points: int  # of the lattice
+    objective: TreeObjective = TreeObjective.ENERGY
+    bound_cycles: int = 0
+    bound_value: float | None = None
+
+    @property
+    def ideal_cycles(self) -> int:
+        """With every unit at work all the time."""
+        return ceil_div(self.placed.nest.macs, self.placed.tree.units)
+
+    @property
+    def utilization(self) -> float:
+        """Multiply-accumulates over what all units could do in the latency."""
+        return self.placed.nest.macs / (self.placed.tree.units * self.price.latency_cycles)
+
+    @property
+    def value(self) -> float:
+        """Of the objective: pJ, cycles, or their products; of a point of a front the energy."""
+        return value_of(self.objective, self.price.energy_pj, self.price.latency_cycles)
+
+    @property
+    def bound(self) -> float:
+        """What no mapping comes below in the objective."""
+        return self.bound_pj if self.bound_value is None else self.bound_value
+
+    @property
+    def gap(self) -> float:
+        """By what share it may be worse than the best."""
+        return self.value / self.bound - 1 if self.bound > 0 and not self.is_proven else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Every mapping that no other beats in both energy and latency, in ascending order of energy.
+
+    Of mappings that are alike in both there is one. Where the search stopped early, what is there is on the front of
+    one placement, or at least a mapping, but others may be missing.
+    """
+
+    points: tuple[FoundMapping, ...]
+    is_proven: bool
+    labels: int
+
+
+def value_of(objective: TreeObjective, energy_pj: float, cycles: int) -> float:
+    """What is least, of an energy and a latency."""
+    match objective:
+        case TreeObjective.LATENCY:
+            return float(cycles)
+        case TreeObjective.EDP:
+            return energy_pj * cycles
+        case TreeObjective.ED2P:
+            return energy_pj * cycles * cycles
+        case _:
+            return energy_pj
+
+
+def mapping_of(tables: Tables, numbered: Sequence[Cut], chain: NDArray[np.int64]) -> TreeMapping:
+    """Loops and cuts of a chain; between two cuts loops stand in the order of the nest, primes of one together."""
+    tiles = tables.lattice.tiles()
+    loops: list[tuple[int, int]] = []
+    cuts: list[list[int]] = [[] for _ in tables.cuts]
+    tile = np.ones(len(tables.placed.steps), np.int64)
+    for number, point in [*chain.tolist(), (-1, tables.lattice.points - 1)]:
+        loops += [(loop, int(n)) for loop, n in enumerate(tiles[point] // tile) if n > 1]
+        tile = tiles[point]
+        if number >= 0 and numbered[number].memory is not None:
+            cuts[numbered[number].operand].append(len(loops))
+    whole = [tables.placed.chain(operand) for operand in range(len(cuts))]
+    return TreeMapping(
+        tuple(loops),
+        tuple(tuple(one) if one else (len(loops),) * len(memories) for one, memories in zip(cuts, whole, strict=True)),
+    )
+
+
+def why_nothing_fits(tables: Tables) -> str:
+    """Which memory is too small for an operand alone, at the tile that takes the least of it."""
+    placed = tables.placed
+    for array, operand_cuts in zip(placed.operands, tables.cuts, strict=True):
+        side = int(array is placed.nest.write and tables.partial_from_units)
+        for level, cut in enumerate(operand_cuts):
+            sides = [side] if level == 0 else [0, 1]
+            if cut.memory is None or (cut.cost_fj[sides] < labels.NEVER).any():
+                continue
+            memory = placed.tree.memories[cut.memory]
+            point = -1 if cut is operand_cuts[-1] else 0
+            return (
+                f"{array.name} needs at least {cut.room_bits[sides[0], point]:,.0f} bits in {memory.name}, which has "
+                f"{memory.size_bits:,}; spread fewer of its loops inside, or take a larger memory"
+            )
+    return "no mapping fits the memories that operands share; take larger ones"

@@ -1,0 +1,65 @@
+"""The tables of a nest on a tree as the arrays that the search takes."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.tables import Cut, Tables
+
+MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
+
+
+def cuts_by_operand(tables: Tables) -> list[tuple[Cut, ...]]:
+    """The cuts of each operand that moves anything."""
+    return [cuts for array, cuts in zip(tables.placed.operands, tables.cuts, strict=True) if array.element_bits]
+
+
+def numbered(tables: Tables) -> list[Cut]:
+    """The cuts of all operands that move anything, as the search numbers them."""
+    return [cut for cuts in cuts_by_operand(tables) for cut in cuts]
+
+
+def problem_of(tables: Tables) -> labels.Problem:
+    """The tables as the arrays that the search takes."""
+    placed, shape = tables.placed, tables.lattice.shape
+    cuts = numbered(tables)
+    operands = cuts_by_operand(tables)
+    counts = [len(one) for one in operands]
+    memories = [cut.memory for cut in cuts]
+    shared = sorted({memory for memory in memories if memory is not None and memories.count(memory) > 1})
+    return labels.Problem(
+        cost=np.stack([cut.cost_fj for cut in cuts]),
+        room=np.stack([cut.room_bits for cut in cuts]),
+        after=np.stack([cut.is_partial for cut in cuts]),
+        shared=np.array([shared.index(one) if one in shared else -1 for one in memories], np.int64),
+        limit=np.array([placed.tree.memories[memory].size_bits * (1 + 1e-12) for memory in shared], np.float64),
+        first=np.array([sum(counts[:at]) for at in range(len(counts) + 1)], np.int64),
+        write=len(counts) - 1,
+        togo=np.concatenate([least_from(one, [cut.cost_fj for cut in one], shape) for one in operands]),
+        strides=np.array([np.prod(shape[at + 1 :], dtype=np.int64) for at in range(len(shape))], np.int64),
+        shape=np.array(shape, np.int64),
+        starts_partial=tables.partial_from_units,
+    )
+
+
+def states_of(problem: labels.Problem) -> int:
+    """Places where labels may stand."""
+    return 2 * problem.cost.shape[2] * prod(int(count) + 1 for count in np.diff(problem.first))
+
+
+def least_from(cuts: Sequence[Cut], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Of every cut of one operand the least that it and the later ones cost from a point on: [cut, partial, point]."""
+    points = int(np.prod(shape))
+    found = np.empty((len(cuts), 2, points), np.int64)
+    later = np.zeros((2, points), np.int64)
+    for number in range(len(cuts) - 1, -1, -1):
+        after = np.where(cuts[number].is_partial, later[1], later[0])
+        here = np.minimum(costs[number] + after, labels.NEVER).reshape(2, *shape)
+        for axis in range(1, len(shape) + 1):
+            here = np.flip(np.minimum.accumulate(np.flip(here, axis), axis=axis), axis)
+        later = here.reshape(2, points)
+        found[number] = later
+    return found

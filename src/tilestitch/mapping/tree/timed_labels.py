@@ -1,0 +1,427 @@
+"""The search for energy and latency together: labels as in `labels`, which know the pace of their tile as well.
+
+A label's pace is that of `pace`: alone, turn, ready, and the cycles of every port that crossings share. Its bound has
+two parts, the least energy and the least latency of every mapping that goes on from it. Which label goes first depends
+on the objective; every label that might lead to something better is looked at before the search ends.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import compiled
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, place_cut, remaining
+
+FRONT, FASTEST, EDP, ED2P = 0, 1, 2, 3  # what is least
+SLACK = 1e-12  # products of numbers below 2**53 are compared so; who is best among equals is decided in whole numbers
+
+
+class TimedProblem(NamedTuple):
+    """What is searched: energies and rooms, and the cycles of every cut. Indices as in `Problem`."""
+
+    base: Problem
+    wait: np.ndarray  # by cut and point: cycles of the busiest port of its crossing, once
+    hides: np.ndarray  # by cut: the units go on meanwhile
+    rows: np.ndarray  # by shared port and cut: which row of `loads`, or -1
+    loads: np.ndarray  # by row and point: cycles of a port
+    left: np.ndarray  # by point: how many such tiles there are
+    least_wait: np.ndarray  # of a cut and the later ones of its operand from a point on: what they take alone
+    least_work: np.ndarray  # what the units take longer by them
+    least_busy: np.ndarray  # by shared port as well: how long they occupy it
+    alone: int  # of one iteration with its results
+    turn: int
+    busy: np.ndarray
+    fixed_fj: float  # of every mapping
+
+
+class TimedLabels(NamedTuple):
+    """Every label that was made, by its number, and the heap of those that wait."""
+
+    least_fj: np.ndarray  # the bound of energy, without what is fixed
+    least_cycles: np.ndarray
+    value: np.ndarray  # of both, by the objective
+    rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
+    spent: np.ndarray
+    alone: np.ndarray
+    turn: np.ndarray
+    ready: np.ndarray
+    state: np.ndarray  # which cuts are placed, and whether partial sums go on
+    point: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray  # the cut that was placed, or -1
+    following: np.ndarray  # the next label at the same place
+    dead: np.ndarray
+    busy: np.ndarray  # by shared port
+    taken: np.ndarray  # by shared memory
+    heap: np.ndarray
+
+
+class Pending(NamedTuple):
+    """What cuts that are not placed will do: hide beside the units' work, stop the units."""
+
+    hides: bool
+    stops: bool
+
+
+@compiled
+def _empty(size: int, ports: int, components: int) -> TimedLabels:
+    return TimedLabels(
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.float64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.bool_),
+        np.empty((size, ports), np.int64),
+        np.empty((size, components), np.float64),
+        np.empty(size, np.int64),
+    )
+
+
+@compiled
+def _grown(old: TimedLabels, used: int) -> TimedLabels:
+    """The same labels with room for twice as many."""
+    new = _empty(2 * used, old.busy.shape[1], old.taken.shape[1])
+    new.least_fj[:used], new.least_cycles[:used], new.value[:used] = old.least_fj, old.least_cycles, old.value
+    new.rank[:used], new.spent[:used], new.alone[:used] = old.rank, old.spent, old.alone
+    new.turn[:used], new.ready[:used], new.state[:used] = old.turn, old.ready, old.state
+    new.point[:used], new.parent[:used], new.action[:used] = old.point, old.parent, old.action
+    new.following[:used], new.dead[:used], new.heap[:used] = old.following, old.dead, old.heap
+    new.busy[:used], new.taken[:used] = old.busy, old.taken
+    return new
+
+
+@compiled
+def _goes_first(labels: TimedLabels, one: int, other: int) -> bool:
+    """By its value, then by the bound of energy, that of latency, how far it is, and its number."""
+    if labels.value[one] != labels.value[other]:
+        return labels.value[one] < labels.value[other]
+    if labels.least_fj[one] != labels.least_fj[other]:
+        return labels.least_fj[one] < labels.least_fj[other]
+    if labels.least_cycles[one] != labels.least_cycles[other]:
+        return labels.least_cycles[one] < labels.least_cycles[other]
+    if labels.rank[one] != labels.rank[other]:
+        return labels.rank[one] > labels.rank[other]
+    return one < other
+
+
+@compiled
+def _push(labels: TimedLabels, waiting: int, label: int) -> None:
+    heap = labels.heap
+    heap[waiting] = label
+    at = waiting
+    while at > 0:
+        above = (at - 1) // 2
+        if not _goes_first(labels, heap[at], heap[above]):
+            break
+        heap[at], heap[above] = heap[above], heap[at]
+        at = above
+
+
+@compiled
+def _pop(labels: TimedLabels, waiting: int) -> int:
+    """Take the first of so many that wait."""
+    heap = labels.heap
+    found = heap[0]
+    heap[0] = heap[waiting - 1]
+    at = 0
+    while True:
+        least = at
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < waiting - 1 and _goes_first(labels, heap[child], heap[least]):
+                least = child
+        if least == at:
+            return found
+        heap[at], heap[least] = heap[least], heap[at]
+        at = least
+
+
+@compiled
+def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> float:
+    """What is least, of an energy and a latency; of a front the energy, so that it is found from one end."""
+    if objective == FASTEST:
+        return float(cycles)
+    if objective == FRONT:
+        return float(energy_fj)
+    product = (fixed_fj + energy_fj) * cycles
+    return product * cycles if objective == ED2P else product
+
+
+@compiled
+def _least_cycles(
+    timed: TimedProblem,
+    placed: np.ndarray,
+    partial: int,
+    point: int,
+    pace: tuple[int, int, int],
+    busy: np.ndarray,
+    weight: int,
+) -> int:
+    """What no mapping that goes on from here is faster than: turns of the units, their work, and every port."""
+    base, others = timed.base, timed.left[point] - 1
+    alone, turn, ready = pace
+    waits, work = 0, 0
+    for operand in range(len(placed)):
+        cut = base.first[operand] + placed[operand]
+        if cut < base.first[operand + 1]:
+            side = partial if operand == base.write else 0
+            waits += timed.least_wait[cut, side, point]
+            work += timed.least_work[cut, side, point]
+    least = max(alone + others * turn + weight * waits, alone + others * ready + weight * work)
+    for port in range(len(busy)):
+        total = 0
+        for operand in range(len(placed)):
+            cut = base.first[operand] + placed[operand]
+            if cut < base.first[operand + 1]:
+                total += timed.least_busy[port, cut, partial if operand == base.write else 0, point]
+        least = max(least, (others + 1) * busy[port] + weight * total)
+    return least
+
+
+@compiled
+def _pending(timed: TimedProblem, placed: np.ndarray, busy: np.ndarray) -> Pending:
+    """What cuts that are not placed will do; of ports that none of them needs, `busy` is forgotten."""
+    base = timed.base
+    hides, stops = False, False
+    for operand in range(len(placed)):
+        for cut in range(base.first[operand] + placed[operand], base.first[operand + 1] - 1):
+            hides = hides or timed.hides[cut]
+            stops = stops or not timed.hides[cut]
+    for port in range(len(busy)):
+        needed = False
+        for operand in range(len(placed)):
+            for cut in range(base.first[operand] + placed[operand], base.first[operand + 1]):
+                needed = needed or timed.rows[port, cut] >= 0
+        if not needed:
+            busy[port] = 0
+    return Pending(hides, stops)
+
+
+@compiled
+def _keeps_up(
+    pending: Pending,
+    others: int,
+    one: tuple[int, int, int],
+    one_busy: np.ndarray,
+    other: tuple[int, int, int],
+    other_busy: np.ndarray,
+) -> bool:
+    """Whether one pace is never slower than another of the same tile, whatever comes: docs/trees.md#the-search."""
+    alone, turn, ready = one
+    than_alone, than_turn, than_ready = other
+    if alone + others * turn > than_alone + others * than_turn:
+        return False
+    if not pending.hides and (not pending.stops or than_ready == than_turn):
+        return True
+    if alone > than_alone:
+        return False
+    if pending.stops and (ready > than_ready or ready + others * turn > than_ready + others * than_turn):
+        return False
+    busier = False
+    for port in range(len(one_busy)):
+        busier = busier or one_busy[port] > other_busy[port]
+    return not busier
+
+
+@compiled
+def _is_beaten(
+    labels: TimedLabels,
+    heads: np.ndarray,
+    place: int,
+    spent: int,
+    pace: tuple[int, int, int],
+    busy: np.ndarray,
+    taken: np.ndarray,
+    pending: Pending,
+    others: int,
+) -> bool:
+    """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
+    other = heads[place]
+    before = -1
+    while other >= 0:
+        better = labels.spent[other] <= spent
+        worse = labels.spent[other] >= spent
+        for component in range(len(taken)):
+            better = better and labels.taken[other, component] <= taken[component]
+            worse = worse and labels.taken[other, component] >= taken[component]
+        if better or worse:
+            its = (int(labels.alone[other]), int(labels.turn[other]), int(labels.ready[other]))
+            if better and _keeps_up(pending, others, its, labels.busy[other], pace, busy):
+                return True
+            worse = worse and _keeps_up(pending, others, pace, busy, its, labels.busy[other])
+        if worse:
+            labels.dead[other] = True
+            if before < 0:
+                heads[place] = labels.following[other]
+            else:
+                labels.following[before] = labels.following[other]
+        else:
+            before = other
+        other = labels.following[other]
+    return False
+
+
+@compiled
+def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
+    """Whether a front, in ascending order of energy, has a point that is at least as good in both."""
+    low, high = 0, len(known)
+    while low < high:
+        middle = (low + high) // 2
+        if known[middle, 0] <= energy_fj:
+            low = middle + 1
+        else:
+            high = middle
+    return low > 0 and known[low - 1, 1] <= cycles
+
+
+@compiled
+def _chains(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
+    """Of each complete label the cuts in the order in which they were placed, each with its point."""
+    chains = np.empty((len(found), cuts, 2), np.int64)
+    for number in range(len(found)):
+        label, at = found[number], cuts
+        while label >= 0:
+            if labels.action[label] >= 0:
+                at -= 1
+                chains[number, at, 0], chains[number, at, 1] = labels.action[label], labels.point[label]
+            label = labels.parent[label]
+    return chains
+
+
+@compiled
+def least_chains(
+    timed: TimedProblem, objective: int, cutoff: float, known: np.ndarray, weight: int, most: int
+) -> tuple[int, tuple[float, int, int], int, np.ndarray, np.ndarray]:
+    """How it ended, a bound of what was not looked at, how many labels there were, and what was found.
+
+    What was found are rows (femtojoules without what is fixed, cycles), and for each rows (cut, point) of its chain:
+    the whole front in ascending order of energy; or all whose value is the least but for rounding. Nothing is looked
+    for whose value is above `cutoff`, or that a point of `known` beats. Bounds count what is left `weight` times: more
+    than once finds some chain sooner, and proves nothing. The bound of what was not looked at: value, energy, latency.
+    """
+    base = timed.base
+    operands, points = len(base.first) - 1, base.cost.shape[2]
+    cuts, axes, ports = base.first[operands], len(base.shape), len(timed.busy)
+    place_of, states = np.empty(operands, np.int64), 2
+    for operand in range(operands):
+        place_of[operand] = states
+        states *= base.first[operand + 1] - base.first[operand] + 1
+    heads = np.full(states * points, -1, np.int32)
+    labels = _empty(1024, ports, len(base.limit))
+    placed, busy = np.zeros(operands, np.int64), timed.busy.copy()
+    taken = np.zeros(len(base.limit), np.float64)
+    found = np.empty(64, np.int64)
+    fastest = NEVER  # of the front so far
+    start = 1 if base.starts_partial else 0
+    many, count, waiting, ended = 0, 0, 0, FOUND
+    bound = (np.inf, NEVER, NEVER)
+    label, move, moves, rank, target, state, partial = -1, -1, 0, 0, 0, start, start
+    spent, alone, turn, ready = 0, timed.alone, timed.turn, 1
+    fits = True
+    while True:
+        rest = remaining(base, placed, partial, target) if fits else NEVER
+        if rest < NEVER:
+            pending = _pending(timed, placed, busy)
+            pace = (alone, turn, ready)
+            energy = spent + weight * rest
+            cycles = _least_cycles(timed, placed, partial, target, pace, busy, weight)
+            value = value_of(objective, timed.fixed_fj, energy, cycles)
+            place = state * points + target
+            hopeless = value > cutoff or cycles >= fastest or (len(known) > 0 and _is_known(known, energy, cycles))
+            others = timed.left[target] - 1
+            if not hopeless and not _is_beaten(labels, heads, place, spent, pace, busy, taken, pending, others):
+                if count == len(labels.value):
+                    labels = _grown(labels, count)
+                labels.least_fj[count], labels.least_cycles[count], labels.value[count] = energy, cycles, value
+                labels.rank[count], labels.spent[count], labels.alone[count] = rank, spent, alone
+                labels.turn[count], labels.ready[count], labels.state[count] = turn, ready, state
+                labels.point[count], labels.parent[count], labels.dead[count] = target, label, False
+                labels.action[count] = base.first[move] + placed[move] - 1 if 0 <= move < operands else -1
+                labels.busy[count, :], labels.taken[count, :] = busy, taken
+                labels.following[count] = heads[place]
+                heads[place] = count
+                _push(labels, waiting, count)
+                count, waiting = count + 1, waiting + 1
+        move += 1
+        if label < 0 or move >= moves:
+            label = -1
+            while waiting > 0 and label < 0:
+                label = _pop(labels, waiting)
+                waiting -= 1
+                if labels.dead[label] or labels.least_cycles[label] >= fastest:
+                    label = -1
+                elif labels.value[label] > cutoff:
+                    label, waiting = -1, 0
+                elif labels.rank[label] // points == cuts:
+                    if many == len(found):
+                        found = np.concatenate((found, np.empty(many, np.int64)))
+                    found[many] = label
+                    many += 1
+                    if objective == FRONT:
+                        fastest = labels.alone[label]
+                    elif objective == FASTEST:
+                        waiting = 0
+                    else:
+                        cutoff = min(cutoff, labels.value[label] * (1 + SLACK))
+                    label = -1
+            if label < 0:
+                break
+            if count > most:
+                ended = STOPPED
+                bound = (labels.value[label], labels.least_fj[label], labels.least_cycles[label])
+                break
+            move, moves = 0, operands + axes
+        partial, spent, target = labels.state[label] % 2, labels.spent[label], labels.point[label]
+        alone, turn, ready = labels.alone[label], labels.turn[label], labels.ready[label]
+        state, rank, fits = labels.state[label], 0, True
+        for operand in range(operands):
+            size = base.first[operand + 1] - base.first[operand] + 1
+            placed[operand] = state // place_of[operand] % size
+            rank += placed[operand]
+        taken[:], busy[:] = labels.taken[label, :], labels.busy[label, :]
+        if move < operands:
+            cost = place_cut(base, placed, move, partial, target, taken)
+            fits = cost < NEVER
+            if fits:
+                cut = base.first[move] + placed[move] - 1
+                if move == base.write:
+                    after = 1 if base.after[cut, target] else 0
+                    state += after - partial
+                    partial = after
+                wait = timed.wait[cut, target]
+                alone += wait
+                if not timed.hides[cut]:
+                    ready += wait
+                turn = max(turn, ready, wait)
+                for port in range(ports):
+                    row = timed.rows[port, cut]
+                    if row >= 0:
+                        busy[port] += timed.loads[row, target]
+                        turn = max(turn, busy[port])
+                spent, state, rank = spent + cost, state + place_of[move], (rank + 1) * points + target
+        else:
+            axis = move - operands
+            index = target // base.strides[axis] % base.shape[axis]
+            fits = index + 1 < base.shape[axis]
+            if fits:
+                inside = timed.left[target]
+                target += base.strides[axis]
+                times = inside // timed.left[target]
+                alone, ready, turn = alone + (times - 1) * turn, ready + (times - 1) * turn, times * turn
+                busy *= times
+            rank = rank * points + target
+    if many == 0 and ended == FOUND:
+        ended = NOTHING
+    chosen = found[:many].copy()
+    values = np.empty((many, 2), np.int64)
+    for at in range(many):
+        values[at, 0], values[at, 1] = labels.spent[chosen[at]], labels.alone[chosen[at]]
+    return ended, bound, count, values, _chains(labels, chosen, cuts)

@@ -1,0 +1,210 @@
+"""The mapping of the least latency, or of the least energy and latency together, and the whole front of both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree import labels, timed_labels
+from tilestitch.mapping.tree.chain import price
+from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, value_of, why_nothing_fits
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.problem import MOST_STATES, numbered, states_of
+from tilestitch.mapping.tree.tables import FEMTO, Sums, Tables, tables_of
+from tilestitch.mapping.tree.timed_labels import TimedProblem, least_chains
+from tilestitch.mapping.tree.timed_problem import fixed_fj, timed_problem
+
+FEW_LABELS = 200_000  # enough for some mapping, where what is left counts more than once
+_NUMBERS = {
+    TreeObjective.PARETO: timed_labels.FRONT,
+    TreeObjective.LATENCY: timed_labels.FASTEST,
+    TreeObjective.EDP: timed_labels.EDP,
+    TreeObjective.ED2P: timed_labels.ED2P,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What came of one placement: mappings, and how far the search went."""
+
+    found: tuple[FoundMapping, ...]
+    is_proven: bool
+    bound: float  # of the objective, for all mappings that are not below what was known before
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One placement with what its search asks."""
+
+    placed: PlacedNest
+    sums: Sums
+    tables: Tables
+    timed: TimedProblem
+
+    @property
+    def least_fj(self) -> int:
+        """Below what no energy comes: of every operand alone the least."""
+        base = self.timed.base
+        side = np.where(np.arange(base.write + 1) == base.write, int(base.starts_partial), 0)
+        return min(int(base.togo[base.first[:-1], side, 0].sum()), labels.NEVER) + fixed_fj(self.tables)
+
+    @property
+    def least_cycles(self) -> int:
+        """Below what no latency comes: every iteration takes a turn."""
+        return self.timed.alone + (self.placed.total_steps - 1) * self.timed.turn
+
+    def found(self, objective: TreeObjective, chain: NDArray[np.int64]) -> FoundMapping:
+        mapping = mapping_of(self.tables, numbered(self.tables), chain)
+        return FoundMapping(
+            placed=self.placed,
+            sums=self.sums,
+            mapping=mapping,
+            price=price(self.placed, mapping),
+            bound_pj=self.least_fj / FEMTO,
+            is_proven=True,
+            labels=0,
+            points=self.tables.lattice.points,
+            objective=objective,
+            bound_cycles=self.least_cycles,
+        )
+
+
+def best_in_time(
+    placements: Sequence[PlacedNest], sums: Sums, most_labels: int, objective: TreeObjective
+) -> FoundMapping:
+    """The mapping of the least latency, EDP or ED2P of all placements of a nest; any objective but energy and pareto.
+
+    Raises `DoesNotFit` where no mapping fits the memories.
+    """
+    best: FoundMapping | None = None
+    bound, count = inf, 0
+    for placed, least in _in_order(placements, sums, objective):
+        if best is not None and least >= best.value:
+            break
+        task = _task(placed, sums)
+        searched = _search(task, objective, best, most_labels)
+        count, bound = count + searched.labels, min(bound, searched.bound)
+        for found in searched.found:
+            if best is None or (found.value, found.price.energy_pj) < (best.value, best.price.energy_pj):
+                best = found
+    if best is None:
+        raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
+    proven = bound >= best.value
+    return replace(
+        best,
+        is_proven=proven,
+        labels=count,
+        bound_value=best.value if proven else bound,
+        bound_pj=min(_least_pj(placed, sums) for placed in placements) if len(placements) > 1 else best.bound_pj,
+        bound_cycles=min(placed.total_steps for placed in placements) if len(placements) > 1 else best.bound_cycles,
+    )
+
+
+def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int) -> Front:
+    """Every mapping of all placements of a nest that none beats in both energy and latency.
+
+    Raises `DoesNotFit` where no mapping fits the memories.
+    """
+    points: list[FoundMapping] = []
+    count, proven = 0, True
+    for placed, _ in _in_order(placements, sums, TreeObjective.PARETO):
+        task = _task(placed, sums)
+        searched = _search(task, TreeObjective.PARETO, None, most_labels, points)
+        count, proven = count + searched.labels, proven and searched.is_proven
+        points = _merged([*points, *searched.found])
+    if not points:
+        raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
+    return Front(tuple(replace(one, is_proven=proven, labels=count) for one in points), proven, count)
+
+
+def _merged(points: Sequence[FoundMapping]) -> list[FoundMapping]:
+    """Those that no other beats, in ascending order of energy; of equal ones the first."""
+    kept: list[FoundMapping] = []
+    for one in sorted(points, key=lambda one: (one.price.energy_pj, one.price.latency_cycles)):
+        if not kept or one.price.latency_cycles < kept[-1].price.latency_cycles:
+            kept.append(one)
+    return kept
+
+
+def _in_order(placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective) -> list[tuple[PlacedNest, float]]:
+    """Placements with what no mapping of theirs comes below, the least first; those that fit nowhere left out."""
+    if len(placements) == 1:
+        return [(placements[0], 0.0)]
+    bounds = [(value_of(objective, _least_pj(one, sums), one.total_steps), at) for at, one in enumerate(placements)]
+    return [(placements[at], bound) for bound, at in sorted(bounds) if bound < inf]
+
+
+def _least_pj(placed: PlacedNest, sums: Sums) -> float:
+    task = _task(placed, sums)
+    return task.least_fj / FEMTO if task.least_fj < labels.NEVER else inf
+
+
+def _task(placed: PlacedNest, sums: Sums) -> _Task:
+    tables = tables_of(placed, sums)
+    task = _Task(placed, sums, tables, timed_problem(tables))
+    states = states_of(task.timed.base)
+    if states > MOST_STATES:
+        raise TooLarge(f"{placed.nest.name}: {states:,} states of the search; at most {MOST_STATES:,} are kept")
+    return task
+
+
+def _search(
+    task: _Task,
+    objective: TreeObjective,
+    best: FoundMapping | None,
+    most_labels: int,
+    points: Sequence[FoundMapping] = (),
+) -> _Searched:
+    """Search one placement for what is not worse than `best`, or than points of a front."""
+    number = _NUMBERS[objective]
+    cutoff = min(_ceiling(task, objective, best), _first_value(task, objective)) * (1 + timed_labels.SLACK)
+    rows = [[_most_fj(one, task) - fixed_fj(task.tables), one.price.latency_cycles] for one in points]
+    known = np.array(rows, np.int64).reshape(-1, 2)
+    ended, left, count, values, chains = least_chains(task.timed, number, cutoff, known, 1, most_labels)
+    fixed, bound = fixed_fj(task.tables), inf
+    if ended == labels.STOPPED:
+        bound = left[0] if objective is TreeObjective.LATENCY else left[0] / FEMTO
+    if ended == labels.STOPPED and len(values) == 0:
+        for weight in (2, 8, 64):
+            _, _, more, values, chains = least_chains(
+                task.timed, max(number, timed_labels.FASTEST), inf, known[:0], weight, max(most_labels, FEW_LABELS)
+            )
+            count += more
+            if len(values):
+                break
+        else:
+            raise TooLarge(f"{task.placed.nest.name}: no mapping among {count:,} labels; allow more")
+    if objective is TreeObjective.PARETO:
+        found = tuple(task.found(objective, chain) for chain in chains)
+    else:
+        power = {TreeObjective.LATENCY: 1, TreeObjective.EDP: 1, TreeObjective.ED2P: 2}[objective]
+        factor = 0 if objective is TreeObjective.LATENCY else 1
+        keys = [((int(fj) + fixed) ** factor * int(cycles) ** power, int(fj)) for fj, cycles in values.tolist()]
+        found = (task.found(objective, chains[keys.index(min(keys))]),) if keys else ()
+    bound = min([bound, *(one.value for one in found)])
+    return _Searched(found, ended != labels.STOPPED, bound, int(count))
+
+
+def _first_value(task: _Task, objective: TreeObjective) -> float:
+    """The value of the mapping of the least energy, which the least of all does not exceed; energies in femtojoules."""
+    if objective not in (TreeObjective.EDP, TreeObjective.ED2P):
+        return inf
+    ended, spent, _, chain = labels.least_chain(task.timed.base, 1, FEW_LABELS)
+    if ended != labels.FOUND:
+        return inf
+    return value_of(objective, float(spent + fixed_fj(task.tables)), task.found(objective, chain).price.latency_cycles)
+
+
+def _ceiling(task: _Task, objective: TreeObjective, best: FoundMapping | None) -> float:
+    """What the value of a mapping is at most where a search counts it in whole femtojoules."""
+    return inf if best is None else value_of(objective, float(_most_fj(best, task)), best.price.latency_cycles)
+
+
+def _most_fj(found: FoundMapping, task: _Task) -> int:
+    """The energy of a mapping in femtojoules, rounded up at each cut."""
+    return int(np.ceil(found.price.energy_pj * FEMTO)) + len(numbered(task.tables)) + 1
