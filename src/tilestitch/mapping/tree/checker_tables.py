@@ -106,7 +106,12 @@ def _cuts_of(operand: OperandOnTree) -> list[_Cut]:
     spread = placed.spread(operand.number)
     numbers = [None, *(placed.tree.memories.index(memory) for memory in operand.memories)]
     found = [
-        _Cut(operand, level, number, tuple(prod((one[at] for one in spread[: level + 1]), start=Fraction(1)) for at in loops))
+        _Cut(
+            operand,
+            level,
+            number,
+            tuple(prod((one[at] for one in spread[: level + 1]), start=Fraction(1)) for at in loops),
+        )
         for level, number in enumerate(numbers, -1)
     ]
     return found[1:] if operand.is_write else found
@@ -129,10 +134,14 @@ def _down(divisors: tuple[tuple[int, ...], ...]) -> _Whole:
     numbers = np.arange(prod(shape), dtype=np.int64).reshape(shape)
     found: list[_Whole] = []
     for loop, sizes in enumerate(divisors):
-        for prime in (one for one in sizes if one > 1 and not any(one % other == 0 for other in sizes if 1 < other < one)):
+        for prime in (
+            one for one in sizes if one > 1 and not any(one % other == 0 for other in sizes if 1 < other < one)
+        ):
             at = [sizes.index(size // prime) if size % prime == 0 else -1 for size in sizes]
             moved = np.take(numbers, at, axis=loop)
-            absent = np.array([one < 0 for one in at]).reshape([-1 if axis == loop else 1 for axis in range(len(shape))])
+            absent = np.array([one < 0 for one in at]).reshape(
+                [-1 if axis == loop else 1 for axis in range(len(shape))]
+            )
             found.append(np.where(absent, -1, moved).ravel())
     return np.array(found, np.int64).reshape(len(found), numbers.size)
 
@@ -163,9 +172,7 @@ def _price(cut: _Cut, tiles: _Whole) -> _Whole:
 
 def _scales(cuts: list[_Cut], placed: PlacedNest) -> list[int]:
     """The parts of a bit in which the room of each memory is counted."""
-    return [
-        lcm(*(cut.parts for cut in cuts if cut.memory == number)) for number in range(len(placed.tree.memories))
-    ]
+    return [lcm(*(cut.parts for cut in cuts if cut.memory == number)) for number in range(len(placed.tree.memories))]
 
 
 def _room(cut: _Cut, tiles: _Whole, scales: list[int], partial: NDArray[np.bool_], sums: Sums) -> _Whole:

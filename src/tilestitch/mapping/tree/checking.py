@@ -7,6 +7,7 @@ followed from the outermost cuts inwards. If one of them becomes a chain the cla
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from tilestitch.base.errors import InputError, InvalidIR, printable
@@ -85,14 +86,17 @@ def _check_chain(claim: _Claim, mapping: TreeMapping, tables: CheckerTables) -> 
     for loop, steps in enumerate(placed.steps):
         product = prod(factor for number, factor in mapping.loops if number == loop)
         if product != steps:
-            raise claim.wrong(f"its factors of loop {placed.nest.loops[loop].name} make {product:,} steps, not {steps:,}")
+            raise claim.wrong(
+                f"its factors of loop {placed.nest.loops[loop].name} make {product:,} steps, not {steps:,}"
+            )
     for number, array in enumerate(placed.operands):
         ends = mapping.cuts[number]
-        rises = all(one <= other for one, other in zip(ends, ends[1:], strict=False))
-        if len(ends) != len(placed.chain(number)) or not rises or ends[-1] != len(mapping.loops):
+        levels = len(placed.chain(number))
+        rises = all(one <= other for one, other in pairwise(ends))
+        if len(ends) != levels or not rises or ends[-1] != len(mapping.loops):
             raise claim.wrong(
-                f"its cuts of {array.name} are {list(ends)}; expected {len(placed.chain(number))} numbers of loops that "
-                f"do not fall and end with {len(mapping.loops)}"
+                f"its cuts of {array.name} are {list(ends)}; expected {levels} numbers of loops that do not "
+                f"fall and end with {len(mapping.loops)}"
             )
     cuts = tables.cuts
     taken = [0] * len(cuts.limit)
@@ -107,7 +111,9 @@ def _check_chain(claim: _Claim, mapping: TreeMapping, tables: CheckerTables) -> 
             leaving = int(cuts.partial[cut, tile])
             room = int(cuts.room[cut, arriving, tile])
             if not cuts.possible[cut, arriving, tile]:
-                raise claim.wrong(f"its chain does not fit: cut {cut - int(cuts.first[number])} of {operand.array.name}")
+                raise claim.wrong(
+                    f"its chain does not fit: cut {cut - int(cuts.first[number])} of {operand.array.name}"
+                )
             if cuts.shared[cut] >= 0:
                 taken[cuts.shared[cut]] += room
             value, arriving = value + price, leaving

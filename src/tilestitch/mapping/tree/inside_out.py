@@ -31,9 +31,7 @@ class _Places(NamedTuple):
 
 def moving_cuts(tables: Tables) -> list[tuple[Cut, ...]]:
     """The cuts of the operands that move anything, in the order of the operands."""
-    return [
-        cuts for array, cuts in zip(tables.placed.operands, tables.cuts, strict=True) if array.element_bits > 0
-    ]
+    return [cuts for array, cuts in zip(tables.placed.operands, tables.cuts, strict=True) if array.element_bits > 0]
 
 
 def root_bound(tables: Tables) -> int | None:

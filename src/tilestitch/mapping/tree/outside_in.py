@@ -89,9 +89,9 @@ def broken_edges(cuts: Cuts, found: np.ndarray) -> int:
                         if cuts.down[prime, tile] >= 0 and here > found[row, leaving, cuts.down[prime, tile]]:
                             broken += 1
                     for arriving in range(2 if is_write else 1):
-                        if _can_be(cuts, cut, leaving, arriving, tile):
-                            if here > min(NEVER, cuts.price[cut, tile] + found[row - 1, arriving, tile]):
-                                broken += 1
+                        inner = min(NEVER, cuts.price[cut, tile] + found[row - 1, arriving, tile])
+                        if here > inner and _can_be(cuts, cut, leaving, arriving, tile):
+                            broken += 1
     return broken
 
 
@@ -150,7 +150,9 @@ def chains_modulo(cuts: Cuts, modulus: int) -> int:
             for tile in range(tiles):
                 outside = _added(_added(larger[tile], modulus - ended[tile], modulus), starts, modulus)
                 for operand in range(operands):
-                    ways[operand, state, arriving, tile] = _added(ways[operand, state, arriving, tile], outside, modulus)
+                    ways[operand, state, arriving, tile] = _added(
+                        ways[operand, state, arriving, tile], outside, modulus
+                    )
             if state == 0 and arriving == cuts.from_units:
                 for tile in range(tiles):
                     total = _added(total, ended[tile], modulus)
@@ -171,7 +173,9 @@ def _with_room(labels: Labels, used: int) -> Labels:
     if used < len(labels.spent):
         return labels
     more = Labels(
-        np.empty(2 * used, np.int64), np.empty(2 * used, np.int64), np.empty((2 * used, labels.taken.shape[1]), np.int64)
+        np.empty(2 * used, np.int64),
+        np.empty(2 * used, np.int64),
+        np.empty((2 * used, labels.taken.shape[1]), np.int64),
     )
     more.spent[:used], more.following[:used], more.taken[:used] = labels.spent, labels.following, labels.taken
     return more
