@@ -26,7 +26,7 @@ SPATIAL = """
 - name: default
   spatial_mapping: {D1: ["K, 4"], D2: ["C, 2"]}
 - name: open
-  spatial_mapping: {D1: ["K, 4"]}
+  spatial_mapping: {}
 """
 
 
@@ -249,13 +249,3 @@ def test_no_file_is_written_where_nothing_is_proven(folder):
         result = run("map", *given(folder), "--objective", "energy", "--certificate", folder / file)
         assert result.exit_code == 2
         assert "is read as an input" in result.stderr
-
-
-def test_a_file_of_the_other_mapper_is_refused(folder):
-    """Both kinds of proofs say in their first field what they are."""
-    file = folder / "other.json"
-    line = "O[m,n] += A[m,k] * B[k,n]; m=8 n=4 k=16"
-    assert run("map", line, "--objective", "energy", "--certificate", file, "--quiet").exit_code == 0
-    result = run("map", *given(folder), "--check", file)
-    assert result.exit_code == 2
-    assert 'expected the field "format" with the value "tilestitch.tree-certificates"' in result.stderr

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
@@ -256,18 +257,18 @@ def test_a_stopped_search_proves_nothing():
 
 def test_potentials_that_are_too_high_are_noticed():
     """On whichever edge: each one of them that is raised breaks an edge."""
-    placed, sums, _ = next(iter(random_searches("potentials", 10)))
-    cuts = checker_tables(placed, sums).cuts
-    found = outside_in.potentials(cuts)
-    assert outside_in.broken_edges(cuts, found) == 0
     raised = 0
-    for place in itertools.product(*map(range, found.shape)):
-        if found[place] < outside_in.NEVER:
-            more = found.copy()
-            more[place] += 1
-            assert outside_in.broken_edges(cuts, more) > 0, place
-            raised += 1
-    assert raised > 20
+    for placed, sums, _ in random_searches("potentials", 6):
+        cuts = checker_tables(placed, sums).cuts
+        found = outside_in.potentials(cuts)
+        assert outside_in.broken_edges(cuts, found) == 0
+        for place in itertools.product(*map(range, found.shape)):
+            if found[place] < outside_in.NEVER:
+                more = found.copy()
+                more[place] += 1
+                assert outside_in.broken_edges(cuts, more) > 0, place
+                raised += 1
+    assert raised > 100
 
 
 def test_potentials_are_the_root_bound_of_the_search():
@@ -298,19 +299,29 @@ def no_potentials(cuts):
     return found
 
 
-def test_a_choice_that_nothing_fits_is_said_so():
-    """It has neither a bound nor chains, and the others decide; that nothing fits another one is refused."""
-    judged = 0
-    for placed, sums, _ in random_searches("one fits", 60):
+def one_fits():
+    """Two ways to spread loops, of which the first holds too much at once, and the proof of the best of the second."""
+    seed = random.Random("one fits")
+    for _ in range(400):
+        placed = random_case(seed, 3)
+        *inner, outer = placed.tree.memories
+        inner = [replace(one, size_bits=one.size_bits // 6) for one in inner]
+        placed = replace(placed, tree=replace(placed.tree, memories=(*inner, outer)))
         placements = [placed, replace(placed, unrolled=())]
-        proof = certificate_of(placements, best_of(placements, sums))
-        for at, (one, choice) in enumerate(zip(placements, proof.choices, strict=True)):
-            assert (choice.bound is None and choice.chains is None) == (root_bound(tables_of(one, sums)) is None)
-            if choice.bound is None and choice.chains is None:
-                check_certificate(proof, placements, sums)
-                bounded = replace(choice, bound=proof.value)
-                choices = (*proof.choices[:at], bounded, *proof.choices[at + 1 :])
-                with pytest.raises(InputError, match="nothing fits, it says"):
-                    check_certificate(replace(proof, choices=choices), placements, sums)
-                judged += 1
-    assert judged > 0
+        if root_bound(tables_of(placed, Sums.FULL)) is None:
+            with suppress(DoesNotFit):
+                return placements, certificate_of(placements, best_of(placements))
+    raise AssertionError("no such case")
+
+
+def test_a_choice_that_nothing_fits_is_said_so():
+    """It has neither a bound nor chains, and the other decides; a bound of it is refused."""
+    placements, proof = one_fits()
+    misfit, other = proof.choices
+    assert misfit.bound is None
+    assert misfit.chains is None
+    assert proof.chosen == 1
+    check_certificate(proof, placements, Sums.FULL)
+    bounded = replace(proof, choices=(replace(misfit, bound=proof.value), other))
+    with pytest.raises(InputError, match="nothing fits, it says"):
+        check_certificate(bounded, placements, Sums.FULL)

@@ -1,4 +1,4 @@
-"""What files of proofs have in common: every proof is found by the digest of its problem, and none is there for nothing."""
+"""What files of proofs have in common: a proof is found by the digest of its problem, and every layer has one."""
 
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
