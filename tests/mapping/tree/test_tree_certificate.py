@@ -291,6 +291,15 @@ def test_the_proof_does_not_rest_on_potentials():
         assert outside_in.survivor(tables.cuts, blind, claim + 1, 10**6)[:2] == (outside_in.SURVIVED, claim)
 
 
+def test_the_checker_finds_the_least_itself():
+    """Asked for less than the least and a femtojoule more, it gives the least, also where memories are crowded."""
+    for placed, sums, found in random_searches("least", 60, most_loops=5):
+        tables = checker_tables(placed, sums)
+        claim = certificate_of([placed], found).value - tables.fixed - mac_value(placed)
+        potentials = outside_in.potentials(tables.cuts)
+        assert outside_in.survivor(tables.cuts, potentials, claim + 1, 10**6)[:2] == (outside_in.SURVIVED, claim)
+
+
 def no_potentials(cuts):
     """Zero everywhere but where the last sums that leave are not those of the units."""
     found = np.zeros((cuts.price.shape[0] + len(cuts.first) - 1, 2, cuts.price.shape[1]), np.int64)

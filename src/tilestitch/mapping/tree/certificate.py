@@ -158,14 +158,12 @@ def _loop(part: JsonPart, numbers: dict[str, int]) -> tuple[int, int]:
 def _choice(part: JsonPart) -> ChoiceProof:
     found = part.fields(("spread", "bound"), ("chains",))
     spread, bound = found["spread"].texts("axes with loops and factors"), found["bound"]
+    if isinstance(bound.value, str) and bound.value not in (OPENED, NOTHING_FITS):
+        bound.expected(f'a whole number, "{OPENED}" or "{NOTHING_FITS}"')
     if bound.value == OPENED:
         if "chains" not in found:
-            part.refuse('the field chains is missing; an "opened" choice has it')
+            part.refuse(f'the field chains is missing; expected where bound is "{OPENED}"')
         return ChoiceProof(spread, None, found["chains"].whole(0, _MOST_CHAINS))
     if "chains" in found:
-        found["chains"].refuse('expected only where bound is "opened"')
-    if bound.value == NOTHING_FITS:
-        return ChoiceProof(spread, None, None)
-    if isinstance(bound.value, str):
-        bound.expected(f'a whole number, "{OPENED}" or "{NOTHING_FITS}"')
-    return ChoiceProof(spread, bound.whole(0, 2**62), None)
+        found["chains"].refuse(f'expected only where bound is "{OPENED}"')
+    return ChoiceProof(spread, None if bound.value == NOTHING_FITS else bound.whole(0, 2**62), None)

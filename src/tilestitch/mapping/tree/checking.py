@@ -27,7 +27,7 @@ from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 
 MOST_LABELS = 20_000_000
-MOST_STATES = 2**29  # tiles times which cuts are left
+MOST_STATES = 2**26  # tiles times which cuts are left: 8 bytes each for every operand
 _MOST_VALUE = 2**60  # so that the cost of a label and of a cut are added in 64 bits
 _PRIMES = (2**61 - 1, 2**62 - 57, 2**62 - 87, 2**62 - 117, 2**62 - 143, 2**62 - 153, 2**62 - 167, 2**62 - 171)
 
@@ -151,9 +151,9 @@ def _judged(claim: _Claim, where: str, proof: ChoiceProof, tables: CheckerTables
         return 0
     if proof.chains is None:
         raise claim.wrong(f"{where}: its bound is {bound:,} fJ, which settles nothing, it says {_said(proof)}")
-    _check_count(claim, where, proof.chains, tables)
     if tables.states > MOST_STATES:
         raise claim.wrong(f"{where}: has {tables.states:,} states; at most {MOST_STATES:,} are looked at")
+    _check_count(claim, where, proof.chains, tables)
     ended, value, labels = outside_in.survivor(cuts, found, claim.value - beside, MOST_LABELS)
     if ended == outside_in.SURVIVED:
         raise claim.wrong(f"{where}: a better chain costs {value + beside:,} fJ, it says {claim.value:,}")
@@ -169,7 +169,7 @@ def _said(proof: ChoiceProof) -> str:
 def _check_count(claim: _Claim, where: str, chains: int, tables: CheckerTables) -> None:
     """Count the chains anew, modulo primes whose product is above the largest count that there can be."""
     cuts = tables.cuts
-    most = max(chains, prod(int(one.sum()) for one in cuts.possible.any(axis=1)))
+    most = max(chains, prod(cuts.possible.any(axis=1).sum(axis=1).tolist()))
     known = 1
     for prime in _PRIMES:
         if outside_in.chains_modulo(cuts, prime) != chains % prime:

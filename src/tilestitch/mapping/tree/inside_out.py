@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.errors import TooLarge
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.tables import Cut, Tables
 
+MOST_STATES = 2**26  # points times which cuts are placed: 8 bytes each for every operand
 _LARGEST_MODULUS = 2**62 - 1  # two numbers below it are added in 64 bits
 
 
@@ -57,7 +59,13 @@ def root_bound(tables: Tables) -> int | None:
 
 
 def chain_count(tables: Tables) -> int:
-    """How many chains there are if no memory is shared: all ways to give every cut a point, in one order of points."""
+    """How many chains there are if no memory is shared: all ways to give every cut a point, in one order of points.
+
+    Raises `TooLarge` where there are too many states to count in.
+    """
+    states = 2 * tables.lattice.points * prod(len(cuts) + 1 for cuts in moving_cuts(tables))
+    if states > MOST_STATES:
+        raise TooLarge(f"{tables.placed.nest.name}: {states:,} states; chains are counted for at most {MOST_STATES:,}")
     places = _places(moving_cuts(tables), tables)
     most = prod(int(one.any(axis=0).sum()) for one in places.possible)
     count, known = 0, 1
@@ -132,7 +140,7 @@ def _chains_modulo(places: _Places, modulus: int) -> int:
                 ways[operand, state, side] = ended
             smaller[:] = ended
             for axis in range(len(places.shape)):
-                stride = places.strides[axis]
+                stride = int(places.strides[axis])
                 for point in range(points):
                     if point // stride % places.shape[axis] > 0:
                         smaller[point] = _sum_of(smaller[point], smaller[point - stride], modulus)

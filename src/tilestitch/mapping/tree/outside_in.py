@@ -145,7 +145,7 @@ def chains_modulo(cuts: Cuts, modulus: int) -> int:
             for prime in range(len(cuts.down)):
                 for tile in range(tiles - 1, -1, -1):
                     if cuts.down[prime, tile] >= 0:
-                        below = cuts.down[prime, tile]
+                        below = int(cuts.down[prime, tile])
                         larger[below] = _added(larger[below], larger[tile], modulus)
             for tile in range(tiles):
                 outside = _added(_added(larger[tile], modulus - ended[tile], modulus), starts, modulus)
@@ -241,7 +241,7 @@ def survivor(cuts: Cuts, found: np.ndarray, claim: int, most: int) -> tuple[int,
     operands, tiles = len(cuts.first) - 1, cuts.price.shape[1]
     units = _units_of(cuts)
     states, primes = units[operands], len(cuts.down)
-    heads = np.full(tiles * states * 2, -1, np.int64)
+    heads = np.full(tiles * states * 2, -1, np.int32)
     memories = len(cuts.limit)
     labels = Labels(np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty((1024, memories), np.int64))
     left, taken = np.empty(operands, np.int64), np.zeros(memories, np.int64)
@@ -260,7 +260,7 @@ def survivor(cuts: Cuts, found: np.ndarray, claim: int, most: int) -> tuple[int,
             while label >= 0:
                 for move in range(primes + 2 * operands):
                     operand, arriving = (move - primes) // 2, (move - primes) % 2
-                    target, new_state, spent, new_leaving = tile, state, labels.spent[label], leaving
+                    target, new_state, spent, new_leaving = tile, state, int(labels.spent[label]), leaving
                     taken[:] = labels.taken[label]
                     for one in range(operands):
                         left[one] = state % units[one + 1] // units[one]
@@ -281,7 +281,7 @@ def survivor(cuts: Cuts, found: np.ndarray, claim: int, most: int) -> tuple[int,
                             continue
                         if not _take(cuts, cut, arriving, tile, left, taken):
                             continue
-                        new_state, spent = state - units[operand], spent + cuts.price[cut, tile]
+                        new_state, spent = state - units[operand], spent + int(cuts.price[cut, tile])
                     least = _least_left(cuts, found, left, new_leaving, target)
                     if least >= NEVER or spent + least >= claim:
                         continue
