@@ -8,6 +8,7 @@ from math import ceil, gcd, inf, prod
 
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
 
@@ -23,14 +24,20 @@ def primes(number):
 
 def least_energy(placed: PlacedNest, *, final_sums: bool) -> float:
     """The least energy of all orders of all prime loops with all places of every operand; infinite if none fits."""
+    return next(iter(better_and_better(placed, final_sums=final_sums, enough=-inf)), (inf,))[0]
+
+
+def better_and_better(placed: PlacedNest, *, final_sums: bool, enough: float) -> list[tuple[float, TreeMapping]]:
+    """Mappings, the last found first, each with its energy and cheaper than all before, until one costs `enough`."""
     loops = [(loop, prime) for loop, count in enumerate(placed.steps) for prime in primes(count)]
     operands = [_Operand(placed, number, final_sums) for number in range(len(placed.operands))]
     shared = [
         (memory.size_bits, [(at, one.chain.index(memory)) for at, one in enumerate(operands) if memory in one.chain])
         for memory in placed.tree.memories
     ]
-    best = inf
-    for order in set(itertools.permutations(loops)):
+    best, fixed = inf, placed.tree.mac_pj * placed.nest.macs
+    found: list[tuple[float, TreeMapping]] = []
+    for order in sorted(set(itertools.permutations(loops))):
         choices = [list(operand.places(order)) for operand in operands]
         for chosen in itertools.product(*choices):
             energy = sum(one[0] for one in chosen)
@@ -38,7 +45,10 @@ def least_energy(placed: PlacedNest, *, final_sums: bool) -> float:
                 sum(chosen[at][1][level] for at, level in members) <= size for size, members in shared
             ):
                 best = energy
-    return best + placed.tree.mac_pj * placed.nest.macs
+                found.insert(0, (energy + fixed, TreeMapping(order, tuple((*one[3], len(order)) for one in chosen))))
+                if energy + fixed <= enough:
+                    return found
+    return found
 
 
 def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]:
@@ -220,7 +230,7 @@ class _Operand:
         return 2 * room if self.chain[level].buffers == 2 and room < whole else room
 
     def places(self, order):
-        """Energy, room in every memory, and tiles of the crossings, of all places of this operand in an order."""
+        """Energy, room in every memory, tiles of the crossings, and cuts, of all places of this operand in an order."""
         for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
             yield self._placed_at(order, ends)
 
@@ -242,7 +252,7 @@ class _Operand:
             arriving = self.is_write and self.is_partial(level, tiles[level])
             leaving = self.is_write and level + 1 < len(tiles) and self.is_partial(level + 1, tiles[level + 1])
             rooms.append(self.room(level, tile, arriving, leaving))
-        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms, tuple(tiles)
+        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms, tuple(tiles), ends
 
 
 NESTS = {

@@ -124,7 +124,9 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     if spatial is not None:
-        _map_on_tree(_TreeFiles(model, machine, spatial), layers, sums, effort, json_path, quiet=quiet)
+        _map_on_tree(
+            _TreeFiles(model, machine, spatial, certificate, check), layers, sums, effort, json_path, quiet=quiet
+        )
         return
     expect_none_given(("sums", "effort"), "--sums and --effort go with --spatial FILE")
     if objective == TreeObjective.ED2P:
@@ -208,11 +210,13 @@ def map_(
 
 @dataclass(frozen=True, slots=True)
 class _TreeFiles:
-    """ZigZag's three files."""
+    """ZigZag's three files, and those of proofs."""
 
     workload: str | None
     machine: str
     spatial: Path
+    certificate: Path | None
+    check: Path | None
 
 
 _NOT_ON_TREES = (
@@ -226,8 +230,6 @@ _NOT_ON_TREES = (
         "evaluate",
         "emit",
         "out",
-        "certificate",
-        "check",
         "html",
     ),
     *("batch", "dims", "fold_bn"),
@@ -245,10 +247,22 @@ def _map_on_tree(
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
-    expect_json(json_path, files.workload, files.machine, str(files.spatial))
+    inputs = [str(one) for one in (files.workload, files.machine, files.spatial, files.check) if one is not None]
+    expect_json(json_path, *inputs)
+    if files.check is not None:
+        if files.certificate is not None:
+            raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
+        expect_none_given(("effort",), "--check judges proofs, and searches nothing")
+        _check_on_tree(files, files.check, layers, json_path, quiet=quiet)
+        return
+    if files.certificate is not None:
+        if click.get_current_context().params["objective"] != TreeObjective.ENERGY:
+            raise InputError("--certificate: on trees only the least energy has a certificate; write --objective energy")
+        expect_beside("--certificate", files.certificate, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_json import tree_json
+            from tilestitch.commands.map.tree_proofs import tree_certificates_json
             from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
             from tilestitch.commands.map.tree_text import tree_text
             from tilestitch.mapping.tree.tables import Sums
@@ -258,6 +272,34 @@ def _map_on_tree(
         objective = TreeObjective(click.get_current_context().params["objective"])
         mapped = map_on_tree(task, Sums(sums), effort, progress, objective)
         text, json_text = tree_text(mapped), tree_json(mapped)
+        proofs: Files = []
+        if files.certificate is not None:
+            progress("prove", 0, 1)
+            proofs.append((files.certificate, encoded(tree_certificates_json(mapped))))
+        write_files([*json_file(json_path, json_text), *proofs])
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _check_on_tree(
+    files: _TreeFiles, check: Path, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+) -> None:
+    """Check the proofs of ZigZag's layers on a tree."""
+    assert files.workload is not None
+    given = click.get_current_context().params
+    with shown_progress(silent=quiet) as progress:
+        with held_back():
+            from tilestitch.commands.map.tree_proofs import TreeClaimed, check_tree_certificates
+            from tilestitch.commands.map.tree_run import open_tree_task
+            from tilestitch.mapping.tree.tables import Sums
+
+        progress("load", 0, 1)
+        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+        asked = TreeClaimed(
+            Sums(given["sums"]) if is_given("sums") else None,
+            TreeObjective(given["objective"]) if is_given("objective") else None,
+        )
+        text = check_tree_certificates(file_text(check, "JSON", MAX_JSON_BYTES), check.name, task, asked, progress)
+        json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
         write_files(json_file(json_path, json_text))
     show_output(text, json_text, json_path, quiet=quiet)
 

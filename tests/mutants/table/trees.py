@@ -3,6 +3,9 @@
 from tests.mutants.mutant import Mutant
 
 _SEARCH = ("test_tree_search::test_nothing_costs_less_than_what_is_found",)
+_CHECKED = ("test_tree_certificate::test_the_checker_finds_the_least_itself",)
+_PLANTED = ("test_tree_certificate::test_the_best_is_accepted_and_the_next_best_refused",)
+_TAMPERED = ("test_tree_certificate::test_a_proof_that_was_tampered_with_is_refused",)
 _PRICE = ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",)
 
 TREES = (
@@ -54,5 +57,54 @@ TREES = (
         "labels.least_chain(problem, 1, most_labels)",
         "labels.least_chain(problem, 2, most_labels)",
         _SEARCH,
+    ),
+    Mutant(
+        "the checker drops a beginning that takes less room for a cheaper one",
+        "mapping/tree/outside_in.py",
+        "no_more = no_more and labels.taken[other, memory] <= taken[memory]",
+        "no_more = no_more and labels.taken[other, memory] >= 0",
+        _CHECKED,
+    ),
+    Mutant(
+        "the checker gives operands that share a memory twice as much",
+        "mapping/tree/outside_in.py",
+        "    if taken[memory] > cuts.limit[memory]:\n",
+        "    if taken[memory] > 2 * cuts.limit[memory]:\n",
+        _CHECKED,
+    ),
+    Mutant(
+        "the checker leaves out tiles",
+        "mapping/tree/outside_in.py",
+        "for move in range(primes + 2 * operands):",
+        "for move in range(1, primes + 2 * operands):",
+        _PLANTED,
+    ),
+    Mutant(
+        "potentials are not held against the edges at which a cut is placed",
+        "mapping/tree/outside_in.py",
+        "if here > inner and _can_be(",
+        "if here > 2 * inner + 1 and _can_be(",
+        ("test_tree_certificate::test_potentials_that_are_too_high_are_noticed",),
+    ),
+    Mutant(
+        "the checker counts chains again for every order of their cuts",
+        "mapping/tree/outside_in.py",
+        "_added(larger[tile], modulus - ended[tile], modulus)",
+        "_added(larger[tile], 0 * ended[tile], modulus)",
+        ("test_tree_certificate::test_the_count_is_that_of_all_ways_to_place_cuts",),
+    ),
+    Mutant(
+        "a value above that of the mapping is accepted",
+        "mapping/tree/checking.py",
+        "if value != claim.value:",
+        "if value > claim.value:",
+        _TAMPERED,
+    ),
+    Mutant(
+        "a bound of a choice that was not opened is not compared",
+        "mapping/tree/checking.py",
+        "if proof.chains is not None or proof.bound != bound:",
+        "if proof.chains is not None:",
+        _TAMPERED,
     ),
 )

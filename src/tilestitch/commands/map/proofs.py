@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilestitch.base.errors import InputError, printable
+from tilestitch.base.errors import printable
 from tilestitch.base.json_text import JsonPart, json_fields, json_value
+from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
 from tilestitch.commands.map.sources import Nests
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
@@ -60,8 +61,8 @@ def check_certificates(
     found = json_fields(JsonPart(json_value(text, where), where), FORMAT, VERSION, ("mode", "objective", "proofs"))
     mode = found["mode"].choice({str(one): one for one in CostMode})
     objective = found["objective"].choice({str(one): one for one in PROVABLE})
-    _expect_asked("mode", mode, asked.mode, where)
-    _expect_asked("objective", objective, asked.objective, where)
+    expect_asked("mode", mode, asked.mode, where)
+    expect_asked("objective", objective, asked.objective, where)
     of_problem: dict[str, list[int]] = {}
     for number, layer in enumerate(nests.layers):
         of_problem.setdefault(problem_digest(layer.nest, machine, mode, objective), []).append(number)
@@ -70,16 +71,10 @@ def check_certificates(
         proof = part.fields(("layers", *FIELDS))
         certificate = certificate_from(proof)
         if certificate.problem not in of_problem:
-            part.refuse(
-                f"proves nothing that is checked: no layer of {printable(nests.name, 80)} with this machine, "
-                f"mode and objective has the problem {printable(certificate.problem, 40)}; name the network, the "
-                "layers and the machine with which it was written"
-            )
-        if certificate.problem in proofs:
-            part.refuse(f"is a second proof of the problem {certificate.problem}; keep one")
-        names = [nests.layers[number].nest.name for number in of_problem[certificate.problem]]
-        if sorted(proof["layers"].texts("names of layers")) != sorted(names):
-            proof["layers"].refuse(f"expected the layers that have this problem: {printable(', '.join(names), 200)}")
+            checked = f"{printable(nests.name, 80)} with this machine, mode and objective"
+            proof_of_nothing(part, checked, certificate.problem, "the network, the layers and the machine")
+        expect_new(part, certificate.problem, proofs)
+        expect_layers(proof, [nests.layers[number].nest.name for number in of_problem[certificate.problem]])
         proofs[certificate.problem] = certificate
     lines = []
     problems = {number: problem for problem, numbers in of_problem.items() for number in numbers}
@@ -87,7 +82,7 @@ def check_certificates(
         name = layer.nest.name
         progress(f"check {name}", number, len(nests.layers))
         if problems[number] not in proofs:
-            raise InputError(f"{where}: there is no certificate for layer {name!r}; write one with --certificate")
+            raise no_proof(where, name)
         proof = proofs[problems[number]]
         verdict = check_certificate(proof, layer.nest, machine, mode, objective)
         lines.append(
@@ -95,8 +90,3 @@ def check_certificates(
             f"{verdict.tilings:,} tilings fit, {verdict.priced:,} of them priced by the checker"
         )
     return "\n".join(lines)
-
-
-def _expect_asked(option: str, claimed: str, asked: str | None, where: str) -> None:
-    if asked is not None and asked != claimed:
-        raise InputError(f"--{option} {asked}: the proofs in {where} are for {option} {claimed}; leave out --{option}")

@@ -105,6 +105,13 @@ def _chosen(layers: Sequence[ZigzagLayer], names: Sequence[str], where: str) -> 
             raise InputError(f"--layer {name}: {where} has no such layer; known: {known}{', ...' * (len(layers) > 8)}")
 
 
+def placed_layers(task: TreeTask) -> list[tuple[tuple[PlacedNest, ...], tuple[str, ...]]]:
+    """Every way to spread each layer, and notes on what of its spatial mapping was changed to fit."""
+    return [
+        placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
+    ]
+
+
 def map_on_tree(
     task: TreeTask,
     sums: Sums = Sums.FULL,
@@ -116,9 +123,7 @@ def map_on_tree(
 
     Raises `DoesNotFit` for a layer that no mapping fits.
     """
-    placed = [
-        placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
-    ]
+    placed = placed_layers(task)
     known: dict[tuple[PlacedNest, ...], tuple[FoundMapping, ...]] = {}
     layers: list[MappedOnTree] = []
     for number, (layer, (placements, notes)) in enumerate(zip(task.layers, placed, strict=True)):

@@ -63,14 +63,14 @@ def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
         if operand.is_write:
             one = np.ones((1, len(placed.steps)), np.int64)
             from_units = bool(operand.is_partial(0, one)[0])
-            fixed = int(_femtojoules(operand, 0, one)[0])
+            fixed = int(femtojoules(operand, 0, one)[0])
             cuts.append(tuple(_write_cut(operand, level, tiles, sums) for level in range(len(operand.memories))))
         else:
             cuts.append(tuple(_read_cut(operand, level, tiles) for level in range(-1, len(operand.memories))))
     return Tables(placed, lattice, tuple(cuts), from_units, fixed)
 
 
-def _femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles) -> NDArray[np.int64]:
+def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles) -> NDArray[np.int64]:
     """What a crossing costs at each tile; a direction without a port can not be."""
     energy = np.zeros(len(tiles))
     for moved in operand.moved(crossing, tiles):
@@ -87,8 +87,7 @@ def _room(operand: OperandOnTree, level: int, tiles: Tiles, bits: NDArray[np.int
     room = operand.held(level, tiles) * bits
     if memory.buffers == 2:
         all_steps = np.array([operand.placed.steps], np.int64)
-        all_bits = bits if isinstance(bits, int) else bits[-1]
-        room = np.where(room < operand.held(level, all_steps)[0] * all_bits, 2 * room, room)
+        room = np.where(room < operand.held(level, all_steps)[0] * bits, 2 * room, room)
     return room
 
 
@@ -107,13 +106,13 @@ def _read_cut(operand: OperandOnTree, level: int, tiles: Tiles) -> Cut:
     never_partial = np.zeros(len(tiles), np.bool_)
     if level < 0:
         moving = sorted(operand.array.indexed_by)
-        cost = _femtojoules(operand, 0, tiles)
+        cost = femtojoules(operand, 0, tiles)
         cost = np.where((tiles[:, moving] > 1).any(axis=1), NEVER, cost)
         return Cut(operand.number, None, np.stack([cost, cost]), np.zeros((2, len(tiles))), never_partial)
     is_top = level == len(operand.memories) - 1
     room = _room(operand, level, tiles, operand.array.element_bits)
     cost = np.zeros(len(tiles), np.int64)
-    cost = _only_whole(cost) if is_top else _femtojoules(operand, level + 1, tiles)
+    cost = _only_whole(cost) if is_top else femtojoules(operand, level + 1, tiles)
     cost = _with_room(cost, room, operand.memories[level].size_bits)
     memory = operand.placed.tree.memories.index(operand.memories[level])
     return Cut(operand.number, memory, np.stack([cost, cost]), np.stack([room, room]), never_partial)
@@ -124,7 +123,7 @@ def _write_cut(operand: OperandOnTree, level: int, tiles: Tiles, sums: Sums) -> 
     is_top = level == len(operand.memories) - 1
     partial = np.zeros(len(tiles), np.bool_) if is_top else operand.is_partial(level + 1, tiles)
     cost = np.zeros(len(tiles), np.int64)
-    cost = _only_whole(cost) if is_top else _femtojoules(operand, level + 1, tiles)
+    cost = _only_whole(cost) if is_top else femtojoules(operand, level + 1, tiles)
     full, final = operand.array.element_bits, operand.placed.final_bits
     costs: list[NDArray[np.int64]] = []
     rooms: list[Numbers] = []

@@ -1,0 +1,180 @@
+"""Judges the proof of a mapping on a tree by a search of its own, which shares the price of a cut and nothing else.
+
+The chain that is claimed is priced and must fit. Then every choice of what is spread is looked at: tables, potentials
+and counts are made anew, and where the potential does not settle it all beginnings of chains below the claim are
+followed from the outermost cuts inwards. If one of them becomes a chain the claim is wrong.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from tilestitch.base.errors import InputError, InvalidIR, printable
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree import outside_in
+from tilestitch.mapping.tree.certificate import (
+    ChoiceProof,
+    TreeCertificate,
+    mac_value,
+    problem_digest,
+    spread_texts,
+)
+from tilestitch.mapping.tree.chain import TreeMapping
+from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
+from tilestitch.mapping.tree.outside_in import NEVER
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.tables import Sums
+
+MOST_LABELS = 20_000_000
+MOST_STATES = 2**26  # tiles times which cuts are left: 8 bytes each for every operand
+_MOST_VALUE = 2**60  # so that the cost of a label and of a cut are added in 64 bits
+_PRIMES = (2**61 - 1, 2**62 - 57, 2**62 - 87, 2**62 - 117, 2**62 - 143, 2**62 - 153, 2**62 - 167, 2**62 - 171)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the checker did: choices, those that it opened, chains that it counted in them, and labels that it made."""
+
+    choices: int
+    opened: int
+    chains: int
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The parts of a certificate that a choice is held against."""
+
+    name: str  # of the layer
+    value: int
+
+    def wrong(self, what: str) -> InputError:
+        return InputError(f"the certificate of {self.name!r} is wrong: {what}")
+
+
+def check_certificate(
+    certificate: TreeCertificate, placements: Sequence[PlacedNest], sums: Sums, objective: Objective = Objective.ENERGY
+) -> Verdict:
+    """Judge a proof. Raises `InputError` that says which claim is wrong."""
+    claim = _Claim(placements[0].nest.name, certificate.value)
+    if certificate.problem != problem_digest(placements, sums, objective):
+        raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")
+    if len(certificate.choices) != len(placements):
+        raise claim.wrong(
+            f"loops are spread in {len(placements):,} ways, it says what became of {len(certificate.choices):,}"
+        )
+    for number, (proof, placed) in enumerate(zip(certificate.choices, placements, strict=True)):
+        if proof.spread != spread_texts(placed):
+            shown = printable(", ".join(proof.spread), 80)
+            raise claim.wrong(f"choice {number} spreads {', '.join(spread_texts(placed))}, it says {shown}")
+    if not certificate.value < _MOST_VALUE:
+        raise claim.wrong("its value is 2^60 or more")
+    chosen = checker_tables(placements[certificate.chosen], sums)
+    _check_chain(claim, certificate.mapping, chosen)
+    judged: list[int] = []
+    for number, (proof, placed) in enumerate(zip(certificate.choices, placements, strict=True)):
+        tables = chosen if number == certificate.chosen else checker_tables(placed, sums)
+        judged.append(_judged(claim, f"choice {number}", proof, tables))
+    opened = [proof.chains for proof in certificate.choices if proof.chains is not None]
+    return Verdict(len(placements), len(opened), sum(opened), sum(judged))
+
+
+def _check_chain(claim: _Claim, mapping: TreeMapping, tables: CheckerTables) -> None:
+    """Refuse a chain that is none, does not fit, or has another value."""
+    placed = tables.placed
+    for loop, steps in enumerate(placed.steps):
+        product = prod(factor for number, factor in mapping.loops if number == loop)
+        if product != steps:
+            raise claim.wrong(
+                f"its factors of loop {placed.nest.loops[loop].name} make {product:,} steps, not {steps:,}"
+            )
+    for number, array in enumerate(placed.operands):
+        ends = mapping.cuts[number]
+        levels = len(placed.chain(number))
+        rises = all(one <= other for one, other in pairwise(ends))
+        if len(ends) != levels or not rises or ends[-1] != len(mapping.loops):
+            raise claim.wrong(
+                f"its cuts of {array.name} are {list(ends)}; expected {levels} numbers of loops that do not "
+                f"fall and end with {len(mapping.loops)}"
+            )
+    cuts = tables.cuts
+    taken = [0] * len(cuts.limit)
+    value = tables.fixed + mac_value(placed)
+    for number, operand in enumerate(tables.operands):
+        arriving = cuts.from_units if operand.is_write else 0
+        ends = mapping.cuts[operand.number]
+        inner = () if operand.is_write else (0,)
+        for cut, end in enumerate((*inner, *ends), int(cuts.first[number])):
+            tile = tables.tile_number(_stretched(mapping, end, operand.leaves_alone, len(placed.steps)))
+            price = int(cuts.price[cut, tile])
+            leaving = int(cuts.partial[cut, tile])
+            room = int(cuts.room[cut, arriving, tile])
+            if not cuts.possible[cut, arriving, tile]:
+                raise claim.wrong(
+                    f"its chain does not fit: cut {cut - int(cuts.first[number])} of {operand.array.name}"
+                )
+            if cuts.shared[cut] >= 0:
+                taken[cuts.shared[cut]] += room
+            value, arriving = value + price, leaving
+    if any(room > limit for room, limit in zip(taken, cuts.limit.tolist(), strict=True)):
+        raise claim.wrong("its chain does not fit: operands take more of a memory together than it has")
+    if value != claim.value:
+        raise claim.wrong(f"its chain costs {value:,} fJ, it says {claim.value:,}")
+
+
+def _stretched(mapping: TreeMapping, end: int, alone: Sequence[int], loops: int) -> tuple[int, ...]:
+    """The tile of so many innermost loops, and of those directly outside that leave an operand alone."""
+    tile = [1] * loops
+    for number, (loop, factor) in enumerate(mapping.loops):
+        if number >= end and loop not in alone:
+            break
+        tile[loop] *= factor
+    return tuple(tile)
+
+
+def _judged(claim: _Claim, where: str, proof: ChoiceProof, tables: CheckerTables) -> int:
+    """The labels that it took to see that a choice has no chain below the claim."""
+    cuts = tables.cuts
+    found = outside_in.potentials(cuts)
+    if outside_in.broken_edges(cuts, found):
+        raise InvalidIR(f"{claim.name}: the potentials of the checker do not hold on every edge")
+    beside = tables.fixed + mac_value(tables.placed)
+    rows = [int(end) + number for number, end in enumerate(cuts.first[1:])]
+    least = [int(found[row, 0, -1]) for row in rows]
+    bound = None if max(least, default=0) >= NEVER else sum(least) + beside
+    if bound is None or bound >= claim.value:
+        if proof.chains is not None or proof.bound != bound:
+            found_bound = "nothing fits" if bound is None else f"its bound is {bound:,} fJ"
+            said = "it was opened" if proof.chains is not None else _said(proof)
+            raise claim.wrong(f"{where}: {found_bound}, it says {said}")
+        return 0
+    if proof.chains is None:
+        raise claim.wrong(f"{where}: its bound is {bound:,} fJ, which settles nothing, it says {_said(proof)}")
+    if tables.states > MOST_STATES:
+        raise claim.wrong(f"{where}: has {tables.states:,} states; at most {MOST_STATES:,} are looked at")
+    _check_count(claim, where, proof.chains, tables)
+    ended, value, labels = outside_in.survivor(cuts, found, claim.value - beside, MOST_LABELS)
+    if ended == outside_in.SURVIVED:
+        raise claim.wrong(f"{where}: a better chain costs {value + beside:,} fJ, it says {claim.value:,}")
+    if ended == outside_in.TOO_MANY:
+        raise claim.wrong(f"{where}: is not settled with {labels:,} labels")
+    return int(labels)
+
+
+def _said(proof: ChoiceProof) -> str:
+    return "nothing fits" if proof.bound is None else f"{proof.bound:,}"
+
+
+def _check_count(claim: _Claim, where: str, chains: int, tables: CheckerTables) -> None:
+    """Count the chains anew, modulo primes whose product is above the largest count that there can be."""
+    cuts = tables.cuts
+    most = max(chains, prod(cuts.possible.any(axis=1).sum(axis=1).tolist()))
+    known = 1
+    for prime in _PRIMES:
+        if outside_in.chains_modulo(cuts, prime) != chains % prime:
+            raise claim.wrong(f"{where}: has not the {chains:,} chains that it says")
+        known *= prime
+        if known > most:
+            return
+    raise claim.wrong(f"{where}: has more chains than are counted")
