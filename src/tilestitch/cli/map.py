@@ -10,7 +10,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
-from tilestitch.cli.application import held_back
+from tilestitch.cli.application import SUCCESS, WRONG_INPUT, complain, held_back
 from tilestitch.cli.completion import MODEL
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
@@ -30,6 +30,7 @@ from tilestitch.cli.output import Files, encoded, expect_json, given_command, js
 from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective
 
+FREE = "free"  # in place of a mapping file
 EMITTED = ("zigzag", "timeloop", "accelforge")
 MAX_LINES_BYTES = 2**30
 
@@ -56,21 +57,28 @@ MAX_LINES_BYTES = 2**30
     "--spatial",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="ZigZag's mapping: MODEL is ZigZag's too, --machine is or is a tree; what is spread over units is fixed.",
+    help="On a tree: ZigZag's mapping of ZigZag's MODEL, which fixes what is spread over units; or free, to search that.",
+)
+@click.option(
+    "--utilization",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="On a tree: least share of the units that has work, on average over the steps.",
 )
 @click.option(
     "--sums",
     type=click.Choice(("full", "final")),
     default="full",
     show_default=True,
-    help="With --spatial: how wide running sums are stored; final is ZigZag's rule.",
+    help="On a tree: how wide running sums are stored; final is ZigZag's rule.",
 )
 @click.option(
     "--effort",
     type=click.IntRange(1, 10**8),
     default=20_000_000,
     show_default=True,
-    help="With --spatial: labels of each layer before the search stops and says the gap.",
+    help="On a tree: labels of each layer before the search stops and says the gap.",
 )
 @layers_option
 @mapping_option("Price")
@@ -102,6 +110,7 @@ def map_(
     ragged: bool,
     top: int,
     spatial: Path | None,
+    utilization: float,
     sums: str,
     effort: int,
     layers: tuple[str, ...],
@@ -115,17 +124,19 @@ def map_(
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
-) -> None:
+) -> int | None:
     """Map the loop nests of MODEL on an array of processing elements.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers:
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
-    if spatial is not None:
-        _map_on_tree(_TreeFiles(model, machine, spatial), layers, sums, effort, json_path, quiet=quiet)
-        return
-    expect_none_given(("sums", "effort"), "--sums and --effort go with --spatial FILE")
+    if spatial is not None or (is_given("machine") and _is_tree(machine)):
+        return _map_on_tree(_TreeFiles(model, machine, spatial), choices, layers, json_path, quiet=quiet)
+    expect_none_given(
+        ("sums", "effort", "utilization"),
+        "--sums, --effort and --utilization go with a tree as --machine, or --spatial",
+    )
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -144,7 +155,7 @@ def map_(
             expect_other(certificate, source)
     if evaluate is not None:
         _evaluate(evaluate, machine, json_path, quiet=quiet)
-        return
+        return None
     assert model is not None
     with shown_progress(silent=quiet) as progress:
         with held_back():
@@ -201,63 +212,78 @@ def map_(
             files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
         write_files([*json_file(json_path, json_text), *files])
     show_output(text, json_text, json_path, quiet=quiet)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class _TreeFiles:
-    """ZigZag's three files."""
+    """What is mapped on which tree; what is spread is in a file of ZigZag's, or searched."""
 
     workload: str | None
     machine: str
-    spatial: Path
+    spatial: Path | None
+
+    @property
+    def is_free(self) -> bool:
+        return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
 
 
 _NOT_ON_TREES = (
-    *(
-        "search",
-        "dataflow",
-        "mode",
-        "ragged",
-        "top",
-        "mapping",
-        "evaluate",
-        "emit",
-        "out",
-        "certificate",
-        "check",
-        "html",
-    ),
-    *("batch", "dims", "fold_bn"),
+    *("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "certificate", "check", "html"),
 )
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "batch", "dims", "fold_bn")
+
+
+def _is_tree(machine: str) -> bool:
+    from tilestitch.commands.map.tree_sources import is_tree
+
+    return is_tree(machine)
 
 
 def _map_on_tree(
-    files: _TreeFiles, layers: tuple[str, ...], sums: str, effort: int, json_path: Path | None, *, quiet: bool
-) -> None:
-    """Map ZigZag's layers on its machine as a tree, with the spatial factors of its mapping."""
-    expect_none_given(_NOT_ON_TREES, "has no meaning yet with --spatial")
+    files: _TreeFiles, choices: Choices, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+) -> int:
+    """Map layers on a tree; the exit code says whether all of them have a mapping."""
+    if files.is_free:
+        expect_none_given(_NOT_ON_TREES, "has no meaning yet on a tree")
+    else:
+        expect_none_given(_NOT_WITH_A_MAPPING, "has no meaning yet with --spatial FILE")
     if files.workload is None:
-        raise InputError("MODEL is missing: with --spatial it is ZigZag's YAML file of layers")
+        raise InputError(
+            "MODEL is missing: a network, a line of einsum, or a file of layers; with --spatial FILE ZigZag's"
+        )
     if not is_given("machine"):
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
-    if click.get_current_context().params["objective"] != Objective.ENERGY:
-        raise InputError("--spatial: only energy is searched on trees yet; write --objective energy")
-    expect_json(json_path, files.workload, files.machine, str(files.spatial))
+    given = click.get_current_context().params
+    if given["objective"] != Objective.ENERGY:
+        raise InputError("only energy is searched on trees yet; write --objective energy")
+    inputs = (files.workload, files.machine, *([] if files.is_free else [str(files.spatial)]))
+    expect_json(json_path, *inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_json import tree_json
-            from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
+            from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
             from tilestitch.commands.map.tree_text import tree_text
+            from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
-        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
-        mapped = map_on_tree(task, Sums(sums), effort, progress)
+        if files.is_free:
+            space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
+            task = open_free_task(
+                files.workload, files.machine, space, layers, lambda model: open_layers(model, choices, ())
+            )
+        else:
+            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+        mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress)
         text, json_text = tree_text(mapped), tree_json(mapped)
         write_files(json_file(json_path, json_text))
     show_output(text, json_text, json_path, quiet=quiet)
+    for one in mapped.unmapped:
+        complain(f"layer {one.name}: {one.reason}")
+    return WRONG_INPUT if mapped.unmapped else SUCCESS
 
 
 def _expect_sense(

@@ -8,7 +8,6 @@ import pytest
 from tests.helpers.tree_brute_force import least_energy, random_case
 from tests.helpers.tree_spatial import all_placements, with_axes
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace, best_spread
 from tilestitch.mapping.tree.tables import Sums
 

@@ -1,34 +1,42 @@
-"""ZigZag's layers on a machine tree, its own or ours: the mapping of each that costs the least energy."""
+"""Layers on a machine tree, ZigZag's or ours: the mapping of each that costs the least energy."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
-from tilestitch.commands.map.sources import MAX_YAML_BYTES
+from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
+from tilestitch.commands.map.tree_sources import (
+    TreeLayer,
+    bound_nest,
+    is_zigzag_workload,
+    layers_of_nests,
+    zigzag_layers_of,
+)
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
-from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_file import machine_tree
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of
+from tilestitch.mapping.tree.spatial import SpatialSearch, SpatialSpace, best_spread
 from tilestitch.mapping.tree.tables import Sums
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTask:
-    """Layers, a machine, and what is spread over its units."""
+    """Layers, a machine, and what is spread over its units: what mappings say, or all of a space."""
 
     name: str
     tree: MachineTree
-    layers: tuple[ZigzagLayer, ...]
+    layers: tuple[TreeLayer, ...]
     mappings: tuple[ZigzagMapping, ...]
     mapping_file: str
     notes: tuple[str, ...]
+    space: SpatialSpace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +47,35 @@ class MappedOnTree:
     operator: str
     found: FoundMapping
     notes: tuple[str, ...]
+    times: int = 1  # how often the network runs it
+    choices: int = 0  # of what is spread, where that was searched
+    opened: int = 0  # of those, the ones whose bound did not settle it
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """A layer that has no mapping, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TreeMappings:
-    """The best mapping of every layer, in the order of the workload."""
+    """The best mapping of every layer, in the order of the workload, and the layers that have none."""
 
     task: TreeTask
     sums: Sums
     layers: tuple[MappedOnTree, ...]
+    unmapped: tuple[Unmapped, ...] = ()
 
     @property
     def energy_pj(self) -> float:
-        return sum(layer.found.price.energy_pj for layer in self.layers)
+        return sum(layer.times * layer.found.price.energy_pj for layer in self.layers)
 
     @property
     def bound_pj(self) -> float:
-        return sum(layer.found.bound_pj for layer in self.layers)
+        return sum(layer.times * layer.found.bound_pj for layer in self.layers)
 
     @property
     def is_proven(self) -> bool:
@@ -67,25 +87,60 @@ def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[st
 
     Raises `InputError` for what is wrong with a file.
     """
-    texts = [file_text(Path(given), "YAML", MAX_YAML_BYTES) for given in (workload, machine, spatial)]
-    where = [Path(given).name for given in (workload, machine, spatial)]
-    layers, notes = zigzag_tree_layers(texts[0], where[0])
-    is_zigzag = re.search(r"^operational_array\s*:", texts[1], re.MULTILINE) is not None
-    tree, machine_notes = zigzag_tree(texts[1], where[1]) if is_zigzag else (machine_tree(texts[1], where[1]), ())
-    mappings, mapping_notes = zigzag_tree_mappings(texts[2], where[2])
-    chosen = tuple(_chosen(layers, names, where[0])) if names else layers
-    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[2], (*notes, *machine_notes, *mapping_notes))
+    text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), [Path(given).name for given in (workload, spatial)]
+    _, layers, notes = zigzag_layers_of(workload)
+    tree, machine_notes = _tree(machine)
+    mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
+    chosen = _chosen(layers, names, where[0])
+    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], (*notes, *machine_notes, *mapping_notes))
 
 
-def _chosen(layers: Sequence[ZigzagLayer], names: Sequence[str], where: str) -> Iterator[ZigzagLayer]:
+def open_free_task(
+    workload: str, machine: str, space: SpatialSpace, names: Sequence[str], load: Callable[[str], Nests]
+) -> TreeTask:
+    """The layers of a network, of einsum or of another program's file (`load`), with everything free to be spread.
+
+    Raises `InputError` for what is wrong with a file.
+    """
+    tree, machine_notes = _tree(machine)
+    if is_zigzag_workload(workload):
+        name, layers, notes = zigzag_layers_of(workload)
+        layers = _different(layers)
+    else:
+        nests = load(workload)
+        name = nests.name
+        layers, notes = layers_of_nests(nests)
+    return TreeTask(name, tree, _chosen(layers, names, name), (), "", (*notes, *machine_notes), space)
+
+
+def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
+    """Every different layer once, under its first name, with how often it is there."""
+    found: dict[TreeLayer, TreeLayer] = {}
+    for layer in layers:
+        key = replace(layer, nest=replace(layer.nest, name=""))
+        found[key] = replace(found[key], times=found[key].times + 1) if key in found else layer
+    return tuple(found.values())
+
+
+def _tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
+    text, where = file_text(Path(machine), "YAML", MAX_YAML_BYTES), Path(machine).name
+    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
+        return zigzag_tree(text, where)
+    return machine_tree(text, where), ()
+
+
+def _chosen(layers: tuple[TreeLayer, ...], names: Sequence[str], where: str) -> tuple[TreeLayer, ...]:
+    """The layers of those names or numbers, all of them where none is named."""
+    found: list[TreeLayer] = []
     for name in names:
         for number, layer in enumerate(layers, 1):
             if name in (str(number), layer.nest.name):
-                yield layer
+                found.append(layer)
                 break
         else:
             known = ", ".join(f"{number} {layer.nest.name}" for number, layer in enumerate(layers[:8], 1))
             raise InputError(f"--layer {name}: {where} has no such layer; known: {known}{', ...' * (len(layers) > 8)}")
+    return tuple(found) if names else layers
 
 
 def map_on_tree(
@@ -93,19 +148,41 @@ def map_on_tree(
 ) -> TreeMappings:
     """The best mapping of every layer; layers that differ only in their names are searched once.
 
-    Raises `DoesNotFit` for a layer that no mapping fits.
+    A layer without a mapping does not stop the others. Raises `DoesNotFit` where no layer has one.
     """
-    placed = [
-        placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
-    ]
-    known: dict[tuple[PlacedNest, ...], FoundMapping] = {}
+    placed = [_placements(layer, task) for layer in task.layers]
+    known: dict[tuple[PlacedNest, ...], SpatialSearch | DoesNotFit | TooLarge] = {}
     layers: list[MappedOnTree] = []
+    unmapped: list[Unmapped] = []
     for number, (layer, (placements, notes)) in enumerate(zip(task.layers, placed, strict=True)):
         progress("map", number, len(placed))
         unnamed = tuple(replace(one, nest=replace(one.nest, name="")) for one in placements)
         if unnamed not in known:
-            known[unnamed] = best_of(placements, sums, most_labels)
-        found = known[unnamed]
-        found = replace(found, placed=replace(found.placed, nest=layer.nest))
-        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes))
-    return TreeMappings(task, sums, tuple(layers))
+            known[unnamed] = _searched(placements, task.space, sums, most_labels)
+        outcome = known[unnamed]
+        if not isinstance(outcome, SpatialSearch):
+            unmapped.append(Unmapped(layer.nest.name, str(outcome)))
+            continue
+        found = replace(outcome.found, placed=replace(outcome.found.placed, nest=layer.nest))
+        counts = (outcome.choices, outcome.opened) if task.space is not None else (0, 0)
+        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, layer.times, *counts))
+    if not layers:
+        raise DoesNotFit("\n".join(one.reason for one in unmapped))
+    return TreeMappings(task, sums, tuple(layers), tuple(unmapped))
+
+
+def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
+    if task.space is not None:
+        return (bound_nest(layer, task.tree),), ()
+    return placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree)
+
+
+def _searched(
+    placements: tuple[PlacedNest, ...], space: SpatialSpace | None, sums: Sums, most_labels: int
+) -> SpatialSearch | DoesNotFit | TooLarge:
+    try:
+        if space is not None:
+            return best_spread(placements[0], space, sums, most_labels)
+        return SpatialSearch(best_of(placements, sums, most_labels), len(placements), len(placements))
+    except (DoesNotFit, TooLarge) as error:
+        return error

@@ -6,9 +6,15 @@ from tilestitch.base.units import counted, format_energy
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.tree.search import FoundMapping
+from tilestitch.mapping.tree.spatial import Ragged
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.table import table, title
 
+_RAGGED = {
+    Ragged.NONE: "all products of factors that divide their loops",
+    Ragged.FILLING: "all products of factors that divide their loops, or one that does not and fills its axis",
+    Ragged.ALL: "all products of factors, whether or not they divide their loops",
+}
 _SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones where complete ones leave"}
 
 
@@ -17,17 +23,20 @@ def tree_text(mapped: TreeMappings) -> str:
     task = mapped.task
     lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, least energy", "=")
     lines += [
-        f"layers       {len(mapped.layers)}; every number is estimated",
+        f"layers       {_layer_count(mapped)}; every number is estimated",
         f"energy       {mapped.energy_pj:,.3f} pJ",
-        f"proof        {_proof(mapped.is_proven, mapped.energy_pj, mapped.bound_pj)}",
+        f"proof        {_proof(mapped)}",
         f"sums         stored {_SUMS[mapped.sums]}",
     ]
+    if task.space is not None:
+        lines.append(f"spread       {_RAGGED[task.space.ragged]}{_least_use(task.space.least_use)}")
+    lines += [f"not mapped   {one.name}: {one.reason}" for one in mapped.unmapped]
     lines += [f"note         {note}" for note in task.notes]
     lines += ["", *title("Layers")]
     rows = [
         (
             str(number),
-            one.name,
+            one.name if one.times == 1 else f"{one.name} ({one.times} times)",
             f"{one.found.price.energy_pj:,.0f}",
             f"{one.found.placed.total_steps:,}",
             f"{one.found.points:,}",
@@ -42,10 +51,26 @@ def tree_text(mapped: TreeMappings) -> str:
     return "\n".join(lines)
 
 
-def _proof(is_proven: bool, energy_pj: float, bound_pj: float) -> str:
-    if is_proven:
+def _layer_count(mapped: TreeMappings) -> str:
+    times = sum(one.times for one in mapped.layers)
+    return f"{len(mapped.layers)} different of {times}" if times > len(mapped.layers) else str(len(mapped.layers))
+
+
+def _least_use(share: float) -> str:
+    return f"; at least {share:.0%} of the units have work" if share > 0 else "; however few units have work"
+
+
+def _proof(mapped: TreeMappings) -> str:
+    if not mapped.is_proven:
+        gap = mapped.energy_pj / mapped.bound_pj - 1
+        return f"none; nothing costs less than {mapped.bound_pj:,.0f} pJ, so at most {gap:.2%} too much"
+    if mapped.task.space is None:
         return "nothing costs less with these spatial factors: the lattice of cuts was searched to the end"
-    return f"none; nothing costs less than {bound_pj:,.0f} pJ, so at most {energy_pj / bound_pj - 1:.2%} too much"
+    choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
+    return (
+        f"nothing costs less with any of {choices:,} choices of what is spread: {opened:,} were searched to the end, "
+        "the bounds of the others are above"
+    )
 
 
 def _gap(found: FoundMapping) -> float:

@@ -199,11 +199,10 @@ def _place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int,
 
 
 @compiled
-def least_chain(problem: Problem, weight: int, most: int, below: int) -> tuple[int, int, int, np.ndarray]:
+def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int, np.ndarray]:
     """How it ended, the least cost or a bound of it, how many labels there were, and rows (cut, point) of the chain.
 
-    Bounds count what is left `weight` times: more than once finds some chain sooner, and proves nothing. What does not
-    cost less than `below` is no chain.
+    Bounds count what is left `weight` times: more than once finds some chain sooner, and proves nothing.
     """
     operands, points = len(problem.first) - 1, problem.cost.shape[2]
     cuts, axes = problem.first[operands], len(problem.shape)
@@ -218,13 +217,13 @@ def least_chain(problem: Problem, weight: int, most: int, below: int) -> tuple[i
     taken = np.zeros(len(problem.limit), np.float64)
     start = 1 if problem.starts_partial else 0
     rest = _remaining(problem, placed, start, 0)
-    if rest >= min(below, NEVER):
+    if rest >= NEVER:
         return NOTHING, NEVER, 0, nothing
     count, waiting = 0, 0
     label, move, target, state, spent, new_spent = -1, -1, 0, start, 0, 0
     moves, partial, rank = 0, start, 0
     while True:
-        if new_spent + rest < below and not _is_beaten(labels, heads, state * points + target, new_spent, taken):
+        if rest < NEVER and not _is_beaten(labels, heads, state * points + target, new_spent, taken):
             if count == len(labels.bound):
                 labels = _grown(labels, count)
             labels.bound[count], labels.rank[count] = new_spent + weight * rest, rank

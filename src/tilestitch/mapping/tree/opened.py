@@ -58,7 +58,7 @@ def least_of_choice(
     empty = no_choice(arrays)
     placed = Placed(
         empty.over, empty.under, empty.share, empty.differing, empty.outside, empty.whole, empty.instances,
-        steps, np.prod(steps),
+        steps, int(np.prod(steps)),
     )  # fmt: skip
     nothing = np.empty((0, 2), np.int64)
     everything = np.ones(loops, np.bool_)
@@ -137,7 +137,7 @@ def least_of_choice(
             if label < 0 or labels.dead[label]:
                 break
             if labels.rank[label] // points == first[operands]:
-                ended, value, chain = FOUND, labels.spent[label] + fixed, _chain(labels, label, first[operands])
+                ended, value, chain = FOUND, labels.spent[label] + fixed, _chain(labels, label, int(first[operands]))
                 break
             if count > most:
                 ended, value = STOPPED, labels.bound[label] + fixed

@@ -62,8 +62,11 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
         np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 6), np.int64),
         np.array([[loop in one.array.indexed_by for loop in range(loops)] for one in operands], np.bool_),
         np.array(
-            [[one.array.element_bits, one.placed.final_bits if one.is_write else one.array.element_bits]
-             for one in operands], np.int64,
+            [
+                [one.array.element_bits, one.placed.final_bits if one.is_write else one.array.element_bits]
+                for one in operands
+            ],
+            np.int64,
         ),
         np.array([len(one.memories) for one in operands], np.int64),
         np.zeros((count, levels, 2, 4), np.int64),
@@ -75,9 +78,13 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
         home = one.placed.homes[one.number]
         for axis, (given, size) in enumerate(zip(one.array.axes, one.array.shape, strict=True)):
             common = gcd(*(step for _, step in given))
-            flat = [part for loop, step in given for part in (loop, step // common)] if len(given) == 2 else [
-                given[0][0], 1
-            ] if given else []
+            flat = (
+                [part for loop, step in given for part in (loop, step // common)]
+                if len(given) == 2
+                else [given[0][0], 1]
+                if given
+                else []
+            )
             found.terms[number, axis, 0], found.terms[number, axis, 5] = len(given), size
             found.terms[number, axis, 1 : 1 + len(flat)] = flat
         for level, memory in enumerate(one.memories):
@@ -115,7 +122,7 @@ def _axis_elements(
         if under[other] > 1:
             b //= under[other]
         return float(min(terms[5], a * b - max(0, b - terms[2]) * (a - terms[4])))
-    return tile[loop] * share[loop] if terms[0] == 1 else 1.0
+    return float(tile[loop] * share[loop]) if terms[0] == 1 else 1.0
 
 
 @lending
@@ -169,9 +176,7 @@ def no_choice(arrays: Arrays) -> Placed:
 
 
 @lending
-def place(
-    arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under: np.ndarray, doubt: float
-) -> None:
+def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under: np.ndarray, doubt: float) -> None:
     """Enter what the fan-outs of one operand spread; `over` and `under` are [fan-out, loop].
 
     `doubt` is taken from a thousand times the memories in use before that is rounded.
@@ -236,7 +241,13 @@ def crossing_fj(
         amount = held * placed.differing[operand, crossing] if end == 0 else held
         copies = placed.instances[operand, level + 1]
         energy += _ends_pj(
-            arrays.ports[operand, level, end], arrays.access_pj[operand, level, end], amount, bits, times, copies, partial
+            arrays.ports[operand, level, end],
+            arrays.access_pj[operand, level, end],
+            amount,
+            bits,
+            times,
+            copies,
+            partial,
         )
     return in_femtojoules(energy)
 
@@ -251,10 +262,10 @@ def in_femtojoules(energy_pj: float) -> float:
 @lending
 def is_reducing(arrays: Arrays, placed: Placed, operand: int, tile: np.ndarray) -> bool:
     """Whether loops that leave an operand alone go on outside a tile."""
+    found = False
     for loop in range(len(tile)):
-        if not arrays.moving[operand, loop] and tile[loop] < placed.steps[loop]:
-            return True
-    return False
+        found = found or (not arrays.moving[operand, loop] and tile[loop] < placed.steps[loop])
+    return found
 
 
 @lending
@@ -446,8 +457,15 @@ def least_alone(
     placed = no_choice(arrays)
     for number in range(len(over)):
         placed = Placed(
-            placed.over, placed.under, placed.share, placed.differing, placed.outside, placed.whole, placed.instances,
-            steps[number], np.prod(steps[number]),
+            placed.over,
+            placed.under,
+            placed.share,
+            placed.differing,
+            placed.outside,
+            placed.whole,
+            placed.instances,
+            steps[number],
+            int(np.prod(steps[number])),
         )
         # a doubtful third digit must not make more memories of it than there are
         place(arrays, placed, operand, over[number], under[number], 1e-6)

@@ -43,13 +43,11 @@ def best_mapping(placed: PlacedNest, sums: Sums = Sums.FULL, most_labels: int = 
         raise TooLarge(
             f"{placed.nest.name}: {_states(problem):,} states of the search; at most {MOST_STATES:,} are kept"
         )
-    ended, value, count, chain = labels.least_chain(problem, 1, most_labels, labels.NEVER)
+    ended, value, count, chain = labels.least_chain(problem, 1, most_labels)
     bound = int(value)
     if ended == labels.STOPPED:
         for weight in (2, 8, 64):
-            found, _, more, chain = labels.least_chain(
-                problem, weight, max(most_labels, FEW_LABELS), labels.NEVER
-            )
+            found, _, more, chain = labels.least_chain(problem, weight, max(most_labels, FEW_LABELS))
             count += more
             if found == labels.FOUND:
                 break

@@ -22,14 +22,15 @@ from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
-from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed
-from tilestitch.mapping.tree.search import MOST_LABELS, MOST_STATES, FoundMapping, best_mapping
+from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_mapping
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
 MOST_CHOICES = 2_000_000
+MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 
 Factors: TypeAlias = NDArray[np.int64]  # choices x axes x loops
 
@@ -311,12 +312,11 @@ def _least(task: _Task, choices: Choices, number: int, operand: OperandOnTree) -
         columns += [part[:, level, moving] for level in range(part.shape[1])]
         columns.append(part[:, :, ~moving].prod(axis=2))
     if operand.is_write:
-        columns.append((over[:, :, ~moving] > under[:, :, ~moving]).any(axis=2))
+        is_spread = over[:, :, ~moving] > under[:, :, ~moving]
+        columns.append(np.max(is_spread, axis=2, initial=False).astype(np.int64))
         columns.append(choices.steps[:, ~moving].prod(axis=1, keepdims=True))
     _, first, back = np.unique(_codes(np.concatenate(columns, axis=1)), return_index=True, return_inverse=True)
-    found = least_alone(
-        task.bounds, number, over[first], under[first], choices.steps[first], task.sums is Sums.FINAL
-    )
+    found = least_alone(task.bounds, number, over[first], under[first], choices.steps[first], task.sums is Sums.FINAL)
     return found[back]
 
 
