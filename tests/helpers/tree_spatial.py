@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, prod
 
 from tilestitch.hardware.tree import Axis
-from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+from tilestitch.mapping.tree.placed import CutLimit, PlacedNest, Unrolled
 
 
 def all_placements(bare: PlacedNest, ragged: str, least_use=0.0):
@@ -61,6 +61,20 @@ def _averages(matrix, extents, sizes, ragged):
     if ragged == "filling" and len(set(filled)) < len(filled):
         return None
     return found
+
+
+def with_limits(placed: PlacedNest, seed) -> PlacedNest:
+    """The same with up to three random limits of what memories hold."""
+    limits = []
+    for _ in range(seed.choice((1, 2, 3))):
+        memory = seed.choice(placed.tree.memories)
+        tile = []
+        if seed.random() < 0.7:
+            least = seed.choice((1, 1, 2))
+            tile.append((seed.randrange(len(placed.nest.loops)), least, max(least, seed.choice((1, 2, 3)))))
+        share = Fraction(seed.choice((1, 2, 3, 4)), 4)
+        limits.append(CutLimit(memory.name, seed.choice(memory.operands), share, tuple(tile)))
+    return replace(placed, limits=tuple(limits))
 
 
 def with_axes(placed: PlacedNest, seed) -> PlacedNest:

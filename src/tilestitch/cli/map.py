@@ -57,7 +57,13 @@ MAX_LINES_BYTES = 2**30
     "--spatial",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="On a tree: ZigZag's mapping of ZigZag's MODEL, which fixes what is spread over units; or free, to search that.",
+    help="On a tree: ZigZag's mapping of ZigZag's MODEL, which fixes what is spread; or free, to search that.",
+)
+@click.option(
+    "--constraints",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="On a tree: what is fixed of spread factors, tiles, shares and bypasses; ours or Timeloop's YAML.",
 )
 @click.option(
     "--utilization",
@@ -110,6 +116,7 @@ def map_(
     ragged: bool,
     top: int,
     spatial: Path | None,
+    constraints: Path | None,
     utilization: float,
     sums: str,
     effort: int,
@@ -132,10 +139,10 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     if spatial is not None or (is_given("machine") and _is_tree(machine)):
-        return _map_on_tree(_TreeFiles(model, machine, spatial), choices, layers, json_path, quiet=quiet)
+        return _map_on_tree(_TreeFiles(model, machine, spatial, constraints), choices, layers, json_path, quiet=quiet)
     expect_none_given(
-        ("sums", "effort", "utilization"),
-        "--sums, --effort and --utilization go with a tree as --machine, or --spatial",
+        ("sums", "effort", "utilization", "constraints"),
+        "--sums, --effort, --utilization and --constraints go with --spatial, or a tree as --machine",
     )
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
@@ -222,6 +229,7 @@ class _TreeFiles:
     workload: str | None
     machine: str
     spatial: Path | None
+    constraints: Path | None
 
     @property
     def is_free(self) -> bool:
@@ -231,7 +239,7 @@ class _TreeFiles:
 _NOT_ON_TREES = (
     *("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "certificate", "check", "html"),
 )
-_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "batch", "dims", "fold_bn")
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "constraints", "batch", "dims", "fold_bn")
 
 
 def _is_tree(machine: str) -> bool:
@@ -259,8 +267,8 @@ def _map_on_tree(
     given = click.get_current_context().params
     if given["objective"] != Objective.ENERGY:
         raise InputError("only energy is searched on trees yet; write --objective energy")
-    inputs = (files.workload, files.machine, *([] if files.is_free else [str(files.spatial)]))
-    expect_json(json_path, *inputs)
+    others = (files.constraints, None if files.is_free else files.spatial)
+    expect_json(json_path, files.workload, files.machine, *(str(one) for one in others if one is not None))
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_json import tree_json
@@ -273,7 +281,12 @@ def _map_on_tree(
         if files.is_free:
             space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
             task = open_free_task(
-                files.workload, files.machine, space, layers, lambda model: open_layers(model, choices, ())
+                files.workload,
+                files.machine,
+                space,
+                layers,
+                lambda model: open_layers(model, choices, ()),
+                files.constraints,
             )
         else:
             task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)

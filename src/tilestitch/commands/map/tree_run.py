@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
+from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     bound_nest,
@@ -37,6 +38,7 @@ class TreeTask:
     mapping_file: str
     notes: tuple[str, ...]
     space: SpatialSpace | None = None
+    constraints: Constraints = field(default_factory=Constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,12 @@ def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[st
 
 
 def open_free_task(
-    workload: str, machine: str, space: SpatialSpace, names: Sequence[str], load: Callable[[str], Nests]
+    workload: str,
+    machine: str,
+    space: SpatialSpace,
+    names: Sequence[str],
+    load: Callable[[str], Nests],
+    constraints: Path | None = None,
 ) -> TreeTask:
     """The layers of a network, of einsum or of another program's file (`load`), with everything free to be spread.
 
@@ -110,7 +117,14 @@ def open_free_task(
         nests = load(workload)
         name = nests.name
         layers, notes = layers_of_nests(nests)
-    return TreeTask(name, tree, _chosen(layers, names, name), (), "", (*notes, *machine_notes), space)
+    chosen = _chosen(layers, names, name)
+    fixed = Constraints()
+    if constraints is not None:
+        fixed = open_constraints(constraints, tree)
+        expect_known_loops(fixed, ([loop.name for loop in layer.nest.loops] for layer in layers))
+        tree = fixed.bypassed(tree)
+    notes = (*notes, *machine_notes, *fixed.notes)
+    return TreeTask(name, tree, chosen, (), "", notes, fixed.space(space), fixed)
 
 
 def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
@@ -173,7 +187,7 @@ def map_on_tree(
 
 def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
     if task.space is not None:
-        return (bound_nest(layer, task.tree),), ()
+        return (task.constraints.limited(bound_nest(layer, task.tree)),), ()
     return placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree)
 
 

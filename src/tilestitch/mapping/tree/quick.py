@@ -37,6 +37,8 @@ class Arrays(NamedTuple):
     access_pj: np.ndarray  # [O, level, side, 2] of an access of the whole width, there and, of partial sums, back
     size_bits: np.ndarray  # [O, level]
     buffers: np.ndarray
+    limits: np.ndarray  # [O, level, loop, 2] the least and most steps of a loop inside
+    is_limited: bool
 
 
 class Placed(NamedTuple):
@@ -73,6 +75,8 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
         np.zeros((count, levels, 2, 2), np.float64),
         np.zeros((count, levels), np.int64),
         np.ones((count, levels), np.int64),
+        np.tile(np.array([1, 2**62], np.int64), (count, levels, loops, 1)),
+        bool(operands[0].placed.limits),
     )
     for number, one in enumerate(operands):
         home = one.placed.homes[one.number]
@@ -88,7 +92,11 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
             found.terms[number, axis, 0], found.terms[number, axis, 5] = len(given), size
             found.terms[number, axis, 1 : 1 + len(flat)] = flat
         for level, memory in enumerate(one.memories):
-            found.size_bits[number, level], found.buffers[number, level] = memory.size_bits, memory.buffers
+            bits, limits = one.placed.limits_of(one.number, memory)
+            found.size_bits[number, level], found.buffers[number, level] = bits, memory.buffers
+            for loop, least, most in limits:
+                here = found.limits[number, level, loop]
+                here[0], here[1] = max(here[0], least), min(here[1], most)
             for side, flows in enumerate(_RESULT_FLOWS if one.is_write else _READ_FLOWS):
                 for at, flow in enumerate(flows):
                     port = memory.port(home, flow)
@@ -260,6 +268,17 @@ def in_femtojoules(energy_pj: float) -> float:
 
 
 @lending
+def is_within(arrays: Arrays, operand: int, level: int, tile: np.ndarray) -> bool:
+    """Whether the user's limits allow a memory to hold a tile."""
+    found = True
+    if arrays.is_limited:
+        for loop in range(len(tile)):
+            limits = arrays.limits[operand, level, loop]
+            found = found and limits[0] <= tile[loop] <= limits[1]
+    return found
+
+
+@lending
 def is_reducing(arrays: Arrays, placed: Placed, operand: int, tile: np.ndarray) -> bool:
     """Whether loops that leave an operand alone go on outside a tile."""
     found = False
@@ -298,7 +317,7 @@ def cut_of(
     room = elements * bits
     if arrays.buffers[operand, level] == 2 and room < placed.whole[operand, level] * all_bits:
         room = 2 * room
-    if room > arrays.size_bits[operand, level] * (1 + 1e-12):
+    if room > arrays.size_bits[operand, level] * (1 + 1e-12) or not is_within(arrays, operand, level, tile):
         return float(NEVER), room, partial
     if is_top:
         return (0.0 if is_last else float(NEVER)), room, partial
@@ -399,7 +418,8 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
                 if is_double and room < whole * last_bits[side]:
                     room = 2 * room
                 rest = 0 if is_top else found[cut + 1, 1 if partial else 0, point]
-                found[cut, side, point] = min(int(cost) + rest, NEVER) if room <= size_bits else NEVER
+                fits = room <= size_bits and is_within(arrays, operand, level, tile)
+                found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
             for axis in range(len(axes) - 1, -1, -1):
                 loop = axes[axis, 0]
                 powers[axis] += 1

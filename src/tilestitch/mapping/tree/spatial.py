@@ -89,7 +89,7 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
         along = _along(bare, number, space)
         rest = prod(later.size for later in axes[number + 1 :])
         kept: list[Factors] = []
-        rows = max(1, 4 * MOST_CHOICES // max(1, len(along)) // 4)
+        rows = max(1, MOST_CHOICES // max(1, len(along)))
         for start in range(0, len(factors), rows):
             here = factors[start : start + rows]
             both = np.concatenate([np.repeat(here, len(along), axis=0), np.tile(along, (len(here), 1, 1))], axis=1)
@@ -102,7 +102,7 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
                     f"{bare.nest.name}: more than {MOST_CHOICES:,} choices of what to spread along {axis.name}; name "
                     "loops for some axes, or ask for more of the units to be used"
                 )
-        factors = np.concatenate(kept)
+        factors = np.concatenate(kept) if kept else np.ones((0, number + 1, len(extents)), np.int64)
     return _different(bare, _averaged(bare, factors, space))
 
 
