@@ -229,6 +229,17 @@ class _Operand:
         whole = self.touched(self.placed.steps, range(level + 1)) * bits
         return 2 * room if self.chain[level].buffers == 2 and room < whole else room
 
+    def is_allowed(self, level, tile, room):
+        """Whether the user lets a memory hold this."""
+        for limit in self.placed.limits:
+            if limit.memory == self.chain[level].name and limit.home == self.home:
+                if room > limit.share * self.chain[level].size_bits:
+                    return False
+                for loop, least, most in limit.tile:
+                    if loop in self.moving and not least <= tile[loop] <= most:
+                        return False
+        return True
+
     def places(self, order):
         """Energy, room in every memory, tiles of the crossings, and cuts, of all places of this operand in an order."""
         for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
@@ -252,6 +263,8 @@ class _Operand:
             arriving = self.is_write and self.is_partial(level, tiles[level])
             leaving = self.is_write and level + 1 < len(tiles) and self.is_partial(level + 1, tiles[level + 1])
             rooms.append(self.room(level, tile, arriving, leaving))
+            if level < len(held) - 1 and not self.is_allowed(level, tile, rooms[-1]):
+                return inf, rooms, tuple(tiles), ends
         return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms, tuple(tiles), ends
 
 

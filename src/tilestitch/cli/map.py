@@ -10,7 +10,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_beside, expect_folder, expect_other, expect_writable, write_files
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
-from tilestitch.cli.application import held_back
+from tilestitch.cli.application import SUCCESS, WRONG_INPUT, complain, held_back
 from tilestitch.cli.completion import MODEL
 from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import (
@@ -30,6 +30,7 @@ from tilestitch.cli.output import Files, encoded, expect_json, given_command, js
 from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, TreeObjective
 
+FREE = "free"  # in place of a mapping file
 EMITTED = ("zigzag", "timeloop", "accelforge")
 MAX_LINES_BYTES = 2**30
 
@@ -57,21 +58,34 @@ MAX_LINES_BYTES = 2**30
     "--spatial",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="ZigZag's mapping: MODEL is ZigZag's too, --machine is or is a tree; what is spread over units is fixed.",
+    help="On a tree: ZigZag's mapping of ZigZag's MODEL, which fixes what is spread; or free, to search that.",
+)
+@click.option(
+    "--constraints",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="On a tree: what is fixed of spread factors, tiles, shares and bypasses; ours or Timeloop's YAML.",
+)
+@click.option(
+    "--utilization",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="On a tree: least share of the units that has work, on average over the steps.",
 )
 @click.option(
     "--sums",
     type=click.Choice(("full", "final")),
     default="full",
     show_default=True,
-    help="With --spatial: how wide running sums are stored; final is ZigZag's rule.",
+    help="On a tree: how wide running sums are stored; final is ZigZag's rule.",
 )
 @click.option(
     "--effort",
     type=click.IntRange(1, 10**8),
     default=20_000_000,
     show_default=True,
-    help="With --spatial: labels of each layer before the search stops and says the gap.",
+    help="On a tree: labels of each layer before the search stops and says the gap.",
 )
 @layers_option
 @mapping_option("Price")
@@ -103,6 +117,8 @@ def map_(
     ragged: bool,
     top: int,
     spatial: Path | None,
+    constraints: Path | None,
+    utilization: float,
     sums: str,
     effort: int,
     layers: tuple[str, ...],
@@ -116,21 +132,22 @@ def map_(
     choices: Choices,
     json_path: Path | None,
     quiet: bool,
-) -> None:
+) -> int | None:
     """Map the loop nests of MODEL on an array of processing elements.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers:
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
-    if spatial is not None:
-        _map_on_tree(
-            _TreeFiles(model, machine, spatial, certificate, check), layers, sums, effort, json_path, quiet=quiet
-        )
-        return
-    expect_none_given(("sums", "effort"), "--sums and --effort go with --spatial FILE")
+    if spatial is not None or (is_given("machine") and _is_tree(machine)):
+        files = _TreeFiles(model, machine, spatial, constraints, certificate, check)
+        return _map_on_tree(files, choices, layers, json_path, quiet=quiet)
+    expect_none_given(
+        ("sums", "effort", "utilization", "constraints"),
+        "--sums, --effort, --utilization and --constraints go with --spatial, or a tree as --machine",
+    )
     if objective == TreeObjective.ED2P:
-        raise InputError(f"--objective ed2p goes with --spatial FILE; without it: {', '.join(Objective)}")
+        raise InputError(f"--objective ed2p goes with a tree; without one: {', '.join(Objective)}")
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -149,7 +166,7 @@ def map_(
             expect_other(certificate, source)
     if evaluate is not None:
         _evaluate(evaluate, machine, json_path, quiet=quiet)
-        return
+        return None
     assert model is not None
     with shown_progress(silent=quiet) as progress:
         with held_back():
@@ -206,71 +223,87 @@ def map_(
             files += [(out / name, encoded(content)) for name, content in mapping_files(emit, source.machine, found)]
         write_files([*json_file(json_path, json_text), *files])
     show_output(text, json_text, json_path, quiet=quiet)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class _TreeFiles:
-    """ZigZag's three files, and those of proofs."""
+    """What is mapped on which tree, with files of proofs; what is spread is in a file of ZigZag's, or searched."""
 
     workload: str | None
     machine: str
-    spatial: Path
+    spatial: Path | None
+    constraints: Path | None
     certificate: Path | None
     check: Path | None
 
+    @property
+    def is_free(self) -> bool:
+        return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
 
-_NOT_ON_TREES = (
-    *(
-        "search",
-        "dataflow",
-        "mode",
-        "ragged",
-        "top",
-        "mapping",
-        "evaluate",
-        "emit",
-        "out",
-        "html",
-    ),
-    *("batch", "dims", "fold_bn"),
-)
+
+_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "html")
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "constraints", "batch", "dims", "fold_bn")
+
+
+def _is_tree(machine: str) -> bool:
+    from tilestitch.commands.map.tree_sources import is_tree
+
+    return is_tree(machine)
 
 
 def _map_on_tree(
-    files: _TreeFiles, layers: tuple[str, ...], sums: str, effort: int, json_path: Path | None, *, quiet: bool
-) -> None:
-    """Map ZigZag's layers on its machine as a tree, with the spatial factors of its mapping."""
-    expect_none_given(_NOT_ON_TREES, "has no meaning yet with --spatial")
+    files: _TreeFiles, choices: Choices, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+) -> int:
+    """Map layers on a tree; the exit code says whether all of them have a mapping."""
+    if files.is_free:
+        expect_none_given(_NOT_ON_TREES, "has no meaning yet on a tree")
+    else:
+        expect_none_given(_NOT_WITH_A_MAPPING, "has no meaning yet with --spatial FILE")
     if files.workload is None:
-        raise InputError("MODEL is missing: with --spatial it is ZigZag's YAML file of layers")
+        raise InputError(
+            "MODEL is missing: a network, a line of einsum, or a file of layers; with --spatial FILE ZigZag's"
+        )
     if not is_given("machine"):
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
-    inputs = [str(one) for one in (files.workload, files.machine, files.spatial, files.check) if one is not None]
+    given = click.get_current_context().params
+    objective = TreeObjective(given["objective"])
+    spatial = None if files.is_free else files.spatial
+    others = (files.workload, files.machine, spatial, files.constraints, files.check)
+    inputs = [str(one) for one in others if one is not None]
     expect_json(json_path, *inputs)
+    if files.certificate is not None or files.check is not None:
+        _expect_provable_on_tree(files, objective)
     if files.check is not None:
-        if files.certificate is not None:
-            raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
-        expect_none_given(("effort",), "--check judges proofs, and searches nothing")
         _check_on_tree(files, files.check, layers, json_path, quiet=quiet)
-        return
+        return SUCCESS
     if files.certificate is not None:
-        if click.get_current_context().params["objective"] != TreeObjective.ENERGY:
-            raise InputError("--certificate: on trees only the least energy has a certificate; write --objective energy")
         expect_beside("--certificate", files.certificate, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_proofs import tree_certificates_json
-            from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
+            from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
             from tilestitch.commands.map.tree_text import tree_text
+            from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
-        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
-        objective = TreeObjective(click.get_current_context().params["objective"])
-        mapped = map_on_tree(task, Sums(sums), effort, progress, objective)
+        if files.is_free:
+            space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
+            task = open_free_task(
+                files.workload,
+                files.machine,
+                space,
+                layers,
+                lambda model: open_layers(model, choices, ()),
+                files.constraints,
+            )
+        else:
+            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+        mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
         text, json_text = tree_text(mapped), tree_json(mapped)
         proofs: Files = []
         if files.certificate is not None:
@@ -278,6 +311,21 @@ def _map_on_tree(
             proofs.append((files.certificate, encoded(tree_certificates_json(mapped))))
         write_files([*json_file(json_path, json_text), *proofs])
     show_output(text, json_text, json_path, quiet=quiet)
+    for one in mapped.unmapped:
+        complain(f"layer {one.name}: {one.reason}")
+    return WRONG_INPUT if mapped.unmapped else SUCCESS
+
+
+def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
+    """Refuse proofs of what nobody proves yet."""
+    if files.is_free:
+        raise InputError("--certificate and --check on a tree: what is spread has to be fixed; name --spatial FILE")
+    if files.check is None and objective is not TreeObjective.ENERGY:
+        raise InputError("--certificate on a tree: only the least energy is proven so; write --objective energy")
+    if files.check is not None and files.certificate is not None:
+        raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
+    if files.check is not None:
+        expect_none_given(("effort",), "--check judges proofs, and searches nothing")
 
 
 def _check_on_tree(

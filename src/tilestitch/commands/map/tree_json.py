@@ -33,7 +33,13 @@ def tree_json(mapped: TreeMappings) -> str:
         "proven_best": mapped.is_proven,
         "notes": list(mapped.task.notes),
         "layers": [_layer(one) for one in mapped.layers],
+        "unmapped": [{"name": one.name, "reason": one.reason} for one in mapped.unmapped],
     }
+    if mapped.task.space is not None:
+        found["spatial_space"] = {
+            "ragged": str(mapped.task.space.ragged),
+            "least_utilization": mapped.task.space.least_use,
+        }
     return json.dumps(found, indent=1) + "\n"
 
 
@@ -45,6 +51,7 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
     return {
         "name": layer.name,
         "operator": layer.operator,
+        "times": layer.times,
         "nest": nest_text(placed.nest),
         "macs": placed.nest.macs,
         "steps": placed.total_steps,
@@ -62,6 +69,8 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
         "labels": found.labels,
         "lattice_points": found.points,
         "notes": list(layer.notes),
+        "spatial_choices": layer.choices or None,
+        "spatial_choices_opened": layer.opened or None,
         "spatial": [
             {"axis": one.axis, "loop": names[one.loop], "factor": float(one.factor)} for one in placed.unrolled
         ],

@@ -1,35 +1,46 @@
-"""ZigZag's layers on a machine tree, its own or ours: the best mapping of each."""
+"""Layers on a machine tree, ZigZag's or ours: the best mapping of each."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
-from tilestitch.commands.map.sources import MAX_YAML_BYTES
+from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
+from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
+from tilestitch.commands.map.tree_sources import (
+    TreeLayer,
+    bound_nest,
+    is_zigzag_workload,
+    layers_of_nests,
+    zigzag_layers_of,
+)
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
-from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_file import machine_tree
 from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of, pareto_front
+from tilestitch.mapping.tree.search import MOST_LABELS, best_of, pareto_front
+from tilestitch.mapping.tree.spatial import SpatialSpace, best_spread
 from tilestitch.mapping.tree.tables import Sums
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTask:
-    """Layers, a machine, and what is spread over its units."""
+    """Layers, a machine, and what is spread over its units: what mappings say, or all of a space."""
 
     name: str
     tree: MachineTree
-    layers: tuple[ZigzagLayer, ...]
+    layers: tuple[TreeLayer, ...]
     mappings: tuple[ZigzagMapping, ...]
     mapping_file: str
     notes: tuple[str, ...]
+    space: SpatialSpace | None = None
+    constraints: Constraints = field(default_factory=Constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +52,33 @@ class MappedOnTree:
     found: FoundMapping
     notes: tuple[str, ...]
     front: tuple[FoundMapping, ...] = ()  # where that was asked for: `found` is its point of the least EDP
+    times: int = 1  # how often the network runs it
+    choices: int = 0  # of what is spread, where that was searched
+    opened: int = 0  # of those, the ones whose bound did not settle it
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """A layer that has no mapping, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TreeMappings:
-    """The best mapping of every layer, in the order of the workload."""
+    """The best mapping of every layer, in the order of the workload, and the layers that have none."""
 
     task: TreeTask
     sums: Sums
     layers: tuple[MappedOnTree, ...]
     objective: TreeObjective = TreeObjective.ENERGY
+    unmapped: tuple[Unmapped, ...] = ()
 
     @property
     def latency_cycles(self) -> int:
-        """Of the layers one after another."""
-        return sum(layer.found.price.latency_cycles for layer in self.layers)
+        """Of the layers one after another, each as often as it runs."""
+        return sum(layer.times * layer.found.price.latency_cycles for layer in self.layers)
 
     @property
     def edp_pj_cycles(self) -> float:
@@ -64,15 +87,15 @@ class TreeMappings:
 
     @property
     def bound_cycles(self) -> int:
-        return sum(layer.found.bound_cycles for layer in self.layers)
+        return sum(layer.times * layer.found.bound_cycles for layer in self.layers)
 
     @property
     def energy_pj(self) -> float:
-        return sum(layer.found.price.energy_pj for layer in self.layers)
+        return sum(layer.times * layer.found.price.energy_pj for layer in self.layers)
 
     @property
     def bound_pj(self) -> float:
-        return sum(layer.found.bound_pj for layer in self.layers)
+        return sum(layer.times * layer.found.bound_pj for layer in self.layers)
 
     @property
     def is_proven(self) -> bool:
@@ -84,32 +107,77 @@ def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[st
 
     Raises `InputError` for what is wrong with a file.
     """
-    texts = [file_text(Path(given), "YAML", MAX_YAML_BYTES) for given in (workload, machine, spatial)]
-    where = [Path(given).name for given in (workload, machine, spatial)]
-    layers, notes = zigzag_tree_layers(texts[0], where[0])
-    is_zigzag = re.search(r"^operational_array\s*:", texts[1], re.MULTILINE) is not None
-    tree, machine_notes = zigzag_tree(texts[1], where[1]) if is_zigzag else (machine_tree(texts[1], where[1]), ())
-    mappings, mapping_notes = zigzag_tree_mappings(texts[2], where[2])
-    chosen = tuple(_chosen(layers, names, where[0])) if names else layers
-    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[2], (*notes, *machine_notes, *mapping_notes))
+    text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), [Path(given).name for given in (workload, spatial)]
+    _, layers, notes = zigzag_layers_of(workload)
+    tree, machine_notes = _tree(machine)
+    mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
+    chosen = _chosen(layers, names, where[0])
+    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], (*notes, *machine_notes, *mapping_notes))
 
 
-def _chosen(layers: Sequence[ZigzagLayer], names: Sequence[str], where: str) -> Iterator[ZigzagLayer]:
+def open_free_task(
+    workload: str,
+    machine: str,
+    space: SpatialSpace,
+    names: Sequence[str],
+    load: Callable[[str], Nests],
+    constraints: Path | None = None,
+) -> TreeTask:
+    """The layers of a network, of einsum or of another program's file (`load`), with everything free to be spread.
+
+    Raises `InputError` for what is wrong with a file.
+    """
+    tree, machine_notes = _tree(machine)
+    if is_zigzag_workload(workload):
+        name, layers, notes = zigzag_layers_of(workload)
+        layers = _different(layers)
+    else:
+        nests = load(workload)
+        name = nests.name
+        layers, notes = layers_of_nests(nests)
+    chosen = _chosen(layers, names, name)
+    fixed = Constraints()
+    if constraints is not None:
+        fixed = open_constraints(constraints, tree)
+        expect_known_loops(fixed, ([loop.name for loop in layer.nest.loops] for layer in layers))
+        tree = fixed.bypassed(tree)
+    notes = (*notes, *machine_notes, *fixed.notes)
+    return TreeTask(name, tree, chosen, (), "", notes, fixed.space(space), fixed)
+
+
+def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
+    """Every different layer once, under its first name, with how often it is there."""
+    found: dict[TreeLayer, TreeLayer] = {}
+    for layer in layers:
+        key = replace(layer, nest=replace(layer.nest, name=""))
+        found[key] = replace(found[key], times=found[key].times + 1) if key in found else layer
+    return tuple(found.values())
+
+
+def _tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
+    text, where = file_text(Path(machine), "YAML", MAX_YAML_BYTES), Path(machine).name
+    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
+        return zigzag_tree(text, where)
+    return machine_tree(text, where), ()
+
+
+def _chosen(layers: tuple[TreeLayer, ...], names: Sequence[str], where: str) -> tuple[TreeLayer, ...]:
+    """The layers of those names or numbers, all of them where none is named."""
+    found: list[TreeLayer] = []
     for name in names:
         for number, layer in enumerate(layers, 1):
             if name in (str(number), layer.nest.name):
-                yield layer
+                found.append(layer)
                 break
         else:
             known = ", ".join(f"{number} {layer.nest.name}" for number, layer in enumerate(layers[:8], 1))
             raise InputError(f"--layer {name}: {where} has no such layer; known: {known}{', ...' * (len(layers) > 8)}")
+    return tuple(found) if names else layers
 
 
 def placed_layers(task: TreeTask) -> list[tuple[tuple[PlacedNest, ...], tuple[str, ...]]]:
     """Every way to spread each layer, and notes on what of its spatial mapping was changed to fit."""
-    return [
-        placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree) for layer in task.layers
-    ]
+    return [_placements(layer, task) for layer in task.layers]
 
 
 def map_on_tree(
@@ -121,21 +189,59 @@ def map_on_tree(
 ) -> TreeMappings:
     """The best mapping of every layer; layers that differ only in their names are searched once.
 
-    Raises `DoesNotFit` for a layer that no mapping fits.
+    A layer without a mapping does not stop the others. Raises `DoesNotFit` where no layer has one.
     """
     placed = placed_layers(task)
-    known: dict[tuple[PlacedNest, ...], tuple[FoundMapping, ...]] = {}
+    known: dict[tuple[PlacedNest, ...], _Searched | DoesNotFit | TooLarge] = {}
     layers: list[MappedOnTree] = []
+    unmapped: list[Unmapped] = []
     for number, (layer, (placements, notes)) in enumerate(zip(task.layers, placed, strict=True)):
         progress("map", number, len(placed))
         unnamed = tuple(replace(one, nest=replace(one.nest, name="")) for one in placements)
         if unnamed not in known:
-            if objective is TreeObjective.PARETO:
-                known[unnamed] = pareto_front(placements, sums, most_labels).points
-            else:
-                known[unnamed] = (best_of(placements, sums, most_labels, objective),)
-        points = [replace(one, placed=replace(one.placed, nest=layer.nest)) for one in known[unnamed]]
+            known[unnamed] = _searched(placements, task.space, sums, most_labels, objective)
+        outcome = known[unnamed]
+        if not isinstance(outcome, _Searched):
+            unmapped.append(Unmapped(layer.nest.name, str(outcome)))
+            continue
+        points = [replace(one, placed=replace(one.placed, nest=layer.nest)) for one in outcome.points]
         found = min(points, key=lambda one: one.price.edp_pj_cycles)
         front = tuple(points) if objective is TreeObjective.PARETO else ()
-        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front))
-    return TreeMappings(task, sums, tuple(layers), objective)
+        counts = (outcome.choices, outcome.opened)
+        layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front, layer.times, *counts))
+    if not layers:
+        raise DoesNotFit("\n".join(one.reason for one in unmapped))
+    return TreeMappings(task, sums, tuple(layers), objective, tuple(unmapped))
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What a search found: one mapping, or a front of them; of how many choices of what is spread, where searched."""
+
+    points: tuple[FoundMapping, ...]
+    choices: int = 0
+    opened: int = 0
+
+
+def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
+    if task.space is not None:
+        return (task.constraints.limited(bound_nest(layer, task.tree)),), ()
+    return placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree)
+
+
+def _searched(
+    placements: tuple[PlacedNest, ...],
+    space: SpatialSpace | None,
+    sums: Sums,
+    most_labels: int,
+    objective: TreeObjective,
+) -> _Searched | DoesNotFit | TooLarge:
+    try:
+        if space is not None:
+            spread = best_spread(placements[0], space, sums, most_labels, objective)
+            return _Searched((spread.found,), spread.choices, spread.opened)
+        if objective is TreeObjective.PARETO:
+            return _Searched(pareto_front(placements, sums, most_labels).points)
+        return _Searched((best_of(placements, sums, most_labels, objective),))
+    except (DoesNotFit, TooLarge) as error:
+        return error

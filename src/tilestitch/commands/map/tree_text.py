@@ -7,9 +7,15 @@ from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.search import FoundMapping
+from tilestitch.mapping.tree.spatial import Ragged
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.table import table, title
 
+_RAGGED = {
+    Ragged.NONE: "all products of factors that divide their loops",
+    Ragged.FILLING: "all products of factors that divide their loops, or one that does not and fills its axis",
+    Ragged.ALL: "all products of factors, whether or not they divide their loops",
+}
 _SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones where complete ones leave"}
 
 
@@ -34,19 +40,22 @@ def tree_text(mapped: TreeMappings) -> str:
     task = mapped.task
     lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, {_LEAST[mapped.objective]}", "=")
     lines += [
-        f"layers       {len(mapped.layers)}; every number is estimated",
+        f"layers       {_layer_count(mapped)}; every number is estimated",
         f"energy       {mapped.energy_pj:,.3f} pJ{_which(mapped)}",
         f"latency      {mapped.latency_cycles:,} cycles{_which(mapped)}, one layer after another",
         f"EDP          {mapped.edp_pj_cycles:.6e} pJ x cycles (of the sums)",
         f"proof        {_proof(mapped)}",
         f"sums         stored {_SUMS[mapped.sums]}",
     ]
+    if task.space is not None:
+        lines.append(f"spread       {_RAGGED[task.space.ragged]}{_least_use(task.space.least_use)}")
+    lines += [f"not mapped   {one.name}: {one.reason}" for one in mapped.unmapped]
     lines += [f"note         {note}" for note in task.notes]
     lines += ["", *title("Layers")]
     rows = [
         (
             str(number),
-            one.name,
+            one.name if one.times == 1 else f"{one.name} ({one.times} times)",
             f"{one.found.price.energy_pj:,.0f}",
             f"{one.found.price.latency_cycles:,}",
             f"{one.found.utilization:.1%}",
@@ -68,6 +77,15 @@ def _which(mapped: TreeMappings) -> str:
     return ", of the least EDP of each layer" if mapped.objective is TreeObjective.PARETO else ""
 
 
+def _layer_count(mapped: TreeMappings) -> str:
+    times = sum(one.times for one in mapped.layers)
+    return f"{len(mapped.layers)} different of {times}" if times > len(mapped.layers) else str(len(mapped.layers))
+
+
+def _least_use(share: float) -> str:
+    return f"; at least {share:.0%} of the units have work" if share > 0 else "; however few units have work"
+
+
 def _verdict(layer: MappedOnTree) -> str:
     if layer.front:
         points = counted(len(layer.front), "mapping")
@@ -76,8 +94,15 @@ def _verdict(layer: MappedOnTree) -> str:
 
 
 def _proof(mapped: TreeMappings) -> str:
+    nothing = _NOTHING[mapped.objective]
+    if mapped.is_proven and mapped.task.space is None:
+        return f"{nothing} with these spatial factors: the lattice of cuts was searched to the end"
     if mapped.is_proven:
-        return f"{_NOTHING[mapped.objective]} with these spatial factors: the lattice of cuts was searched to the end"
+        choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
+        return (
+            f"{nothing} with any of {choices:,} choices of what is spread: {opened:,} were searched to the end, "
+            "the bounds of the others are above"
+        )
     if mapped.objective is not TreeObjective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1

@@ -18,9 +18,9 @@ from tilestitch.base.json_text import JsonPart
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import TreeMapping, crossing_tiles
 from tilestitch.mapping.tree.crossings import operands_on_tree
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
 
 PROVABLE = (Objective.ENERGY,)

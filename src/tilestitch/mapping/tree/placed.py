@@ -19,12 +19,22 @@ class Unrolled:
 
 
 @dataclass(frozen=True, slots=True)
+class CutLimit:
+    """What a user allows one memory to hold of one operand."""
+
+    memory: str
+    home: str  # what the machine calls the operand
+    share: Fraction = Fraction(1)  # of the memory
+    tile: tuple[tuple[int, int, int], ...] = ()  # loop, and the least and most of its steps inside the memory
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedNest:
     """A nest on a tree, with what is fixed before loops are put in an order.
 
     `homes` are the names that the machine gives the operands of the nest, in the order of the nest; partial sums have
     the width of the result's elements, complete ones `final_bits`. The shape of an operand is what there is to move:
-    indices of padding are not.
+    indices of padding are not. `limits` leave the outermost memory alone, and loops that do not move an operand.
     """
 
     nest: LoopNest
@@ -32,6 +42,7 @@ class PlacedNest:
     homes: tuple[str, ...]
     unrolled: tuple[Unrolled, ...]
     tree: MachineTree
+    limits: tuple[CutLimit, ...] = ()
 
     @property
     def operands(self) -> tuple[LoopOperand, ...]:
@@ -52,6 +63,16 @@ class PlacedNest:
                     here[one.loop] *= one.factor
             levels.append(tuple(here))
         return tuple(levels)
+
+    def limits_of(self, operand: int, memory: TreeMemory) -> tuple[int, tuple[tuple[int, int, int], ...]]:
+        """Bits that an operand may take of a memory, and limits of the steps of the loops that move it."""
+        bits, tile = memory.size_bits, []
+        if memory is not self.chain(operand)[-1]:
+            for limit in self.limits:
+                if (limit.memory, limit.home) == (memory.name, self.homes[operand]):
+                    bits = min(bits, int(limit.share * memory.size_bits))
+                    tile += [one for one in limit.tile if one[0] in self.operands[operand].indexed_by]
+        return bits, tuple(tile)
 
     @property
     def steps(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ which only loops lie that leave the operand alone; then comes one cut for each m
 cut costs what crosses there, in whole femtojoules, so that sums do not depend on their order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -64,10 +64,22 @@ def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
             one = np.ones((1, len(placed.steps)), np.int64)
             from_units = bool(operand.is_partial(0, one)[0])
             fixed = int(femtojoules(operand, 0, one)[0])
-            cuts.append(tuple(_write_cut(operand, level, tiles, sums) for level in range(len(operand.memories))))
+            made = [_write_cut(operand, level, tiles, sums) for level in range(len(operand.memories))]
         else:
-            cuts.append(tuple(_read_cut(operand, level, tiles) for level in range(-1, len(operand.memories))))
+            made = [_read_cut(operand, level, tiles) for level in range(-1, len(operand.memories))]
+        cuts.append(tuple(_limited(cut, placed, tiles) for cut in made) if placed.limits else tuple(made))
     return Tables(placed, lattice, tuple(cuts), from_units, fixed)
+
+
+def _limited(cut: Cut, placed: PlacedNest, tiles: Tiles) -> Cut:
+    """A cut only where the user's limits allow it."""
+    if cut.memory is None:
+        return cut
+    bits, limits = placed.limits_of(cut.operand, placed.tree.memories[cut.memory])
+    allowed = cut.room_bits <= bits * (1 + 1e-12)
+    for loop, least, most in limits:
+        allowed &= (tiles[:, loop] >= least) & (tiles[:, loop] <= most)
+    return replace(cut, cost_fj=np.where(allowed, cut.cost_fj, NEVER))
 
 
 def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles) -> NDArray[np.int64]:

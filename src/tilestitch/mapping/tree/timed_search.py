@@ -1,6 +1,6 @@
 """The mapping of the least latency, or of the least energy and latency together, and the whole front of both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -81,11 +81,34 @@ def best_in_time(
 
     Raises `DoesNotFit` where no mapping fits the memories.
     """
+    best, _ = best_in_order(_in_order(placements, sums, objective), sums, most_labels, objective)
+    if best is None:
+        raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
+    if len(placements) == 1:
+        return best
+    return replace(
+        best,
+        bound_pj=min(_least_pj(placed, sums) for placed in placements),
+        bound_cycles=min(placed.total_steps for placed in placements),
+    )
+
+
+def best_in_order(
+    ordered: Iterable[tuple[PlacedNest, float]], sums: Sums, most_labels: int, objective: TreeObjective
+) -> tuple[FoundMapping | None, int]:
+    """The best mapping of placements that come with bounds, the least first, and how many of them were searched.
+
+    Its bounds of energy and of cycles alone are those of its placement. None where no mapping fits the memories.
+    """
     best: FoundMapping | None = None
-    bound, count = inf, 0
-    for placed, least in _in_order(placements, sums, objective):
+    bound, count, opened = inf, 0, 0
+    for placed, least in ordered:
         if best is not None and least >= best.value:
             break
+        if count > most_labels:
+            bound = min(bound, least)
+            break
+        opened += 1
         task = _task(placed, sums)
         searched = _search(task, objective, best, most_labels)
         count, bound = count + searched.labels, min(bound, searched.bound)
@@ -93,16 +116,9 @@ def best_in_time(
             if best is None or (found.value, found.price.energy_pj) < (best.value, best.price.energy_pj):
                 best = found
     if best is None:
-        raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
+        return None, opened
     proven = bound >= best.value
-    return replace(
-        best,
-        is_proven=proven,
-        labels=count,
-        bound_value=best.value if proven else bound,
-        bound_pj=min(_least_pj(placed, sums) for placed in placements) if len(placements) > 1 else best.bound_pj,
-        bound_cycles=min(placed.total_steps for placed in placements) if len(placements) > 1 else best.bound_cycles,
-    )
+    return replace(best, is_proven=proven, labels=count, bound_value=best.value if proven else bound), opened
 
 
 def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int) -> Front:

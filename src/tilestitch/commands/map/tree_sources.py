@@ -1,0 +1,90 @@
+"""Layers for machine trees that need no mapping file: of networks, of einsum, of other programs' files."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilestitch.base.errors import InputError
+from tilestitch.base.text_files import file_text
+from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
+from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
+
+# What nests and machines call the first operand that is read, the second, and the result.
+ROLES = (
+    ("I", "I1", "A", "Input", "Inputs"),
+    ("W", "I2", "B", "Weight", "Weights"),
+    ("O", "C", "Z", "Output", "Outputs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLayer(ZigzagLayer):
+    """A layer of any source, and how often it is there."""
+
+    times: int = 1
+
+
+def is_tree(machine: str) -> bool:
+    """Whether a file is that of a machine tree of ours."""
+    path = Path(machine)
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return False
+    text = file_text(path, "YAML", MAX_YAML_BYTES)
+    return all(re.search(rf"^{key}\s*:", text, re.MULTILINE) is not None for key in ("memories", "mac_pj"))
+
+
+def is_zigzag_workload(model: str) -> bool:
+    """Whether a file has ZigZag's layers, which say more than nests do: bits of partial and of complete sums."""
+    path = Path(model)
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return False
+    text = file_text(path, "YAML", MAX_YAML_BYTES)
+    return re.search(r"^\s*-?\s*operator_type\s*:", text, re.MULTILINE) is not None
+
+
+def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str, ...]]:
+    """The layers of ZigZag's file with its name, and notes."""
+    path = Path(model)
+    layers, notes = zigzag_tree_layers(file_text(path, "YAML", MAX_YAML_BYTES), path.name)
+    return path.stem, tuple(TreeLayer(one.nest, one.final_bits, one.operator) for one in layers), notes
+
+
+def layers_of_nests(nests: Nests) -> tuple[tuple[TreeLayer, ...], tuple[str, ...]]:
+    """The nests of a network as they are: their sums have the width of results, partial ones as well."""
+    notes = ["sums that are added to have the width of results, as in the nests of the network"]
+    if nests.unmapped:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())
+        notes.append(f"operators without products are not in it: {kinds}")
+    found = (TreeLayer(one.nest, one.nest.write.element_bits, one.nest.kind, one.times) for one in nests.layers)
+    return tuple(found), tuple(notes)
+
+
+def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
+    """A layer with what the machine calls its operands, and nothing spread.
+
+    An operand has its own name where the machine knows it; else the name that the machine has for its role: the first
+    or second that is read, or the result. Raises `InputError` where that is no name for each.
+    """
+    names = [array.name for array in layer.nest.operands]
+    homes = names if set(names) <= set(tree.operands) else _by_role(names, tree)
+    placed = PlacedNest(layer.nest, layer.final_bits, tuple(homes), (), tree)
+    for fault in placed_faults(placed):
+        raise InputError(f"layer {layer.nest.name}: {fault}")
+    return placed
+
+
+def _by_role(names: Sequence[str], tree: MachineTree) -> list[str]:
+    homes: list[str] = []
+    for number, name in enumerate(names):
+        role = len(ROLES) - 1 if number == len(names) - 1 else min(number, len(ROLES) - 2)
+        known = [one for one in ROLES[role] if one in tree.operands]
+        homes.append(name if name in tree.operands else known[0] if known else "")
+    if len(names) != len(ROLES) or "" in homes or len(set(homes)) != len(homes):
+        raise InputError(
+            f"machine {tree.name}: its memories hold {', '.join(tree.operands)}; the operands of the layer are "
+            f"{', '.join(names)}; expected those names in the machine, or I, W and O for two inputs and a result"
+        )
+    return homes

@@ -1,0 +1,501 @@
+"""What crossings and rooms cost for energy, compiled: one spatial choice after another asks for them.
+
+The formulas and the order of the operations are those of `crossings.py` and `tables.py`, so that both give the same
+numbers to the last bit; tests compare them. What does not depend on what is spread is made once, as `Arrays`.
+"""
+
+from collections.abc import Sequence
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.hardware.tree import Flow
+from tilestitch.mapping.tree.crossings import OperandOnTree
+from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.tables import FEMTO, MOST_FJ
+
+# of what is read and of results: what goes through a memory towards the units, and outwards; partial sums come back
+_READ_FLOWS = ((Flow.FEED,), (Flow.FILL,))
+_RESULT_FLOWS = ((Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL))
+TOO_MUCH = -1.0
+
+
+class Arrays(NamedTuple):
+    """The operands that move anything and their memories, as far as nothing depends on what is spread; O by number.
+
+    The last one is the result.
+    """
+
+    axes: np.ndarray  # [O] how many axes it has
+    terms: np.ndarray  # [O, axis] how many terms; first loop, its step; second loop, its step; size
+    moving: np.ndarray  # [O, loop] whether a loop moves the operand
+    bits: np.ndarray  # [O, complete]: of an element, and of a complete sum
+    levels: np.ndarray  # [O]
+    ports: np.ndarray  # [O, level, side, 4] towards units and outwards: bits of the granule (0: no port) and the width
+    access_pj: np.ndarray  # [O, level, side, 2] of an access of the whole width, there and, of partial sums, back
+    size_bits: np.ndarray  # [O, level]
+    buffers: np.ndarray
+    limits: np.ndarray  # [O, level, loop, 2] the least and most steps of a loop inside
+    is_limited: bool
+
+
+class Placed(NamedTuple):
+    """One spatial choice: for every operand what its fan-outs come to."""
+
+    over: np.ndarray  # [O, fan-outs, loop] how far a loop is spread over so many inner fan-outs, as a fraction
+    under: np.ndarray
+    share: np.ndarray  # the same as a number
+    differing: np.ndarray  # [O, crossing]
+    outside: np.ndarray  # [O, crossing] whether what leaves the operand alone is spread further out
+    whole: np.ndarray  # [O, level] elements of all steps
+    instances: np.ndarray  # [O, level + 1] memories in use; the first is that of the units
+    steps: np.ndarray  # [loop]
+    total: int
+
+
+def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
+    """What the compiled functions ask about operands that move anything."""
+    count, loops = len(operands), len(operands[0].placed.nest.loops)
+    levels = max(len(one.memories) for one in operands)
+    found = Arrays(
+        np.array([len(one.array.axes) for one in operands], np.int64),
+        np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 6), np.int64),
+        np.array([[loop in one.array.indexed_by for loop in range(loops)] for one in operands], np.bool_),
+        np.array(
+            [
+                [one.array.element_bits, one.placed.final_bits if one.is_write else one.array.element_bits]
+                for one in operands
+            ],
+            np.int64,
+        ),
+        np.array([len(one.memories) for one in operands], np.int64),
+        np.zeros((count, levels, 2, 4), np.int64),
+        np.zeros((count, levels, 2, 2), np.float64),
+        np.zeros((count, levels), np.int64),
+        np.ones((count, levels), np.int64),
+        np.tile(np.array([1, 2**62], np.int64), (count, levels, loops, 1)),
+        bool(operands[0].placed.limits),
+    )
+    for number, one in enumerate(operands):
+        home = one.placed.homes[one.number]
+        for axis, (given, size) in enumerate(zip(one.array.axes, one.array.shape, strict=True)):
+            common = gcd(*(step for _, step in given))
+            flat = (
+                [part for loop, step in given for part in (loop, step // common)]
+                if len(given) == 2
+                else [given[0][0], 1]
+                if given
+                else []
+            )
+            found.terms[number, axis, 0], found.terms[number, axis, 5] = len(given), size
+            found.terms[number, axis, 1 : 1 + len(flat)] = flat
+        for level, memory in enumerate(one.memories):
+            bits, limits = one.placed.limits_of(one.number, memory)
+            found.size_bits[number, level], found.buffers[number, level] = bits, memory.buffers
+            for loop, least, most in limits:
+                here = found.limits[number, level, loop]
+                here[0], here[1] = max(here[0], least), min(here[1], most)
+            for side, flows in enumerate(_RESULT_FLOWS if one.is_write else _READ_FLOWS):
+                for at, flow in enumerate(flows):
+                    port = memory.port(home, flow)
+                    found.access_pj[number, level, side, at] = memory.read_pj if flow.is_read else memory.write_pj
+                    if port is not None:
+                        found.ports[number, level, side, 2 * at : 2 * at + 2] = port.granule_bits, port.width_bits
+    return found
+
+
+def relaxed(arrays: Arrays, *, final_sums: bool) -> Arrays:
+    """The operands where completing sums is never worse, so that doing it at once is best."""
+    bits = arrays.bits.copy()
+    bits[-1, 1] = min(bits[-1])
+    buffers = arrays.buffers.copy()
+    if final_sums:
+        buffers[-1] = 1
+    return arrays._replace(bits=bits, buffers=buffers)
+
+
+@lending
+def _axis_elements(
+    terms: np.ndarray, tile: np.ndarray, over: np.ndarray, under: np.ndarray, share: np.ndarray
+) -> float:
+    """Indices of one axis of an array that a tile touches with what is spread."""
+    loop = terms[1]
+    if terms[0] == 2:
+        other = terms[3]
+        a, b = tile[loop] * over[loop], tile[other] * over[other]
+        if under[loop] > 1:
+            a //= under[loop]
+        if under[other] > 1:
+            b //= under[other]
+        return float(min(terms[5], a * b - max(0, b - terms[2]) * (a - terms[4])))
+    return float(tile[loop] * share[loop]) if terms[0] == 1 else 1.0
+
+
+@lending
+def _elements(arrays: Arrays, placed: Placed, operand: int, fan_outs: int, tile: np.ndarray) -> float:
+    """`crossings.elements` of one tile with what is spread over so many fan-outs."""
+    count = 1.0
+    for axis in range(arrays.axes[operand]):
+        count *= _axis_elements(
+            arrays.terms[operand, axis],
+            tile,
+            placed.over[operand, fan_outs],
+            placed.under[operand, fan_outs],
+            placed.share[operand, fan_outs],
+        )
+    return count
+
+
+@lending
+def _distinct(arrays: Arrays, placed: Placed, operand: int, fan_outs: int) -> float:
+    """`placed.distinct` of what is spread over so many fan-outs."""
+    count = 1.0
+    for axis in range(arrays.axes[operand]):
+        terms, loop = arrays.terms[operand, axis, 0], arrays.terms[operand, axis, 1]
+        if terms == 2:
+            other = arrays.terms[operand, axis, 3]
+            a = int(placed.share[operand, fan_outs, loop] + 1e-9)
+            b = int(placed.share[operand, fan_outs, other] + 1e-9)
+            twice = max(0, b - arrays.terms[operand, axis, 2]) * (a - arrays.terms[operand, axis, 4])
+            count *= min(arrays.terms[operand, axis, 5], a * b - twice)
+        elif terms == 1:
+            count *= placed.share[operand, fan_outs, loop]
+    return count
+
+
+@inner
+def no_choice(arrays: Arrays) -> Placed:
+    """Room for one choice."""
+    operands, levels = arrays.size_bits.shape
+    loops = arrays.moving.shape[1]
+    return Placed(
+        np.ones((operands, levels + 2, loops), np.int64),
+        np.ones((operands, levels + 2, loops), np.int64),
+        np.ones((operands, levels + 2, loops), np.float64),
+        np.ones((operands, levels + 1), np.float64),
+        np.zeros((operands, levels + 1), np.bool_),
+        np.ones((operands, levels + 1), np.float64),
+        np.ones((operands, levels + 2), np.float64),
+        np.ones(loops, np.int64),
+        1,
+    )
+
+
+@lending
+def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under: np.ndarray, doubt: float) -> None:
+    """Enter what the fan-outs of one operand spread; `over` and `under` are [fan-out, loop].
+
+    `doubt` is taken from a thousand times the memories in use before that is rounded.
+    """
+    levels, loops = arrays.levels[operand], over.shape[1]
+    for level in range(levels + 1):
+        for loop in range(loops):
+            a, b = placed.over[operand, level, loop] * over[level, loop], placed.under[operand, level, loop]
+            b *= under[level, loop]
+            common = 1 if b == 1 else gcd(a, b)
+            placed.over[operand, level + 1, loop], placed.under[operand, level + 1, loop] = a // common, b // common
+            placed.share[operand, level + 1, loop] = a / b
+        count = 1.0
+        for outer in range(level, levels + 1):
+            for loop in range(loops):
+                count *= over[outer, loop] / under[outer, loop]
+        placed.instances[operand, level] = np.rint(np.rint(count * 1000 - doubt) / 1000)
+    for level in range(levels):
+        here = _distinct(arrays, placed, operand, level + 1)
+        placed.differing[operand, level] = np.rint(here / _distinct(arrays, placed, operand, level))
+        placed.whole[operand, level] = _elements(arrays, placed, operand, level + 1, placed.steps)
+        is_spread = False
+        for outer in range(level + 1, levels + 1):
+            for loop in range(loops):
+                if not arrays.moving[operand, loop] and over[outer, loop] > under[outer, loop]:
+                    is_spread = True
+        placed.outside[operand, level] = is_spread
+
+
+@lending
+def _accesses_pj(granule: int, width: int, access_pj: float, bits: float, times: int, copies: float) -> float:
+    if granule == 0:
+        return np.inf if bits > 0 else 0.0
+    accesses = np.trunc(np.ceil(bits / granule) * (granule / width) * times * copies)
+    return accesses * access_pj if accesses > 0 else 0.0
+
+
+@lending
+def _ends_pj(
+    ports: np.ndarray, energies: np.ndarray, amount: float, bits: int, times: int, copies: float, partial: bool
+) -> float:
+    """What goes through the two ports of one end of a crossing; `ports` are granule, width of both, in turn.
+
+    Partial sums go through the second one as well.
+    """
+    energy = _accesses_pj(ports[0], ports[1], energies[0], amount * bits, times, copies)
+    if partial:
+        energy += _accesses_pj(ports[2], ports[3], energies[1], amount * bits, times, copies)
+    return energy
+
+
+@lending
+def crossing_fj(
+    arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, times: int, partial: bool
+) -> float:
+    """What a crossing costs in whole femtojoules; NEVER where it cannot be, `TOO_MUCH` where it is not compared."""
+    is_write = operand == len(arrays.axes) - 1
+    bits = arrays.bits[operand, 1 if is_write and not partial else 0]
+    energy = 0.0
+    for end in range(2 if crossing > 0 else 1):
+        level = crossing - end
+        amount = held * placed.differing[operand, crossing] if end == 0 else held
+        copies = placed.instances[operand, level + 1]
+        energy += _ends_pj(
+            arrays.ports[operand, level, end],
+            arrays.access_pj[operand, level, end],
+            amount,
+            bits,
+            times,
+            copies,
+            partial,
+        )
+    return in_femtojoules(energy)
+
+
+@lending
+def in_femtojoules(energy_pj: float) -> float:
+    if not np.isfinite(energy_pj):
+        return float(NEVER)
+    return np.rint(energy_pj * FEMTO) if energy_pj * FEMTO <= MOST_FJ else TOO_MUCH
+
+
+@lending
+def is_within(arrays: Arrays, operand: int, level: int, tile: np.ndarray) -> bool:
+    """Whether the user's limits allow a memory to hold a tile."""
+    found = True
+    if arrays.is_limited:
+        for loop in range(len(tile)):
+            limits = arrays.limits[operand, level, loop]
+            found = found and limits[0] <= tile[loop] <= limits[1]
+    return found
+
+
+@lending
+def is_reducing(arrays: Arrays, placed: Placed, operand: int, tile: np.ndarray) -> bool:
+    """Whether loops that leave an operand alone go on outside a tile."""
+    found = False
+    for loop in range(len(tile)):
+        found = found or (not arrays.moving[operand, loop] and tile[loop] < placed.steps[loop])
+    return found
+
+
+@lending
+def cut_of(
+    arrays: Arrays, placed: Placed, operand: int, cut: int, tile: np.ndarray, side: int, final_sums: bool
+) -> tuple[float, float, bool]:
+    """What a cut at a tile costs, the bits that it takes, and whether partial sums go on; `side` 1 if some arrive."""
+    is_write = operand == len(arrays.axes) - 1
+    level = cut if is_write else cut - 1
+    iterations, moved, is_last = 1, False, True
+    for loop in range(len(tile)):
+        iterations *= tile[loop]
+        moved = moved or (arrays.moving[operand, loop] and tile[loop] > 1)
+        is_last = is_last and tile[loop] == placed.steps[loop]
+    times = placed.total // iterations
+    if level < 0:
+        cost = float(NEVER) if moved else crossing_fj(arrays, placed, operand, 0, 1.0, times, False)
+        return cost, 0.0, False
+    elements = _elements(arrays, placed, operand, level + 1, tile)
+    is_top = level == arrays.levels[operand] - 1
+    partial = False
+    if is_write and not is_top:
+        partial = placed.outside[operand, level + 1] or is_reducing(arrays, placed, operand, tile)
+    bits, all_bits = arrays.bits[operand, 0], arrays.bits[operand, 0]
+    if is_write and final_sums:
+        bits = arrays.bits[operand, 0 if partial else 1]
+        all_bits = arrays.bits[operand, 0 if not is_top and placed.outside[operand, level + 1] else 1]
+    elif is_write and side == 0:
+        bits = all_bits = arrays.bits[operand, 1]
+    room = elements * bits
+    if arrays.buffers[operand, level] == 2 and room < placed.whole[operand, level] * all_bits:
+        room = 2 * room
+    if room > arrays.size_bits[operand, level] * (1 + 1e-12) or not is_within(arrays, operand, level, tile):
+        return float(NEVER), room, partial
+    if is_top:
+        return (0.0 if is_last else float(NEVER)), room, partial
+    cost = crossing_fj(arrays, placed, operand, level + 1, np.rint(elements), times, partial)
+    return cost, room, partial
+
+
+@lending
+def from_units(arrays: Arrays, placed: Placed) -> tuple[bool, float]:
+    """Whether partial sums come from the units, and what results cost there at every step."""
+    write = len(arrays.axes) - 1
+    partial = placed.outside[write, 0]
+    for loop in range(len(placed.steps)):
+        partial = partial or (not arrays.moving[write, loop] and placed.steps[loop] > 1)
+    return partial, crossing_fj(arrays, placed, write, 0, 1.0, placed.total, partial)
+
+
+@inner
+def divisors(steps: np.ndarray, moving: np.ndarray) -> np.ndarray:
+    """The axes of the lattice of some loops: rows of loop, prime and how many powers it has, 1 included."""
+    found = np.empty((64, 3), np.int64)
+    count = 0
+    for loop in range(len(steps)):
+        left, prime = (steps[loop] if moving[loop] else 1), 2
+        while left > 1:
+            if prime * prime > left:
+                prime = left
+            power = 0
+            while left % prime == 0:
+                left, power = left // prime, power + 1
+            if power > 0:
+                found[count, 0], found[count, 1], found[count, 2] = loop, prime, power + 1
+                count += 1
+            prime += 1
+    return found[:count]
+
+
+@inner
+def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -> np.ndarray:
+    """The least that each cut and the later ones cost an operand from a tile on: [cut, partial, point]; -1 if too much.
+
+    Points are tiles of the loops that move it. The others are best all inside the next cut: they cost nothing there
+    and complete its sums. The operands are `relaxed`.
+    """
+    is_write, levels = operand == len(arrays.axes) - 1, arrays.levels[operand]
+    first = 0 if is_write else 1
+    axes = divisors(placed.steps, arrays.moving[operand])
+    points, array_axes = 1, arrays.axes[operand]
+    for axis in range(len(axes)):
+        points *= axes[axis, 2]
+    found = np.empty((levels + first, 2, points), np.int64)
+    tile, powers, touched = placed.steps.copy(), np.zeros(len(axes), np.int64), np.ones(array_axes)
+    if first == 1:
+        found[0, :, :] = NEVER
+    for level in range(levels - 1, -1, -1):
+        is_top, cut = level == levels - 1, level + first
+        partial = is_write and not is_top and placed.outside[operand, level + 1]
+        rooms = (arrays.bits[operand, 1 if is_write else 0], arrays.bits[operand, 0])
+        last_bits = rooms
+        if is_write and final_sums:
+            bits = arrays.bits[operand, 0 if partial else 1]
+            rooms = last_bits = (bits, bits)
+        size_bits = arrays.size_bits[operand, level] * (1 + 1e-12)
+        is_double, whole = arrays.buffers[operand, level] == 2, placed.whole[operand, level]
+        over, under = placed.over[operand, level + 1], placed.under[operand, level + 1]
+        share = placed.share[operand, level + 1]
+        cost_bits = arrays.bits[operand, 1 if is_write and not partial else 0]
+        inner_copies, outer_copies = placed.instances[operand, level + 1], placed.instances[operand, level + 1]
+        ports, energies, differing = arrays.ports[operand, level], arrays.access_pj[operand, level], 1.0
+        above, above_pj = ports, energies
+        if not is_top:
+            above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
+            outer_copies, differing = placed.instances[operand, level + 2], placed.differing[operand, level + 1]
+        for axis in range(len(axes)):
+            tile[axes[axis, 0]], powers[axis] = 1, 0
+        for axis in range(array_axes):
+            touched[axis] = _axis_elements(arrays.terms[operand, axis], tile, over, under, share)
+        times = 1
+        for axis in range(len(axes)):
+            times *= axes[axis, 1] ** (axes[axis, 2] - 1)
+        for point in range(points):
+            elements = 1.0
+            for axis in range(array_axes):
+                elements *= touched[axis]
+            cost = 0.0
+            if is_top:
+                cost = 0.0 if point == points - 1 else float(NEVER)
+            elif elements * min(rooms) <= size_bits:
+                held = np.rint(elements)
+                energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, outer_copies, partial)
+                energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, inner_copies, partial)
+                cost = in_femtojoules(energy)
+                if cost == TOO_MUCH:
+                    found[0, 0, 0] = -1
+                    return found
+            for side in range(2 if is_write else 1):
+                room = elements * rooms[side]
+                if is_double and room < whole * last_bits[side]:
+                    room = 2 * room
+                rest = 0 if is_top else found[cut + 1, 1 if partial else 0, point]
+                fits = room <= size_bits and is_within(arrays, operand, level, tile)
+                found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
+            for axis in range(len(axes) - 1, -1, -1):
+                loop = axes[axis, 0]
+                powers[axis] += 1
+                if powers[axis] < axes[axis, 2]:
+                    tile[loop] *= axes[axis, 1]
+                    times //= axes[axis, 1]
+                else:
+                    for _ in range(axes[axis, 2] - 1):
+                        tile[loop] //= axes[axis, 1]
+                        times *= axes[axis, 1]
+                    powers[axis] = 0
+                for own in range(array_axes):
+                    terms = arrays.terms[operand, own]
+                    if (terms[0] >= 1 and terms[1] == loop) or (terms[0] == 2 and terms[3] == loop):
+                        touched[own] = _axis_elements(terms, tile, over, under, share)
+                if powers[axis] > 0:
+                    break
+        _least_outwards(found[cut, 0], axes)
+        if is_write:
+            _least_outwards(found[cut, 1], axes)
+        else:
+            found[cut, 1] = found[cut, 0]
+    if first == 1:  # at the units: only loops that leave the operand alone lie inside
+        moved = 1
+        for loop in range(len(placed.steps)):
+            moved *= placed.steps[loop] if arrays.moving[operand, loop] else 1
+        cost = crossing_fj(arrays, placed, operand, 0, 1.0, moved, False)
+        if cost == TOO_MUCH:
+            found[0, 0, 0] = -1
+        else:
+            found[0, :, 0] = min(int(cost) + found[1, 0, 0], NEVER)
+    return found
+
+
+@lending
+def _least_outwards(here: np.ndarray, axes: np.ndarray) -> None:
+    """Of every point the least of it and all larger ones."""
+    stride = len(here)
+    for axis in range(len(axes)):
+        block, stride = stride, stride // axes[axis, 2]
+        for start in range(0, len(here), block):
+            for point in range(start + block - stride - 1, start - 1, -1):
+                here[point] = min(here[point], here[point + stride])
+
+
+@compiled
+def least_alone(
+    arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray, final_sums: bool
+) -> np.ndarray:
+    """What each of many choices costs an operand at least, in femtojoules, if it had all memories for itself.
+
+    NEVER where it fits nowhere, -1 where it is too much to compare. `over` and `under` are [choice, fan-out, loop].
+    """
+    found = np.empty(len(over), np.int64)
+    placed = no_choice(arrays)
+    for number in range(len(over)):
+        placed = Placed(
+            placed.over,
+            placed.under,
+            placed.share,
+            placed.differing,
+            placed.outside,
+            placed.whole,
+            placed.instances,
+            steps[number],
+            int(np.prod(steps[number])),
+        )
+        # a doubtful third digit must not make more memories of it than there are
+        place(arrays, placed, operand, over[number], under[number], 1e-6)
+        side, fixed = 0, 0.0
+        if operand == len(arrays.axes) - 1:
+            partial, fixed = from_units(arrays, placed)
+            side = 1 if partial else 0
+        least = least_from(arrays, placed, operand, final_sums)
+        if least[0, 0, 0] < 0 or fixed < 0:
+            found[number] = -1
+        else:
+            found[number] = min(least[0, side, 0] + int(fixed), NEVER)
+    return found

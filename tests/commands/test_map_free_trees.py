@@ -1,0 +1,168 @@
+"""`tilestitch map` on a tree without a spatial mapping: sources, what is searched, constraints, layers that do not fit."""
+
+import json
+
+import pytest
+
+from tests.commands.test_map_trees import LAYERS, TREE
+from tests.helpers.command import run
+
+PRODUCT = "C[M,N] += A[M,K] * B[K,N]; M=16 N=12 K=32"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(TREE.replace(", loops: [C]", ""))
+    return path
+
+
+def mapped(model, machine, *more):
+    return run("map", model, "--machine", machine, "--objective", "energy", *more)
+
+
+def only_layer(model, machine, *more):
+    result = mapped(model, machine, "--json", "-", *more)
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads(result.output)["layers"]
+    assert layer["proven_best"]
+    return layer
+
+
+def test_free_factors_cost_no_more_than_fixed_ones(machine):
+    """Any factors that a user fixes cost at least as much; operands are bound by their role."""
+    free = only_layer(PRODUCT, machine)
+    assert free["memories"] == {"A": ["buffer", "dram"], "B": ["buffer", "dram"], "C": ["rf", "buffer", "dram"]}
+    assert 1 <= free["spatial_choices_opened"] <= free["spatial_choices"]
+    energies = []
+    for axis, loop in (("D1", "M"), ("D1", "N"), ("D2", "K")):
+        machine.with_name("fixed.yaml").write_text(f"spatial: {{{axis}: {{{loop}: 2}}}}")
+        fixed = only_layer(PRODUCT, machine, "--constraints", machine.with_name("fixed.yaml"))
+        assert {"axis": axis, "loop": loop, "factor": 2.0} in fixed["spatial"]
+        energies.append(fixed["energy_pj"])
+    assert free["energy_pj"] <= min(energies)
+    assert free["energy_pj"] < max(energies)
+
+
+def test_more_factors_cost_no_more_and_more_use_no_less(machine):
+    free, ragged = only_layer(PRODUCT, machine), only_layer(PRODUCT, machine, "--ragged")
+    used = only_layer(PRODUCT, machine, "--utilization", "0.75")
+    assert ragged["spatial_choices"] > free["spatial_choices"] > used["spatial_choices"]
+    assert ragged["energy_pj"] <= free["energy_pj"] <= used["energy_pj"]
+    assert used["utilization"] >= 0.75
+
+
+def test_layers_of_a_network_are_counted(machine):
+    """Of a network every different layer once, as often as it runs it."""
+    result = mapped("resnet18:small", machine, "--layer", "2", "--layer", "fc", "--json", "-")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert [one["times"] for one in found["layers"]] == [4, 1]
+    assert found["energy_pj"] == pytest.approx(sum(one["times"] * one["energy_pj"] for one in found["layers"]))
+
+
+def test_a_layer_that_does_not_fit_does_not_stop_the_others(machine, tmp_path):
+    """The others are mapped; the error names it with the reason, and the command ends with 2."""
+    layers = tmp_path / "layers.yaml"
+    layers.write_text(LAYERS.replace("56", "8"))
+    machine.write_text(machine.read_text().replace("size: 4 GiB", "size: 40 KB"))
+    result = mapped(layers, machine, "--json", tmp_path / "found.json", "--quiet")
+    assert result.exit_code == 2
+    assert result.output == (
+        "error: layer conv2_2: conv2_2: W needs at least 294,912 bits in dram, which has 320,000; "
+        "spread fewer of its loops inside, or take a larger memory\n"
+    )
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [one["name"] for one in found["layers"]] == ["Layer1"]
+    assert [one["name"] for one in found["unmapped"]] == ["conv2_2"]
+
+
+OURS = """
+spatial: {D1: {M: 4}, D2: [K, N]}
+memories:
+  buffer: {bypass: [W], tile: {K: [1, 8]}, share: {I: 0.001}}
+  rf: {tile: {M: 1}}
+"""
+
+
+def test_constraints_hold(machine):
+    """Factors, loops of an axis, bypasses, tiles and shares are as the file says."""
+    machine.with_name("fixed.yaml").write_text(OURS)
+    layer = only_layer(PRODUCT, machine, "--constraints", machine.with_name("fixed.yaml"))
+    assert [(one["loop"], one["factor"]) for one in layer["spatial"] if one["axis"] == "D1" and one["loop"] == "M"] == [
+        ("M", 4.0)
+    ]
+    assert {one["loop"] for one in layer["spatial"] if one["axis"] == "D2"} <= {"K", "N"}
+    assert layer["memories"]["B"] == ["dram"]
+    (inside, _) = layer["temporal"]["A"]
+    spread = {one["loop"]: one["factor"] for one in layer["spatial"]}
+    tile = dict.fromkeys("MNK", 1)
+    for loop, factor in inside:
+        tile[loop] *= factor
+    assert tile["K"] <= 8
+    held = tile["M"] * spread.get("M", 1) * tile["K"] * spread.get("K", 1)
+    assert held * 16 <= 0.001 * 128 * 1024 * 8
+    assert layer["energy_pj"] > only_layer(PRODUCT, machine)["energy_pj"]
+
+
+def test_timeloops_constraints_say_the_same(machine):
+    """Factors at memories are those of tiles: of the memory, and of all that lie inside it."""
+    ours, theirs = machine.with_name("ours.yaml"), machine.with_name("theirs.yaml")
+    ours.write_text(
+        "{spatial: {D1: {M: 4}}, memories: {buffer: {bypass: [W], tile: {N: 6}}, rf: {tile: {N: 3, M: [1, 2]}}}}"
+    )
+    theirs.write_text(
+        """
+architecture_constraints:
+  targets:
+    - {target: D1, type: spatial, factors: [M=4]}
+    - {target: buffer, type: dataspace, bypass: [Weights], keep: [Inputs, Outputs]}
+mapspace_constraints:
+    - {target: rf, type: temporal, factors: "N=3 M<=2 K=0"}
+    - {target: buffer, type: temporal, factors: [N=2], permutation: NMK}
+"""
+    )
+    one, other = (only_layer(PRODUCT, machine, "--constraints", file) for file in (ours, theirs))
+    assert one == other
+    assert "orders" not in mapped(PRODUCT, machine, "--constraints", ours).output
+    assert "the order of loops is not restricted" in mapped(PRODUCT, machine, "--constraints", theirs).output
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("spatial: {D7: {M: 4}}", "no axis has this name; known: D1, D2"),
+        ("spatial: {D1: {P: 4}}", "no layer has a loop P; known: M, N, K"),
+        ("memories: {buffer: {bypass: [X]}}", "expected an operand that this memory holds: I, W, O, found 'X'"),
+        ("memories: {dram: {bypass: [I]}}", "dram is the outermost memory of I, which begins there"),
+        ("memories: {buffer: {tile: {M: [4, 2]}}}", "expected a least and a most, as in [1, 14]"),
+        ("mapspace: [{target: buffer, type: temporal, factors: [N=2]}]", "only if rf, further inside, has one too"),
+        ("order: []", "unknown field; known: spatial, memories"),
+    ],
+)
+def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, words):
+    machine.with_name("fixed.yaml").write_text(text)
+    result = mapped(PRODUCT, machine, "--constraints", machine.with_name("fixed.yaml"))
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (("--mode", "published"), "leave out --mode"),
+        (("--html", "page.html"), "leave out --html"),
+        (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(machine, given, words):
+    result = mapped("C[m,n] += A[m,k] * B[k,n]; m=3 n=5 k=3", machine, *given)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_operands_without_a_role_are_refused(machine):
+    result = mapped("D[m,n] += A[m,k] * B[k,n] * S[k]; m=3 n=5 k=3", machine)
+    assert result.exit_code == 2
+    assert "expected those names in the machine, or I, W and O for two inputs and a result" in result.output

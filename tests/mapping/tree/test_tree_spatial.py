@@ -1,0 +1,66 @@
+"""The least energy over all choices of what is spread."""
+
+import random
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from tests.helpers.tree_brute_force import least_energy, random_case
+from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace, best_spread
+from tilestitch.mapping.tree.tables import Sums
+
+
+def check_block(name, cases, most_loops, *, limited=False):
+    seed = random.Random(name)
+    fitting, choices, changed = 0, 0, 0
+    while fitting < cases:
+        bare = with_axes(random_case(seed, most_loops), seed)
+        bare = with_limits(bare, seed) if limited else bare
+        sums, ragged, use = seed.choice(list(Sums)), seed.choice(list(Ragged)), seed.choice((0.0, 0.0, 0.5))
+        least, known = inf, {}
+        for placed in all_placements(bare, ragged, use):
+            key = tuple(sorted((one.axis, one.loop, one.factor) for one in placed.unrolled))
+            if key not in known:
+                known[key] = least_energy(placed, final_sums=sums is Sums.FINAL)
+            least = min(least, known[key])
+        try:
+            found = best_spread(bare, SpatialSpace(ragged, use), sums)
+        except DoesNotFit:
+            assert least == inf, (name, fitting, bare, ragged, use)
+            continue
+        assert found.found.is_proven
+        assert found.found.bound_pj == found.found.price.energy_pj
+        assert found.found.price.energy_pj == pytest.approx(least, rel=1e-12), (name, fitting, bare, ragged, use)
+        assert found.choices <= len(known)
+        fitting, choices = fitting + 1, choices + found.choices
+        free = best_spread(replace(bare, limits=()), SpatialSpace(ragged, use), sums) if limited else found
+        changed += free.found.price.energy_pj < found.found.price.energy_pj
+    assert choices > 2 * cases
+    assert changed > cases / 5 or not limited
+
+
+def test_nothing_costs_less_on_any_choice():
+    """All choices, orders and places of small random nests on random trees have the same least."""
+    check_block("spatial", 12, 3)
+
+
+def test_nothing_within_limits_costs_less():
+    """The same where the user limits shares of memories and the tiles that they hold; a fifth of the cases notice."""
+    check_block("limits", 12, 3, limited=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_nothing_costs_less_on_any_choice_for_more_loops(block):
+    """150 nests of up to four prime loops."""
+    check_block(f"spatial {block}", 15, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(6))
+def test_nothing_within_limits_costs_less_for_more_loops(block):
+    """60 nests of up to four prime loops."""
+    check_block(f"limits {block}", 10, 4, limited=True)
