@@ -1,4 +1,4 @@
-"""`tilestitch map` on a tree without a spatial mapping: sources, what is searched, constraints, layers that do not fit."""
+"""`tilestitch map` on a tree without a spatial mapping: sources, choices, constraints, what does not fit."""
 
 import json
 

@@ -140,8 +140,8 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     if spatial is not None or (is_given("machine") and _is_tree(machine)):
-        files = _TreeFiles(model, machine, spatial, constraints, certificate, check)
-        return _map_on_tree(files, choices, layers, json_path, quiet=quiet)
+        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check)
+        return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
         ("sums", "effort", "utilization", "constraints"),
         "--sums, --effort, --utilization and --constraints go with --spatial, or a tree as --machine",

@@ -391,11 +391,9 @@ def _best_in_time(
     found, opened = best_in_order(ordered, task.sums, most_labels, objective)
     if found is None:
         raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
-    bound_pj, bound_cycles = (
-        min(int(one) for one in bounds[order]) / FEMTO + fixed_pj,
-        min(int(cycles[n]) for n in order),
-    )
-    return SpatialSearch(replace(found, bound_pj=bound_pj, bound_cycles=bound_cycles), len(choices), opened)
+    bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
+    found = replace(found, bound_pj=bound_pj, bound_cycles=int(cycles[order].min()))
+    return SpatialSearch(found, len(choices), opened)
 
 
 class _Opener:
