@@ -55,7 +55,7 @@ def test_a_tree_is_read():
     [
         ("size: 64 KiB", "size: 0", "memories[1].size: expected a size above 0 in bytes"),
         ("size: 64 KiB", "size: lots", "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB"),
-        ("operands: [O]", "operands: []", "rf: holds no operand, so nothing reaches it"),
+        ("operands: [O]", "operands: []", "memories[0].operands: expected at least one of the operands, found an empty"),
         ("serves: [rows]", "serves: [depth]", "rf: serves 'depth', which is no axis; known: columns, rows"),
         (
             "    serves: [rows, columns]",
@@ -65,7 +65,7 @@ def test_a_tree_is_read():
         ("name: rf", "name: dram", "dram: is there twice"),
         ("buffers: 2", "buffers: 3", "memories[1].buffers: expected at most 2 buffers, found 3"),
         ("mac_pj: 0.5", "mac: 0.5", "mac: unknown key; the closest is 'mac_pj'"),
-        ("granule_bits: 64", "granule_bits: 512", "buffer: port port: expected 1 to 256 bits"),
+        ("granule_bits: 64", "granule_bits: 512", "buffer: port port-1: expected 1 to 256 bits"),
         ("directions: [fill, feed]", "directions: [up]", "expected a list of directions: fill, feed, collect, drain"),
         ("directions: [fill, feed]", "operands: [I]", "rf: port in serves I, which the memory does not hold"),
         ("size: 16}", "size: 16}\n  - {name: depth, size: 2}", "depth: lies inside no memory, so nothing reaches"),

@@ -14,6 +14,7 @@ from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_load import tree_file_text
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_of
 from tilestitch.mapping.tree.tables import Sums
@@ -63,18 +64,26 @@ class TreeMappings:
 
 
 def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[str]) -> TreeTask:
-    """ZigZag's layers and spatial mapping, on its machine or on a tree of ours; `names` of layers, or all of them.
+    """ZigZag's layers and spatial mapping, on its machine or a tree by name or file; `names` of layers, or all of them.
 
     Raises `InputError` for what is wrong with a file.
     """
-    texts = [file_text(Path(given), "YAML", MAX_YAML_BYTES) for given in (workload, machine, spatial)]
-    where = [Path(given).name for given in (workload, machine, spatial)]
+    texts = [file_text(Path(given), "YAML", MAX_YAML_BYTES) for given in (workload, spatial)]
+    where = [Path(given).name for given in (workload, spatial)]
     layers, notes = zigzag_tree_layers(texts[0], where[0])
-    is_zigzag = re.search(r"^operational_array\s*:", texts[1], re.MULTILINE) is not None
-    tree, machine_notes = zigzag_tree(texts[1], where[1]) if is_zigzag else (machine_tree(texts[1], where[1]), ())
-    mappings, mapping_notes = zigzag_tree_mappings(texts[2], where[2])
+    tree, machine_notes = open_tree(machine)
+    mappings, mapping_notes = zigzag_tree_mappings(texts[1], where[1])
     chosen = tuple(_chosen(layers, names, where[0])) if names else layers
-    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[2], (*notes, *machine_notes, *mapping_notes))
+    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], (*notes, *machine_notes, *mapping_notes))
+
+
+def open_tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
+    """The tree of a name or file, ours or ZigZag's, and notes on what was read otherwise than it stands there."""
+    text, where = tree_file_text(machine)
+    where = Path(where).name
+    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
+        return zigzag_tree(text, where)
+    return machine_tree(text, where), ()
 
 
 def _chosen(layers: Sequence[ZigzagLayer], names: Sequence[str], where: str) -> Iterator[ZigzagLayer]:
