@@ -55,7 +55,11 @@ def test_a_tree_is_read():
     [
         ("size: 64 KiB", "size: 0", "memories[1].size: expected a size above 0 in bytes"),
         ("size: 64 KiB", "size: lots", "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB"),
-        ("operands: [O]", "operands: []", "memories[0].operands: expected at least one of the operands, found an empty"),
+        (
+            "operands: [O]",
+            "operands: []",
+            "memories[0].operands: expected at least one of the operands, found an empty",
+        ),
         ("serves: [rows]", "serves: [depth]", "rf: serves 'depth', which is no axis; known: columns, rows"),
         (
             "    serves: [rows, columns]",

@@ -43,8 +43,8 @@ class AxisModel(_Model):
     size: Annotated[int, PlainValidator(WholeField("units", 1, MAX_UNITS))] = Field(
         description="units along the axis, of all axes together at most 16,777,216", examples=[16]
     )
-    loops: _Loops = Field(
-        (), description="the loops of a layer that may be spread along it; any, unless stated", examples=[["K", "C"]]
+    loops: _Loops | None = Field(
+        None, description="the loops of a layer that may be spread along it; any, unless stated", examples=[["K", "C"]]
     )
 
 
@@ -156,7 +156,7 @@ def tree_of_file(found: Tree, mistakes: list[Mistake], where: str) -> MachineTre
     rates |= {False: Fraction(1)}
     tree = MachineTree(
         model.name,
-        tuple(Axis(axis.name, axis.size, axis.loops) for axis in model.axes),
+        tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes),
         tuple(_memory(memory, rates) for memory in model.memories),
         model.mac_pj,
         model.description,
