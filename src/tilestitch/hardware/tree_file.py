@@ -251,10 +251,11 @@ def _order_faults(tree: MachineTree) -> list[tuple[str, str]]:
         for axis in tree.axes
         if axis.name not in served
     ]
+    known = {axis.name for axis in tree.axes}
     for operand in tree.operands:
         chain = tree.chain(operand)
         for inner, outer in pairwise(chain):
-            lost = [axis for axis in inner.serves if axis not in outer.serves]
+            lost = [axis for axis in inner.serves if axis in known and axis not in outer.serves]
             if lost:
                 faults.append(
                     (
