@@ -50,7 +50,8 @@ def test_the_list_marks_trees(golden):
 
 def test_the_list_imports_nothing_large():
     """It takes a fifth of a second."""
-    code = "import sys; from tilestitch.cli.main import main\nmain(['machines'], standalone_mode=False)\nprint(*sys.modules)"
+    lines = ("from tilestitch.cli.main import main", "main(['machines'], standalone_mode=False)", "import sys")
+    code = "\n".join([*lines, "print(*sys.modules)"])
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert {"numpy", "onnx", "numba", "pydantic"}.isdisjoint(modules)
 
