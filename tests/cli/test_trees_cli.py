@@ -69,6 +69,14 @@ def test_both_forms_are_shown(tmp_path):
     assert "yaml" not in found
 
 
+def test_an_unknown_name_is_told_all_known_ones():
+    result = run("show", "machine", "tpu-lik")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "found neither; the closest is 'tpu-like'; known presets: ascend910, " in line
+    assert all(name in line for name in tree_names())
+
+
 def test_the_schema_is_json_and_the_same_each_time(tmp_path):
     text = run("show", "schema").stdout
     assert json.loads(text)["$defs"]["TreeMemory"]["properties"]["size"]["examples"] == ["64 KiB"]

@@ -98,11 +98,10 @@ def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) ->
     """Print machines: units, peaks, memories. NAME is a preset, a tree among them, or a YAML file of either form."""
 
     def values(progress: Progress) -> list[_Shown]:
-        from tilestitch.hardware.load import load_machine
-        from tilestitch.hardware.tree_load import is_tree_machine, load_tree
+        from tilestitch.hardware.tree_load import load_either
         from tilestitch.report.report_json import value_json
 
-        found = [load_tree(name) if is_tree_machine(name) else load_machine(name) for name in names]
+        found = map(load_either, names)
         return [(machine.page(), partial(value_json, "machine", machine)) for machine in found]
 
     _show(names, values, json_path, quiet=quiet)

@@ -33,10 +33,10 @@ def file_schema() -> str:
     found = {
         "$schema": DIALECT,
         "title": "A machine of Tilestitch",
-        "description": "A tree of memories (with a list of memories), or a chip of clusters and cores.",
-        "if": {"properties": {"memories": {"type": "array"}}, "required": ["memories"]},
-        "then": forms[0],
-        "else": forms[1],
+        "description": "A tree of memories, or a chip of clusters and cores (where it says either).",
+        "if": {"anyOf": [{"required": ["cores"]}, {"required": ["clusters"]}]},
+        "then": forms[1],
+        "else": forms[0],
         "$defs": models.definitions(),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"

@@ -173,16 +173,12 @@ def _file_text(path: str | Path) -> str:
         MAX_FILE_BYTES,
         subject=f"machine {quoted(name)}",
         missing=(
-            f"expected the name of a preset or the path of a file, found neither{closest(name, _every_name())}; known "
-            f"presets: {', '.join(preset_names())}; trees, for map: {', '.join(tree_names())}; for a machine of your "
-            "own write the path of its file, ending in .yaml"
+            f"expected the name of a preset or the path of a file, found neither{closest(name, preset_names())}; known "
+            f"presets: {', '.join(preset_names())}; for a machine of your own write the path of its file, ending in "
+            ".yaml"
         ),
         advice=_ONE_PAGE,
     )
-
-
-def _every_name() -> tuple[str, ...]:
-    return (*preset_names(), *tree_names())
 
 
 _Number = TypeVar("_Number", int, Fraction)

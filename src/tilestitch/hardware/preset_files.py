@@ -41,8 +41,10 @@ def preset_text(name: str) -> str:
 
 
 def is_tree_file(found: Tree) -> bool:
-    """Whether what a file says is meant as a tree: memories in a list, or keys that only trees have."""
-    return isinstance(found, dict) and (isinstance(found.get("memories"), list) or "axes" in found or "mac_pj" in found)
+    """Whether what a file says is meant as a tree: memories in a list, or keys that only trees have, and no cores."""
+    if not isinstance(found, dict) or "cores" in found or "clusters" in found:
+        return False
+    return isinstance(found.get("memories"), list) or "axes" in found or "mac_pj" in found
 
 
 def preset_lines() -> Iterator[PresetLine]:

@@ -1,5 +1,6 @@
 """Machines as trees by name or from a file, as values that show themselves."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.base.text_files import file_text
 from tilestitch.hardware.fields import closest
+from tilestitch.hardware.load import Machine, load_machine
 from tilestitch.hardware.preset_files import is_tree_file, preset_names, preset_text, tree_names
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_describe import describe_tree
@@ -89,6 +91,19 @@ def tree_file_text(machine: str | Path) -> tuple[str, str]:
     )
     text = file_text(machine, "YAML", MAX_FILE_BYTES, subject=f"machine {quoted(name)}", missing=missing)
     return text, printable(name)
+
+
+def load_either(machine: str) -> Machine | TreeMachine:
+    """The machine of that name or in that file, in the form that it has. Raises `InputError` for everything else."""
+    if is_tree_machine(machine):
+        return load_tree(machine)
+    if machine not in preset_names() and not os.path.exists(machine):
+        raise InputError(
+            f"machine {quoted(machine)}: expected the name of a preset or the path of a file, found neither"
+            f"{closest(machine, (*preset_names(), *tree_names()))}; known presets: {', '.join(preset_names())}; trees: "
+            f"{', '.join(tree_names())}; for a machine of your own write the path of its file, ending in .yaml"
+        )
+    return load_machine(machine)
 
 
 def is_tree_machine(machine: str | Path) -> bool:
