@@ -12,6 +12,8 @@ from enum import StrEnum
 from fractions import Fraction
 from math import prod
 
+from tilestitch.base.shown import Brief
+
 MAX_LEVELS = 20
 
 
@@ -73,8 +75,8 @@ class TreeMemory:
         return found[-1] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class MachineTree:
+@dataclass(frozen=True, slots=True, repr=False)
+class MachineTree(Brief):
     """Memories from the innermost to the outermost, the axes of the units, and what one multiply-accumulate costs."""
 
     name: str
