@@ -80,7 +80,7 @@ def tree_file_text(machine: str | Path) -> tuple[str, str]:
     if isinstance(machine, str) and machine in tree_names():
         return preset_text(machine), f"{machine}.yaml"
     name = str(machine)
-    if name in preset_names():
+    if isinstance(machine, str) and machine in preset_names():
         raise InputError(
             f"machine {quoted(name)}: has clusters and cores, and is no tree of memories; known trees: "
             f"{', '.join(tree_names())}"

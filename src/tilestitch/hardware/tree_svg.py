@@ -11,6 +11,7 @@ from tilestitch.hardware.tree_describe import Branch, branches
 _WIDTH, _HEIGHT = 200, 62  # of a box
 _ACROSS, _DOWN = 24, 34  # between boxes
 _EDGE = 12
+_FAN_OUT = ' fill="#aa3311" stroke="white" stroke-width="4" paint-order="stroke"'
 _COLOURS = ("#e8eef7", "#e9f4e6", "#fdf1dc", "#f7e6ee", "#ece7f6", "#e3f3f3")
 
 
@@ -67,8 +68,8 @@ def _drawn(
         yield (f'<line x1="{centre:.1f}" y1="{top + _HEIGHT:.1f}" x2="{to:.1f}" y2="{below:.1f}" stroke="#555555"/>')
         if inner.fan_out:
             count = prod(axis.size for axis in tree.axes if axis.name in inner.fan_out)
-            names = " x ".join(f"{axis.name} {axis.size:,}" for axis in tree.axes if axis.name in inner.fan_out)
-            yield _text(to, below - 6, f"x {count:,} ({names})", ' fill="#aa3311"')
+            names = ", ".join(inner.fan_out)
+            yield _text(to, below - 6, f"x {count:,}: {names}", _FAN_OUT)
         yield from _drawn(tree, inner, left, below, colours)
         left += _leaves(inner) * (_WIDTH + _ACROSS)
 
