@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -141,6 +142,15 @@ def test_a_tree_shows_itself(name, golden):
     html = tree._repr_html_()
     assert picture.strip() in html
     assert tree.heading().partition(":")[0] in html
+
+
+def test_the_picture_leads_every_operand_to_the_units():
+    """Of tpu-like results by a branch, and by dashed lines weights, and inputs, which have no register there."""
+    (picture,) = load_tree("tpu-like").pictures()
+    lines = re.findall(r"<line [^>]*>", picture)
+    assert len(lines) == 4 + 2
+    assert sum("dasharray" in line for line in lines) == 2
+    assert "x 1,024: D1, D2" in picture
 
 
 @pytest.mark.parametrize("name", tree_names())

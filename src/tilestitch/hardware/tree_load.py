@@ -38,7 +38,7 @@ class TreeMachine(MachineTree, Shown):
             {
                 "memory": one.name,
                 "instances": self.instances(one),
-                "size_bytes": one.size_bits / 8,
+                "size_bytes": one.size_bits // 8 if one.size_bits % 8 == 0 else one.size_bits / 8,
                 "operands": ", ".join(one.operands),
                 "width_bits": max(port.width_bits for port in one.ports) if one.ports else 0,
                 "bandwidth_bits_per_cycle": float(sum(port.bits_per_cycle for port in one.ports)),
