@@ -1,13 +1,16 @@
 """Machine trees in YAML."""
 
+import random
 from fractions import Fraction
 
 import pytest
 
 from tilestitch.base.errors import InputError
+from tilestitch.hardware.preset_files import preset_text, tree_names
 from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.hardware.tree_describe import describe_tree
 from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_svg import tree_svg
 
 TREE = """
 name: npu
@@ -279,3 +282,27 @@ def test_clock_rates_sizes_and_areas_have_units():
     assert "port port-1: 256 bits an access; 259.81 b/cycle = 34.1 GB/s; everything" in page
     assert "  buffer  0.25 mm2" in page
     assert "  units   0.064 mm2" in page
+
+
+def test_damaged_files_are_trees_or_errors():
+    """Pieces removed, doubled, swapped and overwritten: never anything else, and nothing without the file's name."""
+    seed = random.Random("damaged trees")
+    refused: list[str] = []
+    for _ in range(120):
+        lines = preset_text(seed.choice(tree_names())).splitlines()
+        for _ in range(seed.randint(1, 3)):
+            at, other = seed.randrange(len(lines)), seed.randrange(len(lines))
+            words = lines[at].split(" ")
+            words[seed.randrange(len(words))] = seed.choice(
+                ["-1", "0", "1e999", "[]", "{", "~", "'", "é", "x" * 300, ""]
+            )
+            lines[at] = seed.choice([" ".join(words), lines[other], "", lines[at] + lines[other], lines[at][1:]])
+        try:
+            tree = machine_tree("\n".join(lines), "damaged.yaml")
+        except InputError as error:
+            refused.append(str(error))
+        else:
+            assert describe_tree(tree)
+            assert tree_svg(tree)
+    assert 30 < len(refused) < 120
+    assert all(line.startswith("damaged.yaml: ") for one in refused for line in one.splitlines())
