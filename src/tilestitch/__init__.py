@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilestitch.hardware.accelerator import Accelerator
     from tilestitch.hardware.array_machine import ArrayMachine
     from tilestitch.hardware.load import Machine, load_machine
+    from tilestitch.hardware.tree_load import TreeMachine, load_tree
     from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
     from tilestitch.ir.graph import Graph
     from tilestitch.ir.program import Program
@@ -70,6 +71,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.hardware.accelerator": "Accelerator",
     "tilestitch.hardware.array_machine": "ArrayMachine",
     "tilestitch.hardware.load": "Machine load_machine",
+    "tilestitch.hardware.tree_load": "TreeMachine load_tree",
     "tilestitch.ir.by_hand": "FusionPlan HandGroup HandItem HandSchedule NamedBlock",
     "tilestitch.ir.graph": "Graph",
     "tilestitch.ir.program": "Program",
@@ -127,6 +129,7 @@ __all__ = [
     "Simulation",
     "TilestitchError",
     "Trace",
+    "TreeMachine",
     "ValidateOptions",
     "ValidationPage",
     "Why",
@@ -142,6 +145,7 @@ __all__ = [
     "fuse",
     "load_graph",
     "load_machine",
+    "load_tree",
     "machines",
     "map",
     "models",

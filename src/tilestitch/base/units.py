@@ -1,5 +1,7 @@
 """Numbers with their units, for people."""
 
+from fractions import Fraction
+
 
 def format_bytes(count: int) -> str:
     """`1536` -> `1.50 KiB`; binary prefixes, and a power of ten where those end."""
@@ -27,6 +29,21 @@ def format_energy(picojoules: float) -> str:
         if picojoules < limit:
             return f"{picojoules * factor:,.3f} {unit}"
     return f"{picojoules * 1e-12:,.3f} J"
+
+
+def format_number(number: Fraction) -> str:
+    """At most three digits after the point, and no zeros that say nothing; small numbers keep three digits."""
+    if 0 < number < 1:
+        return f"{float(number):.3g}"
+    return f"{float(number):,.3f}".rstrip("0").rstrip(".")
+
+
+def format_rate(per_second: Fraction | int, unit: str) -> str:
+    """`34000000000` -> `34 GB/s`; decimal prefixes."""
+    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if per_second >= 10**power:
+            return f"{format_number(Fraction(per_second) / 10**power)} {prefix}{unit}"
+    return f"{format_number(Fraction(per_second))} {unit}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -28,9 +28,15 @@ def _models() -> list[str]:
 
 
 def _machines() -> tuple[str, ...]:
-    from tilestitch.hardware.load import preset_names
+    from tilestitch.hardware.preset_files import preset_names
 
     return preset_names()
+
+
+def _machines_and_trees() -> tuple[str, ...]:
+    from tilestitch.hardware.preset_files import preset_names, tree_names
+
+    return (*preset_names(), *tree_names())
 
 
 def _strategies() -> list[str]:
@@ -40,3 +46,4 @@ def _strategies() -> list[str]:
 
 
 MODEL, MACHINE, STRATEGY = Named(_models), Named(_machines), Named(_strategies)
+MACHINE_OR_TREE = Named(_machines_and_trees)

@@ -63,6 +63,10 @@ EXAMPLES = {
         "Print machines: units, peaks, memories.",
         "tilestitch show machine toy",
     ),
+    "show schema": (
+        "Print the JSON Schema of machine files.",
+        "tilestitch show schema --json machine.schema.json --quiet",
+    ),
     "show graph": (
         "Print a network as it was read.",
         "tilestitch show graph resnet18:small --simplified",

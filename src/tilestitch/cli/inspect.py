@@ -10,7 +10,7 @@ import click
 from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_folder, expect_writable, write_files
 from tilestitch.cli.application import held_back
-from tilestitch.cli.completion import MACHINE, MODEL, STRATEGY
+from tilestitch.cli.completion import MACHINE_OR_TREE, MODEL, STRATEGY
 from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,
@@ -92,20 +92,31 @@ def show() -> None:
 
 
 @show.command("machine")
-@click.argument("names", metavar="NAME...", type=MACHINE, nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", type=MACHINE_OR_TREE, nargs=-1, required=True)
 @output_options
 def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
-    """Print machines: units, peaks, memories. NAME is a preset or a YAML file."""
+    """Print machines: units, peaks, memories. NAME is a preset, a tree among them, or a YAML file of either form."""
 
     def values(progress: Progress) -> list[_Shown]:
-        from tilestitch.hardware.describe import describe
-        from tilestitch.hardware.load import load_machine
+        from tilestitch.hardware.tree_load import load_either
         from tilestitch.report.report_json import value_json
 
-        found = map(load_machine, names)
-        return [(describe(machine), partial(value_json, "machine", machine)) for machine in found]
+        found = map(load_either, names)
+        return [(machine.page(), partial(value_json, "machine", machine)) for machine in found]
 
     _show(names, values, json_path, quiet=quiet)
+
+
+@show.command("schema")
+@output_options
+def show_schema(json_path: Path | None, quiet: bool) -> None:
+    """Print the JSON Schema of machine files, for editors: both forms, every field with its meaning."""
+    expect_json(json_path)
+    from tilestitch.hardware.file_schema import file_schema
+
+    text = file_schema()
+    write_files(json_file(json_path, text))
+    show_output(text, text, json_path, quiet=quiet)
 
 
 @show.command("graph")

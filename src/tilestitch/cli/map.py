@@ -247,9 +247,9 @@ _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "constraints", "
 
 
 def _is_tree(machine: str) -> bool:
-    from tilestitch.commands.map.tree_sources import is_tree
+    from tilestitch.hardware.tree_load import is_tree_machine
 
-    return is_tree(machine)
+    return is_tree_machine(machine)
 
 
 def _map_on_tree(

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import State
-from tilestitch.cli.completion import MACHINE
+from tilestitch.cli.completion import MACHINE, MACHINE_OR_TREE
 from tilestitch.ir.choices import MAX_BATCH, BindingRule, GroupingRule, Objective, Spill, Stage
 from tilestitch.pipeline.options import Options
 
@@ -181,7 +181,7 @@ def array_machine_option(command: Command) -> Command:
     """Give a command about loop nests the machine that they run on, as `machine`."""
     return click.option(
         "--machine",
-        type=MACHINE,
+        type=MACHINE_OR_TREE,
         metavar="NAME|FILE",
         default=ARRAY_MACHINE,
         show_default=True,

@@ -11,11 +11,11 @@ from tilestitch.base.units import counted
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One entry: its name, a line about it, and numbers by name."""
+    """One entry: its name, a line about it, and facts by name."""
 
     name: str
     description: str
-    numbers: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[str, int | str], ...] = ()
     size: str = ""  # in the text
 
 
@@ -50,28 +50,17 @@ class Listing(Shown):
         return tuple(self._plain())
 
     def _plain(self) -> Iterator[dict[str, str | int]]:
-        return ({"name": one.name, "description": one.description, **dict(one.numbers)} for one in self.entries)
+        return ({"name": one.name, "description": one.description, **dict(one.facts)} for one in self.entries)
 
 
 def machines() -> Listing:
-    """The machines that are built in; `load_machine` loads them."""
-    from tilestitch.hardware.load import load_machine, preset_names
+    """The machines that are built in: those that `load_machine` loads, then trees, which `load_tree` loads."""
+    from tilestitch.hardware.preset_files import preset_lines
 
-    found = [load_machine(name) for name in preset_names()]
     return Listing(
         "machines",
         tuple(
-            Listed(
-                machine.name,
-                machine.description,
-                (
-                    ("clusters", machine.clusters),
-                    ("cores_per_cluster", len(machine.cores)),
-                    ("clock_hz", machine.clock_hz),
-                ),
-                f"{machine.clusters} x {len(machine.cores)} cores",
-            )
-            for machine in found
+            Listed(one.name, one.description, (("form", one.form), *one.numbers), one.size) for one in preset_lines()
         ),
     )
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from tilestitch.base.dtypes import DType
-from tilestitch.base.units import counted, format_bytes
+from tilestitch.base.units import counted, format_bytes, format_number, format_rate
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
 from tilestitch.hardware.microarchitecture import Controller
 
@@ -66,7 +66,7 @@ def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
 def _shape(machine: Accelerator) -> str:
     per_cluster = len(machine.cores)
     total = f"{counted(machine.clusters, 'cluster')} x {counted(per_cluster, 'core')}"
-    return f"{total} = {counted(machine.clusters * per_cluster, 'core')}, clock {_scaled(machine.clock_hz, 'Hz')}"
+    return f"{total} = {counted(machine.clusters * per_cluster, 'core')}, clock {format_rate(machine.clock_hz, 'Hz')}"
 
 
 def _unit_rows(machine: Accelerator) -> list[tuple[str, ...]]:
@@ -98,7 +98,7 @@ def _memory_lines(machine: Accelerator, core: Core) -> list[str]:
 def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
     match unit:
         case PEArray():
-            speeds = ", ".join(f"{dtype} {_plain(rate)}" for dtype, rate in unit.rates)
+            speeds = ", ".join(f"{dtype} {format_number(rate)}" for dtype, rate in unit.rates)
             networks = (
                 ("first operand", unit.first_bytes_per_cycle),
                 ("second", unit.second_bytes_per_cycle),
@@ -110,7 +110,7 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
                 f"{counted(unit.rows * unit.columns, 'processing element')}, "
                 f"registers of {counted(unit.register_bytes, 'byte')} each",
                 f"multiply-accumulates of one a cycle: {speeds}; {unit.mac_pj:g} pJ each",
-                f"networks, B/cycle: {', '.join(f'{name} {_plain(rate)}' for name, rate in networks)}",
+                f"networks, B/cycle: {', '.join(f'{name} {format_number(rate)}' for name, rate in networks)}",
                 f"{_SHARED[unit.networks]}; a word goes to "
                 f"{'all elements at once' if unit.multicast else 'one element'}; partial sums: {unit.reduction}",
                 *_array_options(unit),
@@ -119,7 +119,7 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
         case MatrixUnit():
             macs = f"{_macs_per_cycle(unit):,} multiply-accumulates per cycle"
             extents = f"{counted(unit.m, 'row')} x {unit.k} deep x {counted(unit.n, 'column')}"
-            speeds = ", ".join(f"{dtype} {_plain(rate)} x that" for dtype, rate in unit.rates)
+            speeds = ", ".join(f"{dtype} {format_number(rate)} x that" for dtype, rate in unit.rates)
             return [
                 f"{unit.name}: {macs} ({extents})",
                 f"{speeds}; {unit.mac_pj:g} pJ per multiply-accumulate",
@@ -145,7 +145,7 @@ def _array_options(unit: PEArray) -> list[str]:
         f"registers, networks of {counted(micro.network_latency_cycles, 'cycle')} latency"
     )
     if unit.dma_setup_cycles is not None:
-        parts.append(f"set-up of DMA {_plain(unit.dma_setup_cycles)} cycles a run")
+        parts.append(f"set-up of DMA {format_number(unit.dma_setup_cycles)} cycles a run")
     if unit.dma_channels > 1:
         parts.append(f"{unit.dma_channels} channels of DMA")
     if unit.operand_bits is not None:
@@ -164,7 +164,7 @@ def _classes(machine: Accelerator) -> tuple[tuple[str, dict[DType, Fraction]], .
 
 def _peak_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     return [
-        (label, str(dtype), _scaled(flops, "FLOPS" if dtype.is_float else "OPS"))
+        (label, str(dtype), format_rate(flops, "FLOPS" if dtype.is_float else "OPS"))
         for label, peaks in _classes(machine)
         for dtype, flops in peaks.items()
     ]
@@ -210,7 +210,7 @@ def _ridge_rows(machine: Accelerator) -> list[tuple[str, ...]]:
     bandwidth = machine.ddr.bandwidth_bytes_per_cycle * channels
     per_second = bandwidth * machine.clock_hz
     return [
-        (label, str(DType.FLOAT16), f"{_plain(peaks[DType.FLOAT16] / per_second)} FLOP/byte of DDR traffic")
+        (label, str(DType.FLOAT16), f"{format_number(peaks[DType.FLOAT16] / per_second)} FLOP/byte of DDR traffic")
         for label, peaks in _classes(machine)
         if DType.FLOAT16 in peaks
     ] + [("DDR of the chip", "", _bandwidth(bandwidth, machine.clock_hz))]
@@ -223,18 +223,4 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _bandwidth(bytes_per_cycle: Fraction, clock_hz: int) -> str:
-    return f"{_plain(bytes_per_cycle)} B/cycle = {_scaled(bytes_per_cycle * clock_hz, 'B/s')}"
-
-
-def _plain(number: Fraction) -> str:
-    """At most three digits after the point, and no zeros that say nothing; small numbers keep three digits."""
-    if 0 < number < 1:
-        return f"{float(number):.3g}"
-    return f"{float(number):,.3f}".rstrip("0").rstrip(".")
-
-
-def _scaled(per_second: Fraction | int, unit: str) -> str:
-    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if per_second >= 10**power:
-            return f"{_plain(Fraction(per_second) / 10**power)} {prefix}{unit}"
-    return f"{_plain(Fraction(per_second))} {unit}"
+    return f"{format_number(bytes_per_cycle)} B/cycle = {format_rate(bytes_per_cycle * clock_hz, 'B/s')}"

@@ -1,15 +1,19 @@
-"""What one field of a machine's file may say: its reader takes the text that stands there, or says what would fit."""
+"""What one field of a machine's file may say: its reader takes the text that stands there, or says what would fit.
+
+Each reader has its JSON Schema too, for the values that an editor's YAML 1.2 makes of the text: `1_000` is text there.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, Protocol
 
 from pydantic_core import PydanticCustomError
 
+from tilestitch.base.json_values import Json
 from tilestitch.hardware.yaml_tree import Scalar, quoted
 
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,39}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,12})")
@@ -18,6 +22,8 @@ _RATIO = re.compile(r"[1-9][0-9]{0,39}/[1-9][0-9]{0,39}")
 _WITH_PREFIX = re.compile(r"([0-9]{1,39}(?:\.[0-9]{1,39})?) ?([kKMGT]?)(i?)(B|Hz|)")
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:[ ,'][0-9]{3}){1,12}")
 _BASED = re.compile(r"0[xX][0-9a-fA-F]{1,16}|0b[01]{1,64}|0o[0-7]{1,22}")
+_GROUPS = "^[-+]?[1-9][0-9]{0,2}(_[0-9]{3}){1,12}$"  # what is a number for us and text for YAML 1.2
+_NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,11 @@ class WholeField:
     def expected(self) -> str:
         what = f" of {self.what}" if self.what else ""
         return f"a whole number{what}{' above 0' if self.least == 1 else f' of at least {self.least}'}"
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        number = {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return {"anyOf": [number, {"type": "string", "pattern": _GROUPS}]}
 
     def __call__(self, found: object) -> int:
         if not isinstance(found, Scalar) or found.quoted or _WHOLE.fullmatch(found.text) is None:
@@ -74,6 +85,12 @@ class RatioField:
     def expected(self) -> str:
         return f"a number{f' of {self.what}' if self.what else ''} above 0, such as {self.examples}"
 
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        number = {"type": "number", "exclusiveMinimum": 0, "maximum": self.most}
+        ratio = {"type": "string", "pattern": "^[1-9][0-9]{0,39}/[1-9][0-9]{0,39}$"}
+        return {"anyOf": [number, ratio, {"type": "string", "pattern": _GROUPS}]}
+
     def __call__(self, found: object) -> Fraction:
         text = found.text if isinstance(found, Scalar) else ""
         if all(form.fullmatch(text) is None for form in (_WHOLE, _DECIMAL, _RATIO)) or Fraction(text) <= 0:
@@ -88,10 +105,19 @@ class RatioField:
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyField:
-    """Picojoules; zero is allowed, because it is written down."""
+class AmountField:
+    """A number of something; zero is allowed, because it is written down."""
 
-    expected = "a number of picojoules of at least 0"
+    what: str
+
+    @property
+    def expected(self) -> str:
+        return f"a number of {self.what} of at least 0"
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        number = {"type": "number", "minimum": 0, "maximum": 10**9}
+        return {"anyOf": [number, {"type": "string", "pattern": _GROUPS}]}
 
     def __call__(self, found: object) -> float:
         if (
@@ -102,8 +128,15 @@ class EnergyField:
         ):
             raise wrong(self.expected, found)
         if Fraction(found.text) > 10**9:
-            raise wrong("at most 1000000000 picojoules", found)
+            raise wrong(f"at most 1000000000 {self.what}", found)
         return float(found.text)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyField(AmountField):
+    """Picojoules."""
+
+    what: str = "picojoules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +149,10 @@ class ChoiceField:
     def expected(self) -> str:
         *most, last = self.options
         return f"{', '.join(most)} or {last}" if most else str(last)
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        return {"enum": [str(option) for option in self.options]}
 
     def __call__(self, found: object) -> StrEnum:
         text = found.text if isinstance(found, Scalar) else found
@@ -131,6 +168,7 @@ class SwitchField:
     """`true` or `false`; YAML's other spellings are refused, because readers disagree about them."""
 
     expected = "true or false"
+    schema: ClassVar[Mapping[str, Json]] = {"type": "boolean"}
 
     def __call__(self, found: object) -> bool:
         if not isinstance(found, Scalar) or found.quoted or found.text not in ("true", "false"):
@@ -151,9 +189,13 @@ class NameField:
     def expected(self) -> str:
         return f"{self.what}: at most 64 letters, digits, '.', '_' or '-', the first a letter or digit"
 
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        return {"type": ["string", "integer"], "pattern": f"^{_NAME}$"}
+
     def __call__(self, found: object) -> str:
         text = found.text if isinstance(found, Scalar) else found
-        if not isinstance(text, str) or re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text) is None:
+        if not isinstance(text, str) or re.fullmatch(_NAME, text) is None:
             raise wrong(self.expected, found)
         return text
 
@@ -163,6 +205,7 @@ class LineField:
     """One line of text."""
 
     expected = "one line of at most 200 characters of text"
+    schema: ClassVar[Mapping[str, Json]] = {"type": ["string", "number"], "minLength": 1, "pattern": "^[^\\n]*$"}
 
     def __call__(self, found: object) -> str:
         text = found.text.strip() if isinstance(found, Scalar) else ""
@@ -181,6 +224,10 @@ class ListField:
     def expected(self) -> str:
         return f"a list of {self.item.expected}, such as [{self.item.options[0]}]"
 
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        return {"type": "array", "items": self.item.schema, "uniqueItems": True}
+
     def __call__(self, found: object) -> tuple[StrEnum, ...]:
         if not isinstance(found, list):
             raise wrong(self.expected, found)
@@ -191,9 +238,16 @@ class ListField:
         return tuple(option for option in self.item.options if option in items)
 
 
-FieldReader: TypeAlias = (
-    WholeField | RatioField | EnergyField | ChoiceField | SwitchField | NameField | LineField | ListField
-)
+class FieldReader(Protocol):
+    """Takes what stands in the file; what would be right in words, and as JSON Schema."""
+
+    @property
+    def expected(self) -> str: ...
+
+    @property
+    def schema(self) -> Mapping[str, Json]: ...
+
+    def __call__(self, found: object) -> object: ...
 
 
 def wrong(expected: str, found: object, instead: str = "") -> PydanticCustomError:

@@ -7,7 +7,6 @@ stops at the first mistake.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,6 +34,7 @@ from tilestitch.hardware.contradictions import contradictions
 from tilestitch.hardware.describe import describe
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.hardware.preset_files import is_tree_file, preset_names, preset_text, tree_names
 from tilestitch.hardware.schema import (
     ArrayModel,
     CoreMemoryModel,
@@ -122,16 +122,9 @@ def load_machine(machine: str | Path | Mapping[str, object]) -> Machine:
 
 def machine_text(name_or_path: str | Path) -> tuple[str, str]:
     """The text of a machine that `load_machine` reads, and what its errors begin with."""
-    if isinstance(name_or_path, str) and name_or_path in preset_names():
-        preset = files("tilestitch.hardware").joinpath("presets", f"{name_or_path}.yaml")
-        return preset.read_text(encoding="utf-8"), f"{name_or_path}.yaml"
+    if isinstance(name_or_path, str) and name_or_path in (*preset_names(), *tree_names()):
+        return preset_text(name_or_path), f"{name_or_path}.yaml"
     return _file_text(name_or_path), printable(str(name_or_path))
-
-
-def preset_names() -> tuple[str, ...]:
-    """The machines that come with the package, in alphabetical order."""
-    found = files("tilestitch.hardware").joinpath("presets").iterdir()
-    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
 
 
 def parse_machine(text: str, where: str) -> Machine:
@@ -140,6 +133,11 @@ def parse_machine(text: str, where: str) -> Machine:
         raise InputError(f"{where}: expected at most {MAX_FILE_BYTES:,} bytes, found more{_ONE_PAGE}")
     mistakes: list[Mistake] = []
     tree = read_tree(text, where, mistakes)
+    if is_tree_file(tree):
+        raise InputError(
+            f"{where}: is a tree of memories, on which only map and show machine run yet; tilestitch map "
+            "WORKLOAD.yaml --machine TREE --spatial MAPPING.yaml maps layers on it"
+        )
     return _machine(tree, mistakes, where)
 
 

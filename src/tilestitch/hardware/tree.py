@@ -9,6 +9,10 @@ its whole chain.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from math import prod
+
+from tilestitch.base.shown import Brief
 
 MAX_LEVELS = 20
 
@@ -37,12 +41,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a memory: the most bits that it moves in a cycle, and the least that it can move."""
+    """A port of a memory: the most bits that an access moves, and the least; unless stated, one access in a cycle."""
 
     name: str
     width_bits: int
     granule_bits: int
     flows: tuple[tuple[str, Flow], ...]  # operand and direction
+    stated_bits_per_cycle: Fraction | None = None
+
+    @property
+    def bits_per_cycle(self) -> Fraction:
+        """What the port moves in a cycle, on average."""
+        return Fraction(self.width_bits) if self.stated_bits_per_cycle is None else self.stated_bits_per_cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class TreeMemory:
     write_pj: float
     serves: tuple[str, ...]  # axes between this memory and the units
     buffers: int = 1  # two: what is not the whole operand takes twice its room
+    area_mm2: float | None = None  # of one; for people
 
     def port(self, operand: str, flow: Flow) -> Port | None:
         """The port that moves an operand in a direction; None where there is none. Of several the last counts."""
@@ -64,14 +75,17 @@ class TreeMemory:
         return found[-1] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class MachineTree:
+@dataclass(frozen=True, slots=True, repr=False)
+class MachineTree(Brief):
     """Memories from the innermost to the outermost, the axes of the units, and what one multiply-accumulate costs."""
 
     name: str
     axes: tuple[Axis, ...]
     memories: tuple[TreeMemory, ...]
     mac_pj: float
+    description: str = ""
+    clock_hz: int | None = None  # for people, and for bandwidths a second
+    mac_area_mm2: float | None = None  # of one unit; for people
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -80,10 +94,11 @@ class MachineTree:
 
     @property
     def units(self) -> int:
-        count = 1
-        for axis in self.axes:
-            count *= axis.size
-        return count
+        return prod(axis.size for axis in self.axes)
+
+    def instances(self, memory: TreeMemory) -> int:
+        """How often a memory is there: once for each place along the axes that it does not serve."""
+        return prod(axis.size for axis in self.axes if axis.name not in memory.serves)
 
     def chain(self, operand: str) -> tuple[TreeMemory, ...]:
         """The memories of an operand, innermost first."""

@@ -21,6 +21,7 @@ from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_load import tree_file_text
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -103,16 +104,25 @@ class TreeMappings:
 
 
 def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[str]) -> TreeTask:
-    """ZigZag's layers and spatial mapping, on its machine or on a tree of ours; `names` of layers, or all of them.
+    """ZigZag's layers and spatial mapping, on its machine or a tree by name or file; `names` of layers, or all of them.
 
     Raises `InputError` for what is wrong with a file.
     """
     text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), [Path(given).name for given in (workload, spatial)]
     _, layers, notes = zigzag_layers_of(workload)
-    tree, machine_notes = _tree(machine)
+    tree, machine_notes = open_tree(machine)
     mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
     chosen = _chosen(layers, names, where[0])
     return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], (*notes, *machine_notes, *mapping_notes))
+
+
+def open_tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
+    """The tree of a name or file, ours or ZigZag's, and notes on what was read otherwise than it stands there."""
+    text, where = tree_file_text(machine)
+    where = Path(where).name
+    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
+        return zigzag_tree(text, where)
+    return machine_tree(text, where), ()
 
 
 def open_free_task(
@@ -127,7 +137,7 @@ def open_free_task(
 
     Raises `InputError` for what is wrong with a file.
     """
-    tree, machine_notes = _tree(machine)
+    tree, machine_notes = open_tree(machine)
     if is_zigzag_workload(workload):
         name, layers, notes = zigzag_layers_of(workload)
         layers = _different(layers)
@@ -152,13 +162,6 @@ def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
         key = replace(layer, nest=replace(layer.nest, name=""))
         found[key] = replace(found[key], times=found[key].times + 1) if key in found else layer
     return tuple(found.values())
-
-
-def _tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
-    text, where = file_text(Path(machine), "YAML", MAX_YAML_BYTES), Path(machine).name
-    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
-        return zigzag_tree(text, where)
-    return machine_tree(text, where), ()
 
 
 def _chosen(layers: tuple[TreeLayer, ...], names: Sequence[str], where: str) -> tuple[TreeLayer, ...]:

@@ -27,15 +27,6 @@ class TreeLayer(ZigzagLayer):
     times: int = 1
 
 
-def is_tree(machine: str) -> bool:
-    """Whether a file is that of a machine tree of ours."""
-    path = Path(machine)
-    if path.suffix not in (".yaml", ".yml") or not path.is_file():
-        return False
-    text = file_text(path, "YAML", MAX_YAML_BYTES)
-    return all(re.search(rf"^{key}\s*:", text, re.MULTILINE) is not None for key in ("memories", "mac_pj"))
-
-
 def is_zigzag_workload(model: str) -> bool:
     """Whether a file has ZigZag's layers, which say more than nests do: bits of partial and of complete sums."""
     path = Path(model)

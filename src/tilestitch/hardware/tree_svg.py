@@ -1,0 +1,118 @@
+"""A machine tree as a picture in SVG: a box for each memory, the outermost on top, and the units below."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import prod
+
+from tilestitch.base.units import format_bytes
+from tilestitch.hardware.tree import MachineTree, TreeMemory
+from tilestitch.hardware.tree_describe import Branch, branches
+
+_WIDTH, _HEIGHT = 200, 62  # of a box
+_ACROSS, _DOWN = 24, 34  # between boxes
+_EDGE = 12
+_FAN_OUT = ' fill="#aa3311" stroke="white" stroke-width="4" paint-order="stroke"'
+_COLOURS = ("#e8eef7", "#e9f4e6", "#fdf1dc", "#f7e6ee", "#ece7f6", "#e3f3f3")
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A memory or the units in the picture: the middle of its upper edge."""
+
+    branch: Branch
+    x: float
+    y: float
+
+
+def tree_svg(tree: MachineTree) -> str:
+    """The picture; boxes of memories that hold the same operands have one colour.
+
+    Solid lines are the branches of the tree; a dashed one leads to the units from the innermost memory of an operand
+    that has no branch to them.
+    """
+    held = list(dict.fromkeys(memory.operands for memory in reversed(tree.memories)))
+    colours = {operands: _COLOURS[at % len(_COLOURS)] for at, operands in enumerate(held)}
+    boxes: list[_Box] = []
+    left = float(_EDGE)
+    for root in branches(tree):
+        boxes += _placed(root, left, _EDGE)
+        left += _leaves(root) * (_WIDTH + _ACROSS)
+    width, height = left - _ACROSS + _EDGE, max(box.y for box in boxes) + _HEIGHT + _EDGE
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" font-family="sans-serif" font-size="11">',
+        f"<title>{escape(tree.name)}</title>",
+        f'<rect width="{width:g}" height="{height:g}" fill="white"/>',
+        *_lines(tree, boxes),
+    ]
+    for box in boxes:
+        lines += _drawn(tree, box, colours)
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _leaves(branch: Branch) -> int:
+    return sum(_leaves(one) for one in branch.inside) or 1
+
+
+def _placed(branch: Branch, left: float, top: float) -> Iterator[_Box]:
+    """The box of a branch in the middle above those inside it, and these."""
+    yield _Box(branch, left + (_leaves(branch) * (_WIDTH + _ACROSS) - _ACROSS) / 2, top)
+    for inner in branch.inside:
+        yield from _placed(inner, left, top + _HEIGHT + _DOWN)
+        left += _leaves(inner) * (_WIDTH + _ACROSS)
+
+
+def _lines(tree: MachineTree, boxes: Sequence[_Box]) -> Iterator[str]:
+    for box in boxes:
+        for inner in boxes:
+            if any(inner.branch is one for one in box.branch.inside):
+                yield _line(box, inner, "")
+    (units,) = (box for box in boxes if box.branch.memory is None)
+    (parent,) = (box for box in boxes if any(units.branch is one for one in box.branch.inside))
+    for box in boxes:
+        memory = box.branch.memory
+        if memory is not None and box is not parent and any(tree.chain(one)[0] is memory for one in tree.operands):
+            yield _line(box, units, ' stroke-dasharray="4 3"')
+
+
+def _line(above: _Box, below: _Box, more: str) -> str:
+    return (
+        f'<line x1="{above.x:.1f}" y1="{above.y + _HEIGHT:.1f}" x2="{below.x:.1f}" y2="{below.y:.1f}" '
+        f'stroke="#555555"{more}/>'
+    )
+
+
+def _drawn(tree: MachineTree, box: _Box, colours: Mapping[tuple[str, ...], str]) -> Iterator[str]:
+    """A box with its texts, and above it the fan-out that leads to it."""
+    memory, fan_out = box.branch.memory, box.branch.fan_out
+    fill = colours[memory.operands] if memory is not None else "#ffffff"
+    yield (
+        f'<rect x="{box.x - _WIDTH / 2:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" '
+        f'fill="{fill}" stroke="#555555"/>'
+    )
+    for number, text in enumerate(_memory_texts(tree, memory) if memory is not None else _unit_texts(tree)):
+        yield _text(box.x, box.y + 15 + 14 * number, text, ' font-weight="bold"' if number == 0 else "")
+    if fan_out:
+        count = prod(axis.size for axis in tree.axes if axis.name in fan_out)
+        yield _text(box.x, box.y - 6, f"x {count:,}: {', '.join(fan_out)}", _FAN_OUT)
+
+
+def _memory_texts(tree: MachineTree, memory: TreeMemory) -> tuple[str, ...]:
+    size = format_bytes(memory.size_bits // 8) if memory.size_bits % 8 == 0 else f"{memory.size_bits:,} bits"
+    count = tree.instances(memory)
+    widths = "/".join(dict.fromkeys(f"{port.width_bits:,}" for port in memory.ports))
+    return (
+        memory.name,
+        f"{size}{f', {count:,} of them' if count > 1 else ''}; {', '.join(memory.operands)}",
+        f"{memory.read_pj:g} pJ read, {memory.write_pj:g} pJ write",
+        f"of {widths} bits" if widths else "no port",
+    )
+
+
+def _unit_texts(tree: MachineTree) -> tuple[str, ...]:
+    return ("units", f"{tree.units:,}", f"{tree.mac_pj:g} pJ a multiply-accumulate")
+
+
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{more}>{escape(text)}</text>'

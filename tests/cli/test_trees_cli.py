@@ -1,0 +1,166 @@
+"""Machines as trees on the command line: listed, shown, mapped on by name, and refused where they do not run yet."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import run
+from tilestitch.hardware.preset_files import preset_text, tree_names
+
+DATA = Path(__file__).parent.parent / "data" / "zigzag"
+CONV = """
+- id: 0
+  name: conv2_2
+  operator_type: Conv
+  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
+  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 64, 64, 56, 56, 3, 3]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {W: 0, I: 0}
+"""
+SPREAD = {
+    "gemmini": {"rows": "C, 16", "columns": "K, 16"},
+    "nvdla": {"atomic-c": "C, 64", "atomic-k": "K, 32"},
+    "simba": {"lane": "C, 8", "vector": "K, 8", "element": "OY, 14", "chip-row": "OX, 4", "chip-column": "OX, 2"},
+    "tpu-v4i": {"array": "OY, 4", "rows": "C, 64", "columns": "K, 64"},
+    "h200": {"sm": "OY, 56", "tensor-core": "K, 4", "m": "OX, 8", "n": "K, 4", "k": "C, 16"},
+}
+
+
+@pytest.fixture
+def conv(tmp_path):
+    path = tmp_path / "conv.yaml"
+    path.write_text(CONV)
+    return path
+
+
+def test_the_list_marks_trees(golden):
+    result = run("machines")
+    golden("machines.txt", result.stdout)
+    lines = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert all("tree, " in lines[name] for name in tree_names())
+    found = json.loads(run("machines", "--json", "-").stdout)["machines"]
+    assert {one["name"] for one in found if one["form"] == "tree"} == set(tree_names())
+    assert next(one for one in found if one["name"] == "tpu-like")["units"] == 1024
+
+
+def test_the_list_imports_nothing_large():
+    """It takes a fifth of a second."""
+    lines = ("from tilestitch.cli.main import main", "main(['machines'], standalone_mode=False)", "import sys")
+    code = "\n".join([*lines, "print(*sys.modules)"])
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert {"numpy", "onnx", "numba", "pydantic"}.isdisjoint(modules)
+
+
+def test_both_forms_are_shown(tmp_path):
+    """By name and from a file, as text and as JSON."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(preset_text("nvdla").replace("name: nvdla", "name: mine"))
+    result = run("show", "machine", "toy", "tpu-like", file)
+    assert result.exit_code == 0, result.output
+    for words in ("2 clusters x 2 cores", "sram_2MB: 2.00 MiB", "mine\nNVDLA, nv_large"):
+        assert words in result.stdout
+    found = json.loads(run("show", "machine", "tpu-like", "--json", "-").stdout)["machine"]
+    assert [memory["name"] for memory in found["memories"]] == ["rf_128B", "rf_2B", "sram_2MB", "dram"]
+    assert "yaml" not in found
+
+
+def test_an_unknown_name_is_told_all_known_ones():
+    result = run("show", "machine", "tpu-lik")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "found neither; the closest is 'tpu-like'; known presets: ascend910, " in line
+    assert all(name in line for name in tree_names())
+
+
+def test_the_schema_is_json_and_the_same_each_time(tmp_path):
+    text = run("show", "schema").stdout
+    assert json.loads(text)["$defs"]["TreeMemory"]["properties"]["size"]["examples"] == ["64 KiB"]
+    assert run("show", "schema", "--json", tmp_path / "schema.json", "--quiet").output == ""
+    assert (tmp_path / "schema.json").read_text() == text
+
+
+def test_a_machine_of_zigzag_is_mapped_on_by_name(conv):
+    """With the energy that its own file gives."""
+    spatial = DATA / "mapping" / "tpu_like.yaml"
+    given = ("map", conv, "--spatial", spatial, "--objective", "energy", "--json", "-")
+    ours, theirs = (run(*given, "--machine", one) for one in ("tpu-like", DATA / "hardware" / "tpu_like.yaml"))
+    assert ours.exit_code == 0, ours.output
+    found, expected = json.loads(ours.stdout), json.loads(theirs.stdout)
+    assert f"{found['energy_pj']:.3f}" == "68294568.736"
+    assert found["layers"] == expected["layers"]
+    assert found["proven_best"]
+
+
+@pytest.mark.parametrize("machine", SPREAD)
+def test_a_layer_is_mapped_on_our_machines(machine, conv, tmp_path):
+    """Every operand finds its way, and no energy is less than that of the arithmetic and of what DRAM must move."""
+    axes = "".join(f"\n    {axis}: ['{loop}']" for axis, loop in SPREAD[machine].items())
+    spatial = tmp_path / "spread.yaml"
+    spatial.write_text(f"- name: default\n  spatial_mapping:{axes}\n")
+    result = run("map", conv, "--machine", machine, "--spatial", spatial, "--objective", "energy", "--json", "-")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads(result.stdout)["layers"]
+    assert layer["proven_best"]
+    outermost = [flow for flow in layer["flows"] if flow["memory"] in ("dram", "hbm")]
+    assert {flow["operand"] for flow in outermost} == {"W", "I", "O"}
+    assert layer["energy_pj"] > layer["mac_pj"] + sum(flow["energy_pj"] for flow in outermost) > 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compile", "resnet18:small"),
+        ("compare", "resnet18:small"),
+        ("simulate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
+        ("validate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
+        ("map", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
+        ("characterize",),
+        ("check", "resnet18:small"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_does_not_run_on_trees_says_what_does(command):
+    """One line, exit code 2."""
+    result = run(*command, "--machine", "tpu-like")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: tpu-like.yaml: is a tree of memories, on which only map and show machine run yet")
+    assert "tilestitch map WORKLOAD.yaml --machine TREE --spatial MAPPING.yaml" in line
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "nothing.yaml: expected a mapping with the keys"),
+        ("name: [", "nothing.yaml: line 1, column 8: not valid YAML"),
+        ("name: one\nmac_pj: 1\nmemories: []\n", "nothing.yaml: memories: expected a list of memories, at least one"),
+    ],
+)
+def test_a_file_that_is_no_machine_is_one_line(text, words, conv, tmp_path):
+    """For show and for map; exit code 2, and no file is written."""
+    file, out = tmp_path / "nothing.yaml", tmp_path / "out.json"
+    file.write_text(text)
+    spatial = DATA / "mapping" / "default.yaml"
+    shown = run("show", "machine", file, "--json", out)
+    mapped = run("map", conv, "--machine", file, "--spatial", spatial, "--objective", "energy", "--json", out)
+    for result in (shown, mapped):
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert words in line
+    assert not out.exists()
+
+
+def test_an_operand_without_a_home_is_named(conv, tmp_path):
+    """With the machine and the layer."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(preset_text("nvdla").replace("[I, W, O]", "[I, O]").replace("[I, W]", "[I]").replace("[W]", "[I]"))
+    spatial = tmp_path / "spread.yaml"
+    spatial.write_text("- name: default\n  spatial_mapping:\n    atomic-c: ['C, 64']\n    atomic-k: ['K, 32']\n")
+    result = run("map", conv, "--machine", file, "--spatial", spatial, "--objective", "energy")
+    assert result.exit_code == 2
+    assert "W has no home: no memory of nvdla holds" in result.stderr.splitlines()[-1]
