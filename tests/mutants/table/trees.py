@@ -8,6 +8,8 @@ _PLANTED = ("test_tree_certificate::test_the_best_is_accepted_and_the_next_best_
 _TAMPERED = ("test_tree_certificate::test_a_proof_that_was_tampered_with_is_refused",)
 _PRICE = ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",)
 
+_LATENCY = ("test_tree_latency::test_nothing_is_better_than_what_is_found",)
+
 TREES = (
     Mutant(
         "what is alike over a fan-out is read for each of its parts",
@@ -106,5 +108,33 @@ TREES = (
         "if proof.chains is not None or proof.bound != bound:",
         "if proof.chains is not None:",
         _TAMPERED,
+    ),
+    Mutant(
+        "a loop repeats its last turn as well",
+        "mapping/tree/pace.py",
+        "others = (times - 1) * self.turn",
+        "others = times * self.turn - self.alone",
+        _LATENCY,
+    ),
+    Mutant(
+        "a port that is busy with something else is forgotten",
+        "mapping/tree/timed_labels.py",
+        "needed = needed or timed.rows[port, cut] >= 0",
+        "needed = needed or timed.rows[port, cut] > cut",
+        _LATENCY,
+    ),
+    Mutant(
+        "a label that is ready later is dropped for none",
+        "mapping/tree/timed_labels.py",
+        "    if not pending.hides and (not pending.stops or than_ready == than_turn):\n",
+        "    if not pending.hides:\n",
+        _LATENCY,
+    ),
+    Mutant(
+        "a bound counts waits that hide",
+        "mapping/tree/timed_problem.py",
+        "[cut.wait if cut.hides else cut.wait * left for cut in numbered]",
+        "[cut.wait * left for cut in numbered]",
+        _LATENCY,
     ),
 )
