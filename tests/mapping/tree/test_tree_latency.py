@@ -2,13 +2,16 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from tests.helpers.tree_brute_force import all_best, timed_case
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.timed_labels import Pending, keeps_up
 
 POWERS = {TreeObjective.ENERGY: (1, 0), TreeObjective.EDP: (1, 1), TreeObjective.ED2P: (1, 2)}
 
@@ -56,3 +59,39 @@ def test_nothing_is_better_than_what_is_found(block):
 def test_nothing_is_better_than_what_is_found_for_more_loops(block):
     """400 nests of up to four prime loops."""
     assert check_block(f"slow {block}", 20, 4) > 0
+
+
+PORTS = ((0, 0), (1, 0))
+
+
+def changes(seed, loops, crossings):
+    """Loops, and crossings of one or two ports that stop the units or do not, in some order."""
+    found = [("loop", factor) for factor in loops]
+    for _ in range(crossings):
+        served = {port: seed.randrange(1, 12) for port in seed.sample(PORTS, seed.choice((1, 2)))}
+        found.append((seed.choice(("hides", "stops")), served))
+    seed.shuffle(found)
+    return found
+
+
+def changed(pace, steps):
+    for kind, what in steps:
+        pace = pace.repeated(what) if kind == "loop" else pace.with_crossing(what, hidden=kind == "hides")
+    return pace
+
+
+def test_a_pace_that_keeps_up_is_never_slower():
+    """Of two paces of one tile, the one for which the other is dropped is as fast after every later change."""
+    seed = random.Random("paces")
+    kept = 0
+    for _ in range(4000):
+        one, other = (changed(Pace(), changes(seed, seed.sample([2, 3], 2), seed.randrange(4))) for _ in range(2))
+        later = changes(seed, seed.choices([2, 3], k=seed.randrange(1, 3)), seed.randrange(3))
+        kinds = {kind for kind, _ in later}
+        left = int(np.prod([what for kind, what in later if kind == "loop"]))
+        triples = [(pace.alone, pace.turn, pace.ready) for pace in (one, other)]
+        busy = [np.array([pace.busy.get(port, 0) for port in PORTS], np.int64) for pace in (one, other)]
+        if keeps_up(Pending("hides" in kinds, "stops" in kinds), left - 1, triples[0], busy[0], triples[1], busy[1]):
+            assert changed(one, later).alone <= changed(other, later).alone, (one, other, later)
+            kept += 1
+    assert kept > 400

@@ -124,11 +124,11 @@ TREES = (
         _LATENCY,
     ),
     Mutant(
-        "a label that is ready later is dropped for none",
+        "a label that is ready sooner is dropped",
         "mapping/tree/timed_labels.py",
         "    if not pending.hides and (not pending.stops or than_ready == than_turn):\n",
         "    if not pending.hides:\n",
-        _LATENCY,
+        ("test_tree_latency::test_a_pace_that_keeps_up_is_never_slower",),
     ),
     Mutant(
         "a bound counts waits that hide",

@@ -206,7 +206,7 @@ def _pending(timed: TimedProblem, placed: np.ndarray, busy: np.ndarray) -> Pendi
 
 
 @compiled
-def _keeps_up(
+def keeps_up(
     pending: Pending,
     others: int,
     one: tuple[int, int, int],
@@ -254,9 +254,9 @@ def _is_beaten(
             worse = worse and labels.taken[other, component] >= taken[component]
         if better or worse:
             its = (int(labels.alone[other]), int(labels.turn[other]), int(labels.ready[other]))
-            if better and _keeps_up(pending, others, its, labels.busy[other], pace, busy):
+            if better and keeps_up(pending, others, its, labels.busy[other], pace, busy):
                 return True
-            worse = worse and _keeps_up(pending, others, pace, busy, its, labels.busy[other])
+            worse = worse and keeps_up(pending, others, pace, busy, its, labels.busy[other])
         if worse:
             labels.dead[other] = True
             if before < 0:

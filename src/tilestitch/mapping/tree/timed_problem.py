@@ -1,6 +1,6 @@
 """What a search for latency asks beside energies: cycles of every crossing, and the least that are still to come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ class _TimedCut:
     cut: Cut
     hides: bool
     wait: NDArray[np.int64]  # cycles of its busiest port
-    served: dict[PortNumber, NDArray[np.int64]]  # of every port that it occupies
+    served: Mapping[PortNumber, NDArray[np.int64]]  # of every port that it occupies
 
     def least(self, cycles: NDArray[np.int64]) -> NDArray[np.int64]:
         """These cycles where the tile fits, NEVER where it does not: [partial, point]."""
