@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.tree_brute_force import better_and_better, random_case
-from tests.mapping.tree.test_zigzag_prices import placed as zigzag_placed
+from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import outside_in

@@ -1,37 +1,15 @@
 """ZigZag 3.9.1's files on machine trees: its evaluator's prices, and the least energies."""
 
-import json
-from functools import cache
-from pathlib import Path
-
 import pytest
 
+from tests.helpers.zigzag_trees import DATA, placed, recorded
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
-from tilestitch.formats.zigzag.tree_mapping import chosen_mapping, placed_layer, zigzag_tree_mappings
-from tilestitch.formats.zigzag.tree_workload import zigzag_tree_layers
 from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.tables import Sums
 
-DATA = Path(__file__).parent.parent.parent / "data" / "zigzag"
 MACHINES = sorted(path.stem for path in (DATA / "hardware").glob("*.yaml"))
 IN_MEMORY = ("aimc", "dimc")
-
-
-@cache
-def recorded():
-    return json.loads((DATA / "chains.json").read_text())
-
-
-@cache
-def placed(machine, mapping, layer):
-    """A layer of the recorded ones, by its name."""
-    tree, _ = zigzag_tree((DATA / "hardware" / f"{machine}.yaml").read_text(), machine)
-    entries, _ = zigzag_tree_mappings((DATA / "mapping" / f"{mapping}.yaml").read_text(), mapping)
-    given = next(one for one in recorded()["layers"] if one["name"] == layer)
-    (found,), _ = zigzag_tree_layers(json.dumps([given]), layer)
-    (nest,), _ = placed_layer(found, chosen_mapping(found, entries, mapping), tree)
-    return nest
 
 
 @pytest.mark.parametrize("machine", [one for one in MACHINES if one not in IN_MEMORY])

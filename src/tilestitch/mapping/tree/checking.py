@@ -66,8 +66,8 @@ def check_certificate(
         )
     for number, (proof, placed) in enumerate(zip(certificate.choices, placements, strict=True)):
         if proof.spread != spread_texts(placed):
-            shown = printable(", ".join(proof.spread), 80)
-            raise claim.wrong(f"choice {number} spreads {', '.join(spread_texts(placed))}, it says {shown}")
+            right, shown = (", ".join(one) or "nothing" for one in (spread_texts(placed), proof.spread))
+            raise claim.wrong(f"choice {number} spreads {right}, it says {printable(shown, 80)}")
     if not certificate.value < _MOST_VALUE:
         raise claim.wrong("its value is 2^60 or more")
     chosen = checker_tables(placements[certificate.chosen], sums)
