@@ -162,8 +162,8 @@ WRONG = {
     "sums that do not exist": (lambda text: changed(text, sums="half"), "sums: expected one of full, final"),
     "no sums": (lambda text: without(text, "sums"), "the field sums is missing"),
     "an effort": (lambda text: changed(text, effort=5), 'unknown field "effort"'),
-    "a repeated field": (lambda text: text.replace('"sums"', '"sums": "full", "sums"', 1), "is there more than once"),
-    "a repeated value": (lambda text: text.replace('"value"', '"value": 1, "value"', 1), "is there more than once"),
+    "a repeated field": (lambda text: text.replace('"sums"', '"sums": "full", "sums"', 1), "appears more than once"),
+    "a repeated value": (lambda text: text.replace('"value"', '"value": 1, "value"', 1), "appears more than once"),
     "an unknown field of a proof": (lambda text: changed_proof(text, labels=1), 'unknown field "labels"'),
     "a layer under another name": (
         lambda text: changed_proof(text, layers=["x"]),
