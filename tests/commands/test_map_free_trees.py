@@ -1,4 +1,4 @@
-"""`tilestitch map` on a tree without a spatial mapping: sources, choices, constraints, what does not fit."""
+"""`tilestitch map` on a tree without a spatial mapping: sources, what is searched, constraints."""
 
 import json
 
@@ -69,8 +69,7 @@ def test_a_layer_that_does_not_fit_does_not_stop_the_others(machine, tmp_path):
     result = mapped(layers, machine, "--json", tmp_path / "found.json", "--quiet")
     assert result.exit_code == 2
     assert result.output == (
-        "error: layer conv2_2: conv2_2: W needs at least 294,912 bits in dram, which has 320,000; "
-        "spread fewer of its loops inside, or take a larger memory\n"
+        "error: layer conv2_2: conv2_2: no mapping fits the memories that operands share; take larger ones\n"
     )
     found = json.loads((tmp_path / "found.json").read_text())
     assert [one["name"] for one in found["layers"]] == ["Layer1"]
@@ -109,7 +108,7 @@ def test_timeloops_constraints_say_the_same(machine):
     """Factors at memories are those of tiles: of the memory, and of all that lie inside it."""
     ours, theirs = machine.with_name("ours.yaml"), machine.with_name("theirs.yaml")
     ours.write_text(
-        "{spatial: {D1: {M: 4}}, memories: {buffer: {bypass: [W], tile: {N: 6}}, rf: {tile: {N: 3, M: [1, 2]}}}}"
+        "{spatial: {D1: {M: 4}}, memories: {buffer: {bypass: [W], tile: {N: 6}}, rf: {tile: {N: 2, M: [1, 2]}}}}"
     )
     theirs.write_text(
         """
@@ -118,8 +117,8 @@ architecture_constraints:
     - {target: D1, type: spatial, factors: [M=4]}
     - {target: buffer, type: dataspace, bypass: [Weights], keep: [Inputs, Outputs]}
 mapspace_constraints:
-    - {target: rf, type: temporal, factors: "N=3 M<=2 K=0"}
-    - {target: buffer, type: temporal, factors: [N=2], permutation: NMK}
+    - {target: rf, type: temporal, factors: "N=2 M<=2 K=0"}
+    - {target: buffer, type: temporal, factors: [N=3], permutation: NMK}
 """
     )
     one, other = (only_layer(PRODUCT, machine, "--constraints", file) for file in (ours, theirs))
@@ -137,6 +136,8 @@ mapspace_constraints:
         ("memories: {dram: {bypass: [I]}}", "dram is the outermost memory of I, which begins there"),
         ("memories: {buffer: {tile: {M: [4, 2]}}}", "expected a least and a most, as in [1, 14]"),
         ("mapspace: [{target: buffer, type: temporal, factors: [N=2]}]", "only if rf, further inside, has one too"),
+        ("memories: {buffer: {share: {I: 2}}}", "expected a share of at most 1, found 2"),
+        ("memories: {rf: {tile: {N: 12}}}", "no mapping fits the memories within the limits that are given"),
         ("order: []", "unknown field; known: spatial, memories"),
     ],
 )

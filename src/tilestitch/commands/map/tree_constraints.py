@@ -116,8 +116,9 @@ def _ours(file: Part, tree: MachineTree) -> Constraints:
             bypass[memory] = tuple(_operand(item, held) for item in fields["bypass"].items("operands"))
         if "share" in fields:
             for operand, one in _named(fields["share"], held, "operand"):
-                share = one.ratio("a share from 0 to 1", 1)
-                shares[memory, operand] = share
+                shares[memory, operand] = one.ratio("share of the memory")
+                if shares[memory, operand] > 1:
+                    one.expected("a share of at most 1")
         if "tile" in fields:
             for loop, one in fields["tile"].entries().items():
                 tiles[memory, loop] = _range(one)

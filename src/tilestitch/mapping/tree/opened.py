@@ -36,6 +36,23 @@ TOO_LARGE = 3  # energies that are not compared
 
 
 @compiled
+def _have_room(
+    bounds: Arrays, placed: Placed, first: np.ndarray, shared: np.ndarray, limit: np.ndarray, final_sums: bool
+) -> bool:
+    """Whether the operands fit together into the outermost memories, where all of them lie whole."""
+    taken = np.zeros(len(limit))
+    for operand in range(len(bounds.axes)):
+        component = shared[first[operand + 1] - 1]
+        if component >= 0:
+            cut = first[operand + 1] - first[operand] - 1
+            _, room, _ = cut_of(bounds, placed, operand, cut, placed.steps, 0, final_sums)
+            taken[component] += room
+            if taken[component] > limit[component]:
+                return False
+    return True
+
+
+@compiled
 def least_of_choice(
     arrays: Arrays,
     bounds: Arrays,
@@ -95,6 +112,8 @@ def least_of_choice(
     for operand in range(operands):
         place_of[operand] = states
         states *= first[operand + 1] - first[operand] + 1
+    if not _have_room(bounds, placed, first, shared, limit, final_sums):
+        return NOTHING, NEVER, 0, nothing
     labels = _empty(1024, len(limit))
     cuts_placed, chosen = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
     taken = np.zeros(len(limit), np.float64)

@@ -369,6 +369,11 @@ def best_spread(
             left = min(left, value)
         elif ended == labels.FOUND:
             best, winner = value, number
+    if winner < 0 and bare.limits and left == labels.NEVER:
+        raise DoesNotFit(
+            f"{bare.nest.name}: no mapping fits the memories within the limits that are given; allow larger or smaller "
+            "tiles, or a larger share"
+        )
     found = best_mapping(placement(bare, choices, winner if winner >= 0 else int(bounds.argmin())), sums, most_labels)
     if left < best:
         bound_pj = left / FEMTO + found.price.mac_pj
