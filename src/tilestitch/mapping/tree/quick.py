@@ -465,37 +465,49 @@ def _least_outwards(here: np.ndarray, axes: np.ndarray) -> None:
                 here[point] = min(here[point], here[point + stride])
 
 
+@inner
+def _placed_alone(
+    arrays: Arrays, empty: Placed, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray
+) -> Placed:
+    """One choice for one operand, in the arrays of another."""
+    placed = Placed(
+        empty.over, empty.under, empty.share, empty.differing, empty.outside, empty.whole, empty.instances,
+        steps, int(np.prod(steps)),
+    )  # fmt: skip
+    # a doubtful third digit must not make more memories of it than there are
+    place(arrays, placed, operand, over, under, 1e-6)
+    return placed
+
+
+@compiled
+def units_alone(arrays: Arrays, over: np.ndarray, under: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """What results of many choices cost at the units at every step, in femtojoules; -1 where it is not compared."""
+    found = np.empty(len(over), np.int64)
+    empty = no_choice(arrays)
+    for number in range(len(over)):
+        write = len(arrays.axes) - 1
+        placed = _placed_alone(arrays, empty, write, over[number], under[number], steps[number])
+        found[number] = int(from_units(arrays, placed)[1])
+    return found
+
+
 @compiled
 def least_alone(
-    arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray, final_sums: bool
+    arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray, options: tuple[bool, bool]
 ) -> np.ndarray:
     """What each of many choices costs an operand at least, in femtojoules, if it had all memories for itself.
 
-    NEVER where it fits nowhere, -1 where it is too much to compare. `over` and `under` are [choice, fan-out, loop].
+    Without what results cost at the units. NEVER where it fits nowhere, -1 where it is too much to compare. `over` and
+    `under` are [choice, fan-out, loop]; `options` are whether sums are stored at their final width, and whether those
+    that come from the units are taken as complete.
     """
     found = np.empty(len(over), np.int64)
-    placed = no_choice(arrays)
+    empty = no_choice(arrays)
     for number in range(len(over)):
-        placed = Placed(
-            placed.over,
-            placed.under,
-            placed.share,
-            placed.differing,
-            placed.outside,
-            placed.whole,
-            placed.instances,
-            steps[number],
-            int(np.prod(steps[number])),
-        )
-        # a doubtful third digit must not make more memories of it than there are
-        place(arrays, placed, operand, over[number], under[number], 1e-6)
-        side, fixed = 0, 0.0
-        if operand == len(arrays.axes) - 1:
-            partial, fixed = from_units(arrays, placed)
-            side = 1 if partial else 0
-        least = least_from(arrays, placed, operand, final_sums)
-        if least[0, 0, 0] < 0 or fixed < 0:
-            found[number] = -1
-        else:
-            found[number] = min(least[0, side, 0] + int(fixed), NEVER)
+        placed = _placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
+        side = 0
+        if operand == len(arrays.axes) - 1 and not options[1]:
+            side = 1 if from_units(arrays, placed)[0] else 0
+        least = least_from(arrays, placed, operand, options[0])
+        found[number] = -1 if least[0, 0, 0] < 0 else min(least[0, side, 0], NEVER)
     return found

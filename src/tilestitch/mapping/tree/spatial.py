@@ -27,12 +27,18 @@ from tilestitch.mapping.tree.found import FoundMapping, value_of
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+<<<<<<< HEAD
 from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
+=======
+from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed, units_alone
+from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_mapping
+>>>>>>> 36666bf (mapping: choices are ordered by looser bounds, which many share; closer ones are made where they matter)
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_search import best_in_order
 
 MOST_CHOICES = 2_000_000
+BATCH = 256  # choices whose bounds are made together
 MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 
 Factors: TypeAlias = NDArray[np.int64]  # choices x axes x loops
@@ -295,32 +301,48 @@ def _task_of(bare: PlacedNest, sums: Sums) -> _Task:
     )
 
 
-def bounds_fj(task: _Task, choices: Choices) -> NDArray[np.int64]:
-    """Below what no mapping of each choice comes, in femtojoules without the arithmetic; NEVER where none fits."""
+def units_fj(task: _Task, choices: Choices) -> NDArray[np.int64]:
+    """What the results of each choice cost at the units, in femtojoules."""
+    over, under = task.fan_outs(choices, task.operands[-1])
+    return _compared(task, units_alone(task.bounds, over, under, choices.steps))
+
+
+def bounds_fj(task: _Task, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
+    """Below what no mapping of each choice comes, without arithmetic and units; NEVER where none fits.
+
+    A loose bound takes what leaves an operand alone as not spread at all: then fewer memories hold it, its sums are
+    complete at once, and many choices are alike.
+    """
     total = np.zeros(len(choices), np.int64)
-    for number, operand in enumerate(task.operands):
-        least = _least(task, choices, number, operand)
-        if (least < 0).any():
-            raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
-        total = np.minimum(total + least, labels.NEVER)
+    for number in range(len(task.operands)):
+        total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
     return total
 
 
-def _least(task: _Task, choices: Choices, number: int, operand: OperandOnTree) -> NDArray[np.int64]:
+def _compared(task: _Task, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    if (found < 0).any():
+        raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
+    return found
+
+
+def _least(task: _Task, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
+    operand = task.operands[number]
     over, under = task.fan_outs(choices, operand)
     moving = task.arrays.moving[number]
-    columns: list[NDArray[np.int64]] = []
-    for part in (over, under):
-        columns += [part[:, level, moving] for level in range(part.shape[1])]
-        columns.append(part[:, :, ~moving].prod(axis=2))
-    if operand.is_write:
+    columns = [part[:, level, moving] for part in (over, under) for level in range(over.shape[1])]
+    if loose:
+        over[:, :, ~moving] = under[:, :, ~moving] = 1
+    else:
+        columns += [part[:, :, ~moving].prod(axis=2) for part in (over, under)]
         is_spread = over[:, :, ~moving] > under[:, :, ~moving]
         columns.append(np.max(is_spread, axis=2, initial=False).astype(np.int64))
-        columns.append(choices.steps[:, ~moving].prod(axis=1, keepdims=True))
+        columns.append(np.max(choices.steps[:, ~moving] > 1, axis=1, initial=False, keepdims=True).astype(np.int64))
     _, first, back = np.unique(_codes(np.concatenate(columns, axis=1)), return_index=True, return_inverse=True)
-    found = least_alone(task.bounds, number, over[first], under[first], choices.steps[first], task.sums is Sums.FINAL)
-    return found[back]
+    options = (task.sums is Sums.FINAL, loose)
+    return _compared(task, least_alone(task.bounds, number, over[first], under[first], choices.steps[first], options))[
+        back
+    ]
 
 
 def placement(bare: PlacedNest, choices: Choices, number: int) -> PlacedNest:
@@ -353,22 +375,40 @@ def best_spread(
             f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
         )
     task = _task_of(bare, sums)
+<<<<<<< HEAD
     bounds = bounds_fj(task, choices)
     if objective is not TreeObjective.ENERGY:
         return _best_in_time(task, choices, bounds, most_labels, objective)
+=======
+    units = units_fj(task, choices)
+    bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
+>>>>>>> 36666bf (mapping: choices are ordered by looser bounds, which many share; closer ones are made where they matter)
     best, winner, count, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = _Opener(task, choices)
-    for number in np.argsort(bounds, kind="stable").tolist():
-        if bounds[number] >= best or count > most_labels:
-            left = min(left, int(bounds[number]))
+    order = np.argsort(bounds, kind="stable")
+    for start in range(0, len(order), BATCH):
+        batch = order[start : start + BATCH]
+        batch = batch[bounds[batch] < best]
+        if len(batch) == 0:
             break
-        opened += 1
-        ended, value, more = opener.least(number, most_labels - count, best)
-        count += more
-        if ended == labels.STOPPED:
-            left = min(left, value)
-        elif ended == labels.FOUND:
-            best, winner = value, number
+        bounds[batch] = np.minimum(units[batch] + bounds_fj(task, choices[batch], loose=False), labels.NEVER)
+        for number in batch[np.argsort(bounds[batch], kind="stable")].tolist():
+            if bounds[number] >= best:
+                break
+            if count > most_labels:
+                break
+            opened += 1
+            ended, value, more = opener.least(number, most_labels - count, best)
+            count += more
+            if ended == labels.STOPPED:
+                left = min(left, value)
+                continue
+            bounds[number] = labels.NEVER  # nothing of it is left
+            if ended == labels.FOUND:
+                best, winner = value, number
+        if count > most_labels:
+            left = min(left, int(bounds[order[start:]].min()))
+            break
     if winner < 0 and bare.limits and left == labels.NEVER:
         raise DoesNotFit(
             f"{bare.nest.name}: no mapping fits the memories within the limits that are given; allow larger or smaller "
