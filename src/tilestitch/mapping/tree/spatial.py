@@ -27,13 +27,8 @@ from tilestitch.mapping.tree.found import FoundMapping, value_of
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-<<<<<<< HEAD
-from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed
-from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
-=======
 from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed, units_alone
-from tilestitch.mapping.tree.search import MOST_LABELS, FoundMapping, best_mapping
->>>>>>> 36666bf (mapping: choices are ordered by looser bounds, which many share; closer ones are made where they matter)
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_search import best_in_order
 
@@ -375,14 +370,10 @@ def best_spread(
             f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
         )
     task = _task_of(bare, sums)
-<<<<<<< HEAD
-    bounds = bounds_fj(task, choices)
-    if objective is not TreeObjective.ENERGY:
-        return _best_in_time(task, choices, bounds, most_labels, objective)
-=======
     units = units_fj(task, choices)
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
->>>>>>> 36666bf (mapping: choices are ordered by looser bounds, which many share; closer ones are made where they matter)
+    if objective is not TreeObjective.ENERGY:
+        return _best_in_time(task, choices, bounds, most_labels, objective)
     best, winner, count, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = _Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
