@@ -9,8 +9,20 @@ import pytest
 from tests.helpers.tree_brute_force import least_energy, random_case
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace, best_spread
-from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING
+from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.spatial import (
+    Opener,
+    Ragged,
+    SpatialSpace,
+    best_spread,
+    bounds_fj,
+    choices_of,
+    placement,
+    task_of,
+    units_fj,
+)
+from tilestitch.mapping.tree.tables import FEMTO, Sums
 
 
 def check_block(name, cases, most_loops, *, limited=False):
@@ -45,6 +57,34 @@ def check_block(name, cases, most_loops, *, limited=False):
 def test_nothing_costs_less_on_any_choice():
     """All choices, orders and places of small random nests on random trees have the same least."""
     check_block("spatial", 12, 3)
+
+
+def test_both_searches_and_their_bounds_agree():
+    """Of every choice the compiled search finds what the one with tables finds, to the femtojoule; bounds are below."""
+    seed = random.Random("choices")
+    compared, fractions = 0, 0
+    for _ in range(60):
+        bare = with_axes(random_case(seed, 4), seed)
+        sums = seed.choice(list(Sums))
+        task, choices = task_of(bare, sums), choices_of(bare, SpatialSpace(Ragged.ALL))
+        opener = Opener(task, choices)
+        loose, close = (units_fj(task, choices) + bounds_fj(task, choices, loose=one) for one in (True, False))
+        for number in seed.sample(range(len(choices)), min(3, len(choices))):
+            placed = placement(bare, choices, number)
+            ended, value, _ = opener.least(number, 10**6, NEVER)
+            try:
+                energy_pj = best_mapping(placed, sums).price.memory_pj
+            except DoesNotFit:
+                assert ended == NOTHING
+                continue
+            assert ended == FOUND
+            assert value / FEMTO == pytest.approx(energy_pj, rel=1e-12, abs=0)
+            assert loose[number] <= close[number] <= value
+            assert opener.least(number, 10**6, value)[0] == NOTHING
+            compared += 1
+            fractions += any(one.factor.denominator > 1 for one in placed.unrolled)
+    assert compared > 60
+    assert fractions > 10
 
 
 def test_nothing_within_limits_costs_less():

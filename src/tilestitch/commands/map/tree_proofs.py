@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tilestitch.base.errors import printable
+from tilestitch.base.errors import InputError, printable
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
@@ -46,7 +46,10 @@ class _Problem:
 
 
 def tree_certificates_json(mapped: TreeMappings, objective: Objective = Objective.ENERGY) -> str:
-    """The certificates of a run, each different one once. Raises `InputError` where a search was stopped."""
+    """The certificates of a run, each different one once. `InputError` where a search stopped or nothing fits."""
+    if mapped.unmapped:
+        name = printable(mapped.unmapped[0].name)
+        raise InputError(f"--certificate: layer {name} has no mapping to prove; name the others with --layer")
     rows: list[dict[str, Any]] = []
     for one in _problems(mapped.task, mapped.sums, objective).values():
         proof = certificate_of(one.placements, mapped.layers[one.numbers[0]].found, objective)

@@ -106,7 +106,8 @@ class OperandOnTree:
     def served(self, crossing: int, tiles: Tiles) -> dict[PortNumber, NDArray[np.int64]]:
         """Cycles for which one crossing at each of these tiles, once, occupies every port at both its ends.
 
-        A port makes one access a cycle, of up to its width; what a crossing moves in one direction begins a new one.
+        A port makes one access a cycle, of up to its width, unless its bandwidth is stated. What a crossing moves in
+        one direction begins a new access.
         """
         found: dict[PortNumber, NDArray[np.int64]] = {}
         for level, flow, bits in self._transfers(crossing, tiles):
@@ -116,7 +117,8 @@ class OperandOnTree:
                 continue  # energies say that this can not be
             accesses = np.ceil(np.ceil(bits / port.granule_bits) * port.granule_bits / port.width_bits)
             key = (self.placed.tree.memories.index(memory), memory.ports.index(port))
-            found[key] = found.get(key, 0) + accesses.astype(np.int64)
+            cycles = np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9)
+            found[key] = found.get(key, 0) + cycles.astype(np.int64)
         return found
 
     def _transfers(self, crossing: int, tiles: Tiles) -> Iterator[tuple[int, Flow, Numbers]]:

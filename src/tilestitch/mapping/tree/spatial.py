@@ -253,7 +253,7 @@ def _codes(columns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class SpreadTask:
     """What all choices of a nest have in common."""
 
     bare: PlacedNest
@@ -277,7 +277,8 @@ class _Task:
         return over // common, under // common
 
 
-def _task_of(bare: PlacedNest, sums: Sums) -> _Task:
+def task_of(bare: PlacedNest, sums: Sums) -> SpreadTask:
+    """What the bounds and the searches of all choices need."""
     operands = tuple(one for one in operands_on_tree(bare) if one.array.element_bits)
     arrays = arrays_of(operands)
     cuts: list[int] = []
@@ -285,7 +286,7 @@ def _task_of(bare: PlacedNest, sums: Sums) -> _Task:
         cuts += [] if one.is_write else [-1]
         cuts += [bare.tree.memories.index(memory) for memory in one.memories]
     shared = sorted({memory for memory in cuts if memory >= 0 and cuts.count(memory) > 1})
-    return _Task(
+    return SpreadTask(
         bare,
         sums,
         operands,
@@ -296,13 +297,13 @@ def _task_of(bare: PlacedNest, sums: Sums) -> _Task:
     )
 
 
-def units_fj(task: _Task, choices: Choices) -> NDArray[np.int64]:
+def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     """What the results of each choice cost at the units, in femtojoules."""
     over, under = task.fan_outs(choices, task.operands[-1])
     return _compared(task, units_alone(task.bounds, over, under, choices.steps))
 
 
-def bounds_fj(task: _Task, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
+def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
     """Below what no mapping of each choice comes, without arithmetic and units; NEVER where none fits.
 
     A loose bound takes what leaves an operand alone as not spread at all: then fewer memories hold it, its sums are
@@ -314,13 +315,13 @@ def bounds_fj(task: _Task, choices: Choices, *, loose: bool) -> NDArray[np.int64
     return total
 
 
-def _compared(task: _Task, found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
     if (found < 0).any():
         raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
     return found
 
 
-def _least(task: _Task, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
+def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
     operand = task.operands[number]
     over, under = task.fan_outs(choices, operand)
@@ -369,13 +370,13 @@ def best_spread(
         raise DoesNotFit(
             f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
         )
-    task = _task_of(bare, sums)
+    task = task_of(bare, sums)
     units = units_fj(task, choices)
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
     if objective is not TreeObjective.ENERGY:
         return _best_in_time(task, choices, bounds, most_labels, objective)
     best, winner, count, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
-    opener = _Opener(task, choices)
+    opener = Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
@@ -413,7 +414,7 @@ def best_spread(
 
 
 def _best_in_time(
-    task: _Task, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: TreeObjective
+    task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: TreeObjective
 ) -> SpatialSearch:
     """Choices by the least energy and the least cycles that each can have, together."""
     cycles = choices.steps.prod(axis=1)
@@ -432,10 +433,10 @@ def _best_in_time(
     return SpatialSearch(found, len(choices), opened)
 
 
-class _Opener:
+class Opener:
     """Opens choices one after another, with one array for the places of labels."""
 
-    def __init__(self, task: _Task, choices: Choices) -> None:
+    def __init__(self, task: SpreadTask, choices: Choices) -> None:
         self._task, self._steps = task, choices.steps
         pairs = [task.fan_outs(choices, operand) for operand in task.operands]
         self._over, self._under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
