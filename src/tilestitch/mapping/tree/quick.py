@@ -382,15 +382,18 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
             rooms = last_bits = (bits, bits)
         size_bits = arrays.size_bits[operand, level] * (1 + 1e-12)
         is_double, whole = arrays.buffers[operand, level] == 2, placed.whole[operand, level]
+        if is_top:  # which holds everything, whatever lies inside
+            for side in range(2):
+                room = whole * rooms[side if is_write else 0]
+                found[cut, side] = 0 if room <= size_bits else NEVER
+            continue
         over, under = placed.over[operand, level + 1], placed.under[operand, level + 1]
         share = placed.share[operand, level + 1]
         cost_bits = arrays.bits[operand, 1 if is_write and not partial else 0]
-        inner_copies, outer_copies = placed.instances[operand, level + 1], placed.instances[operand, level + 1]
-        ports, energies, differing = arrays.ports[operand, level], arrays.access_pj[operand, level], 1.0
-        above, above_pj = ports, energies
-        if not is_top:
-            above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
-            outer_copies, differing = placed.instances[operand, level + 2], placed.differing[operand, level + 1]
+        inner_copies, outer_copies = placed.instances[operand, level + 1], placed.instances[operand, level + 2]
+        ports, energies = arrays.ports[operand, level], arrays.access_pj[operand, level]
+        above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
+        differing = placed.differing[operand, level + 1]
         for axis in range(len(axes)):
             tile[axes[axis, 0]], powers[axis] = 1, 0
         for axis in range(array_axes):
@@ -403,9 +406,7 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
             for axis in range(array_axes):
                 elements *= touched[axis]
             cost = 0.0
-            if is_top:
-                cost = 0.0 if point == points - 1 else float(NEVER)
-            elif elements * min(rooms) <= size_bits:
+            if elements * min(rooms) <= size_bits:
                 held = np.rint(elements)
                 energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, outer_copies, partial)
                 energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, inner_copies, partial)
@@ -417,7 +418,7 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
                 room = elements * rooms[side]
                 if is_double and room < whole * last_bits[side]:
                     room = 2 * room
-                rest = 0 if is_top else found[cut + 1, 1 if partial else 0, point]
+                rest = found[cut + 1, 1 if partial else 0, point]
                 fits = room <= size_bits and is_within(arrays, operand, level, tile)
                 found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
             for axis in range(len(axes) - 1, -1, -1):
