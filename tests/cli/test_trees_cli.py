@@ -118,7 +118,6 @@ def test_a_layer_is_mapped_on_our_machines(machine, conv, tmp_path):
         ("compare", "resnet18:small"),
         ("simulate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
         ("validate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
-        ("map", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
         ("characterize",),
         ("check", "resnet18:small"),
     ],
@@ -130,7 +129,7 @@ def test_what_does_not_run_on_trees_says_what_does(command):
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: tpu-like.yaml: is a tree of memories, on which only map and show machine run yet")
-    assert "tilestitch map WORKLOAD.yaml --machine TREE --spatial MAPPING.yaml" in line
+    assert "tilestitch map MODEL --machine TREE" in line
 
 
 @pytest.mark.parametrize(

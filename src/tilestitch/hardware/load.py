@@ -136,7 +136,7 @@ def parse_machine(text: str, where: str) -> Machine:
     if is_tree_file(tree):
         raise InputError(
             f"{where}: is a tree of memories, on which only map and show machine run yet; tilestitch map "
-            "WORKLOAD.yaml --machine TREE --spatial MAPPING.yaml maps layers on it"
+            "MODEL --machine TREE maps layers on it"
         )
     return _machine(tree, mistakes, where)
 

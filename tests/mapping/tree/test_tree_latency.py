@@ -1,6 +1,8 @@
 """Latency, and what is least of latency and energy together, on machine trees."""
 
 import random
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.helpers.tree_brute_force import all_best, timed_case
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
@@ -95,3 +98,27 @@ def test_a_pace_that_keeps_up_is_never_slower():
             assert changed(one, later).alone <= changed(other, later).alone, (one, other, later)
             kept += 1
     assert kept > 400
+
+
+def test_a_port_takes_as_long_as_its_bandwidth_says():
+    """Of a machine whose ports are all four times slower no mapping takes less, nor more than four times as long."""
+    seed, slower = random.Random("bandwidth"), 0
+    for _ in range(12):
+        placed = timed_case(seed, 3)
+        slow = replace(placed, tree=replace(placed.tree, memories=tuple(map(four_times_slower, placed.tree.memories))))
+        try:
+            found = best_mapping(placed, objective=TreeObjective.LATENCY)
+        except DoesNotFit:
+            continue
+        at_full_rate = found.price.latency_cycles
+        at_a_quarter = price(slow, found.mapping).latency_cycles
+        assert at_full_rate <= at_a_quarter <= 4 * at_full_rate
+        assert price(slow, found.mapping).energy_pj == found.price.energy_pj
+        slower += at_a_quarter > at_full_rate
+    assert slower > 3
+
+
+def four_times_slower(memory):
+    """Without a word of its energies and sizes."""
+    ports = (replace(port, stated_bits_per_cycle=Fraction(port.width_bits, 4)) for port in memory.ports)
+    return replace(memory, ports=tuple(ports))
