@@ -1,12 +1,14 @@
 """`tilestitch map` on a tree without a spatial mapping: sources, what is searched, constraints."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.commands.test_map_trees import LAYERS, TREE
 from tests.helpers.command import run
 
+ZIGZAG = Path(__file__).parent.parent / "data" / "zigzag" / "hardware" / "tpu_like.yaml"
 PRODUCT = "C[M,N] += A[M,K] * B[K,N]; M=16 N=12 K=32"
 
 
@@ -161,6 +163,17 @@ def test_what_cannot_be_asked_is_refused(machine, given, words):
     result = mapped("C[m,n] += A[m,k] * B[k,n]; m=3 n=5 k=3", machine, *given)
     assert result.exit_code == 2
     assert words in result.output
+
+
+def test_operands_have_the_places_of_their_names(tmp_path):
+    """ZigZag's layers read W first, and its machines call that operand I2."""
+    layers = tmp_path / "layers.yaml"
+    layers.write_text(LAYERS.replace("64", "4").replace("56", "4"))
+    layer = json.loads(mapped(layers, ZIGZAG, "--spatial", "free", "--layer", "conv2_2", "--json", "-").output)[
+        "layers"
+    ][0]
+    assert layer["memories"]["W"] == ["rf_128B", "dram"]
+    assert layer["memories"]["I"] == ["sram_2MB", "dram"]
 
 
 def test_operands_without_a_role_are_refused(machine):

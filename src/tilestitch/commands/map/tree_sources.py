@@ -56,8 +56,8 @@ def layers_of_nests(nests: Nests) -> tuple[tuple[TreeLayer, ...], tuple[str, ...
 def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
     """A layer with what the machine calls its operands, and nothing spread.
 
-    An operand has its own name where the machine knows it; else the name that the machine has for its role: the first
-    or second that is read, or the result. Raises `InputError` where that is no name for each.
+    An operand has its own name where the machine knows it; else the name that the machine has for its role: its
+    first or second input, by name or else by place, or the result. Raises `InputError` where that is no name for each.
     """
     names = [array.name for array in layer.nest.operands]
     homes = names if set(names) <= set(tree.operands) else _by_role(names, tree)
@@ -68,10 +68,12 @@ def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
 
 
 def _by_role(names: Sequence[str], tree: MachineTree) -> list[str]:
+    roles = [next((role for role in (0, 1) if name in ROLES[role]), -1) for name in names[:-1]]
+    if sorted(roles) != [0, 1]:
+        roles = list(range(len(names) - 1))
     homes: list[str] = []
-    for number, name in enumerate(names):
-        role = len(ROLES) - 1 if number == len(names) - 1 else min(number, len(ROLES) - 2)
-        known = [one for one in ROLES[role] if one in tree.operands]
+    for name, role in zip(names, (*roles, len(ROLES) - 1), strict=True):
+        known = [one for one in ROLES[min(role, len(ROLES) - 1)] if one in tree.operands]
         homes.append(name if name in tree.operands else known[0] if known else "")
     if len(names) != len(ROLES) or "" in homes or len(set(homes)) != len(homes):
         raise InputError(
