@@ -148,7 +148,7 @@ def test_the_front_is_shown(layers, golden):
 def test_ed2p_goes_with_trees():
     result = run("map", "resnet18:small", "--objective", "ed2p")
     assert result.exit_code == 2
-    assert "--objective ed2p goes with --spatial FILE; without it: edp, energy, latency, pareto" in result.output
+    assert "--objective ed2p goes with a tree; without one: edp, energy, latency, pareto" in result.output
 
 
 def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
