@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_map_trees import LAYERS, TREE
 from tests.helpers.command import run
+from tests.helpers.zigzag_trees import LAYERS, TREE
 
 ZIGZAG = Path(__file__).parent.parent / "data" / "zigzag" / "hardware" / "tpu_like.yaml"
 PRODUCT = "C[M,N] += A[M,K] * B[K,N]; M=16 N=12 K=32"
@@ -51,7 +51,7 @@ def test_more_factors_cost_no_more_and_more_use_no_less(machine):
     used = only_layer(PRODUCT, machine, "--utilization", "0.75")
     assert ragged["spatial_choices"] > free["spatial_choices"] > used["spatial_choices"]
     assert ragged["energy_pj"] <= free["energy_pj"] <= used["energy_pj"]
-    assert used["utilization"] >= 0.75
+    assert used["units_with_work"] >= 0.75
 
 
 def test_layers_of_a_network_are_counted(machine):

@@ -10,6 +10,42 @@ from tilestitch.formats.zigzag.tree_workload import zigzag_tree_layers
 
 DATA = Path(__file__).parent.parent / "data" / "zigzag"
 
+LAYERS = """
+- id: 0
+  name: conv2_2
+  operator_type: Conv
+  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
+  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 64, 64, 56, 56, 3, 3]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {W: 0, I: 0}
+- id: 1
+  operator_type: Add
+  equation: O[b][g][oy][ox]=W[b][g][oy][ox]+I[b][g][oy][ox]
+  dimension_relations: []
+  loop_dims: [B, G, OY, OX]
+  loop_sizes: [1, 64, 56, 56]
+  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
+  operand_source: {W: 0, I: 0}
+"""
+TREE = """
+name: small
+mac_pj: 0.04
+axes: [{name: D1, size: 8}, {name: D2, size: 8, loops: [C]}]
+memories:
+  - {name: rf, size: 4, operands: [O], read_pj: 0.02, write_pj: 0.02, serves: [D2], ports: [{width_bits: 16}]}
+  - name: buffer
+    size: 128 KiB
+    operands: [I, W, O]
+    read_pj: 20
+    write_pj: 25
+    serves: [D1, D2]
+    ports: [{width_bits: 256, granule_bits: 64}]
+  - {name: dram, size: 4 GiB, operands: [I, W, O], read_pj: 700, write_pj: 750, serves: [D1, D2],
+     ports: [{width_bits: 64}]}
+"""
+
 
 @cache
 def recorded():

@@ -65,6 +65,7 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
         "bound_cycles": found.bound_cycles,
         "edp_pj_cycles": price.edp_pj_cycles,
         "ideal_cycles": found.ideal_cycles,
+        "units_with_work": placed.nest.macs / placed.total_steps / placed.tree.units,
         "utilization": found.utilization,
         "labels": found.labels,
         "lattice_points": found.points,
