@@ -47,7 +47,7 @@ export class DiffDecisions implements DiffPane {
       place,
       part(
         "Of one iteration (decided)",
-        changes.length > 0 ? table(["", "A", "B"], changes, "decisions") : element("p", {}, "the same of both"),
+        changes.length > 0 ? table(["", "A", "B"], changes, "decisions") : element("p", {}, "the same in both"),
       ),
       element("div", { class: "columns" }, this.alone("a"), this.alone("b")),
     );

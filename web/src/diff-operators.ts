@@ -125,7 +125,7 @@ export class DiffOperators implements DiffPane {
     context.fillRect(middle, 0, 1, height);
     if (drawn.length === 0) {
       context.fillStyle = theme.faint;
-      context.fillText("the same of both", 2, ROW / 2);
+      context.fillText("the same in both", 2, ROW / 2);
     }
     for (const [row, at] of drawn.entries()) {
       const value = more(operators[at]);

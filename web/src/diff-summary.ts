@@ -41,8 +41,8 @@ export class DiffSummary implements DiffPane {
       element("div", { class: "figures" }, ...figures),
       part("Numbers of both", table(["", "A", "B", "B / A", "origin"], rows, "figures")),
       part(
-        "What was asked for differently",
-        changes.length > 0 ? table(["", "A", "B"], changes, "settings") : element("p", {}, "the same of both"),
+        "Settings that differ",
+        changes.length > 0 ? table(["", "A", "B"], changes, "settings") : element("p", {}, "the same in both"),
       ),
       element("h3", {}, "What makes it again ", copy),
       element("pre", { id: "command" }, found.command),

@@ -68,7 +68,7 @@ function verdict(summary: ExploreSummary): ResultPane {
     ["machine", report.machine],
     ["networks", report.networks.join(", ")],
     ["method", report.method],
-    ["points are", report.evaluator],
+    ["evaluator", report.evaluator],
     ["energies", report.scale_energy ? "grow with the sizes" : "as the machine says"],
     ...report.parameters.map((one) => [
       `varied: ${one.name}`,
@@ -86,7 +86,12 @@ function verdict(summary: ExploreSummary): ResultPane {
   return verdictPane(
     [
       figure(counted(report.designs.length, "design"), "explored", report.method, counted(points, "point")),
-      figure(counted(report.run.infeasible, "point"), "infeasible", "cannot be, or does not fit", "of them"),
+      figure(
+        counted(report.run.infeasible, "point"),
+        "infeasible",
+        "cannot be built, or does not fit",
+        `of ${count(points)}`,
+      ),
       ...best,
       figure(
         report.objectives.map((one) => one.name).join(", "),

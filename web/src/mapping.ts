@@ -95,7 +95,7 @@ function verdict(summary: MapSummary): ResultPane {
     ],
     ["cost model", report.model],
     ["layers", `${report.layers.length} different, ${report.layers.reduce((sum, one) => sum + one.times, 0)} in all`],
-    ...(unmapped.length > 0 ? [["without products", unmapped.map(([kind, n]) => `${kind} ${n}`).join(", ")]] : []),
+    ...(unmapped.length > 0 ? [["left out", unmapped.map(([kind, n]) => `${kind} ${n}`).join(", ")]] : []),
   ];
   const outcome = proven
     ? `Proven: of all mappings that the search may choose, none of a layer has less ${objectiveText(report.objective)}`

@@ -6,9 +6,10 @@ from math import inf
 
 import pytest
 
-from tests.helpers.tree_brute_force import least_energy, random_case
+from tests.helpers.tree_brute_force import all_best, least_energy, random_case, timed_case
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import (
@@ -23,6 +24,13 @@ from tilestitch.mapping.tree.spatial import (
     units_fj,
 )
 from tilestitch.mapping.tree.tables import FEMTO, Sums
+
+
+OBJECTIVES = {
+    TreeObjective.LATENCY: lambda energy, cycles: cycles,
+    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
+    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+}
 
 
 def check_block(name, cases, most_loops, *, limited=False):
@@ -57,6 +65,34 @@ def check_block(name, cases, most_loops, *, limited=False):
 def test_nothing_costs_less_on_any_choice():
     """All choices, orders and places of small random nests on random trees have the same least."""
     check_block("spatial", 12, 3)
+
+
+def test_nothing_is_better_in_another_objective_on_any_choice():
+    """Latency, EDP and ED2P: all choices, orders and places of small nests, by another program, have the same least."""
+    seed = random.Random("spatial in time")
+    fitting = several = 0
+    while fitting < 8:
+        bare = with_axes(timed_case(seed, 3), seed)
+        sums, known = seed.choice(list(Sums)), {}
+        for placed in all_placements(bare, Ragged.FILLING):
+            key = tuple(sorted((one.axis, one.loop, one.factor) for one in placed.unrolled))
+            if key not in known:
+                known[key] = all_best(placed, final_sums=sums is Sums.FINAL)
+        best = [point for front in known.values() for point in front]
+        if not best:
+            continue
+        for objective, value in OBJECTIVES.items():
+            found = best_spread(bare, sums=sums, objective=objective)
+            assert found.found.is_proven
+            assert found.found.value == pytest.approx(min(value(*point) for point in best), rel=1e-12), (
+                bare,
+                objective,
+            )
+            assert found.found.bound_pj <= found.found.price.energy_pj * (1 + 1e-12)
+            assert found.found.bound_cycles <= found.found.price.latency_cycles
+            several += found.opened > 1
+        fitting += 1
+    assert several > 8
 
 
 def test_both_searches_and_their_bounds_agree():
