@@ -25,7 +25,6 @@ from tilestitch.mapping.tree.spatial import (
 )
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
-
 OBJECTIVES = {
     TreeObjective.LATENCY: lambda energy, cycles: cycles,
     TreeObjective.EDP: lambda energy, cycles: energy * cycles,
