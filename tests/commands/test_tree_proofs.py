@@ -158,7 +158,7 @@ WRONG = {
     "no version": (lambda text: without(text, "version"), "version: expected 1, found nothing"),
     "another objective": (lambda text: changed(text, objective="edp"), "objective: expected energy, found"),
     "another unit": (lambda text: changed(text, unit="picojoules"), "unit: expected femtojoules"),
-    "sums of another width": (lambda text: changed(text, sums="final"), "is a proof of nothing that is checked"),
+    "sums of another width": (lambda text: changed(text, sums="final"), "proves nothing that is checked"),
     "sums that do not exist": (lambda text: changed(text, sums="half"), "sums: expected one of full, final"),
     "no sums": (lambda text: without(text, "sums"), "the field sums is missing"),
     "an effort": (lambda text: changed(text, effort=5), 'unknown field "effort"'),
@@ -172,7 +172,7 @@ WRONG = {
     "a layer twice": (lambda text: changed_proof(text, layers=["one", "one"]), "expected the layers that have this"),
     "a proof twice": (lambda text: changed(text, proofs=json.loads(text)["proofs"] * 2), "is a second proof"),
     "no proof": (lambda text: changed(text, proofs=[]), "there is no certificate for layer 'one'"),
-    "another problem": (lambda text: changed_proof(text, problem="0" * 16), "is a proof of nothing that is checked"),
+    "another problem": (lambda text: changed_proof(text, problem="0" * 16), "proves nothing that is checked"),
     "a value that is no number": (lambda text: changed_proof(text, value=True), "value: expected a whole number"),
     "a value with a fraction": (lambda text: changed_proof(text, value=1.5), "value: expected a whole number"),
     "a lower value": (lambda text: changed_proof(text, value=1), "its chain costs"),
@@ -214,7 +214,7 @@ def test_a_proof_is_of_one_workload_machine_and_spatial_mapping(place, what, fou
     text = {"layers": ONE, "machine": MACHINE, "spatial": SPATIAL}[what]
     assert found in text
     task = task_of(place, **{what: text.replace(found, right, 1)})
-    assert "is a proof of nothing that is checked" in refused(proofs(ONE, place), task)
+    assert "proves nothing that is checked" in refused(proofs(ONE, place), task)
     assert "proven" in check_tree_certificates(proofs(ONE, place), "proofs.json", task_of(place))
 
 

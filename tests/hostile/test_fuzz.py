@@ -25,7 +25,10 @@ SEEDS = st.integers(0, 2**32 - 1)
 QUICK, HARD = settings(max_examples=40), settings(max_examples=3000)
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures" / "pytorch").glob("*.onnx"))
 LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
-PRESETS = sorted(files("tilestitch.hardware").joinpath("presets").iterdir(), key=lambda preset: preset.name)
+PRESETS = sorted(
+    (preset for preset in files("tilestitch.hardware").joinpath("presets").iterdir() if preset.is_file()),
+    key=lambda preset: preset.name,
+)
 
 
 class TookTooLongError(BaseException):

@@ -158,7 +158,7 @@ def test_accesses_without_a_schedule_are_refused(line: str, found: str) -> None:
 def test_a_mapping_that_does_not_fit_says_what_is_missing() -> None:
     nest = product("large", m=2, n=2, k=3)
     mapping = LoopMapping(ONES, ONES, (2, 2, 3), ONES, ORDER, ORDER)
-    with pytest.raises(DoesNotFit, match="needs 32 bytes of a register file, there are 30"):
+    with pytest.raises(DoesNotFit, match="needs 32 bytes of a register file, and there are 30"):
         run_mapping(nest, replace(MACHINE, register_bytes=30), mapping)
     with pytest.raises(InputError, match="do not cover"):
         run_mapping(nest, MACHINE, replace(mapping, rf=(2, 2, 2)))

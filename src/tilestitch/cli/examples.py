@@ -65,7 +65,7 @@ EXAMPLES = {
     ),
     "show schema": (
         "Print the JSON Schema of machine files.",
-        "tilestitch show schema --json machine.schema.json --quiet",
+        "tilestitch show schema --json machine.schema.json",
     ),
     "show graph": (
         "Print a network as it was read.",

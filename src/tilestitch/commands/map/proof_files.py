@@ -16,7 +16,7 @@ def expect_asked(option: str, claimed: str, asked: str | None, where: str) -> No
 def proof_of_nothing(part: JsonPart, checked: str, problem: str, named: str) -> NoReturn:
     """Refuse a proof that no layer has."""
     part.refuse(
-        f"is a proof of nothing that is checked: no layer of {checked} has the problem {printable(problem, 40)}; name "
+        f"proves nothing that is checked: no layer of {checked} has the problem {printable(problem, 40)}; name "
         f"{named} with which it was written"
     )
 
