@@ -1,6 +1,7 @@
 """`diff`: two reports of one network side by side, number by number and decision by decision."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.helpers.command import names_in, run
 from tests.helpers.graphs import Net
 from tilestitch import api
 from tilestitch.base.errors import InputError
+from tilestitch.commands.diff.compared import differences
 from tilestitch.pipeline.options import Options
 from tilestitch.report.summarise import place_rows
 
@@ -77,6 +79,22 @@ def test_decisions_that_differ_are_named(compiled):
     assert {change.what for change in product.decided} >= {"sub-graph"}
     by_tvm = next(kernel for kernel in compiled[0].schedule.kernels if "pooler.tanh" in kernel.operators)
     assert product.a.runs_with == tuple(name for name in by_tvm.operators if name != "pooler.tanh")
+
+
+def test_every_decision_about_an_operator_is_compared(compiled):
+    """A report in which one field of every operator is another one differs in that, and in nothing else."""
+    report = tilestitch.diff(*compiled).a
+    others = {
+        "pieces": ("pieces", 99),
+        "tiling": ("tiling", "another"),
+        "cores": ("cores", 99),
+        "results in": ("results_in", ("host",)),
+        "runs with": ("runs_with", ("another",)),
+    }
+    for what, (field, value) in others.items():
+        changed = replace(report, operators=tuple(replace(one, **{field: value}) for one in report.operators))
+        for operator in differences(report, changed).operators:
+            assert [change.what for change in operator.decided] == [what]
 
 
 def test_a_run_does_not_differ_from_itself(compiled):

@@ -36,7 +36,7 @@ SHOWN = (
         "commands/diff/compared.py",
         '        ("pieces", lambda one: f"{one.pieces}"),\n',
         "",
-        ("test_diff::test_decisions_that_differ_are_named",),
+        ("test_diff::test_every_decision_about_an_operator_is_compared",),
     ),
     Mutant(
         "an operator of the second run alone is left out",
