@@ -1,8 +1,10 @@
 """Inner loops that are translated before they are called, by several processes."""
 
 import os
+import signal
 import subprocess
 import sys
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.helpers import translations
+from tilestitch.base import translation
 from tilestitch.base.translation import FILE, Helper, calls_of, spelled, type_of
 from tilestitch.cli import main as cli
 
@@ -27,6 +30,25 @@ def test_types_are_read_as_they_were_written() -> None:
 def test_the_command_translates_all_that_is_listed() -> None:
     result = CliRunner().invoke(cli.main, ["translate", "--quiet"], prog_name="tilestitch")
     assert (result.exit_code, result.output) == (0, "")
+    for name, arguments in calls_of(None):
+        module, _, function = name.partition(":")
+        assert tuple(map(type_of, arguments)) in getattr(import_module(module), function).overloads
+
+
+def test_a_helper_translates_from_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And ends when the process that began it is gone."""
+    done: list[translation.Call] = []
+    monkeypatch.setattr(translation, "translate", done.append)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        translation.main(["map"])
+        assert done == calls_of("map")[::-1] != []
+        parents = iter((1, 1, 2, 2))
+        monkeypatch.setattr(translation.os, "getppid", lambda: next(parents))
+        translation.main(["map"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(done) == len(calls_of("map")) + 1
 
 
 TWICE = """

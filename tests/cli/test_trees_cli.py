@@ -3,25 +3,13 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.helpers.command import run
+from tests.helpers.zigzag_trees import CONV, DATA
 from tilestitch.hardware.preset_files import preset_text, tree_names
 
-DATA = Path(__file__).parent.parent / "data" / "zigzag"
-CONV = """
-- id: 0
-  name: conv2_2
-  operator_type: Conv
-  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
-  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
-  loop_dims: [B, K, C, OY, OX, FY, FX]
-  loop_sizes: [1, 64, 64, 56, 56, 3, 3]
-  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
-  operand_source: {W: 0, I: 0}
-"""
 SPREAD = {
     "gemmini": {"rows": "C, 16", "columns": "K, 16"},
     "nvdla": {"atomic-c": "C, 64", "atomic-k": "K, 32"},

@@ -10,7 +10,7 @@ from tilestitch.formats.zigzag.tree_workload import zigzag_tree_layers
 
 DATA = Path(__file__).parent.parent / "data" / "zigzag"
 
-LAYERS = """
+CONV = """
 - id: 0
   name: conv2_2
   operator_type: Conv
@@ -20,14 +20,15 @@ LAYERS = """
   loop_sizes: [1, 64, 64, 56, 56, 3, 3]
   operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
   operand_source: {W: 0, I: 0}
-- id: 1
+"""
+LAYERS = f"""{CONV}- id: 1
   operator_type: Add
   equation: O[b][g][oy][ox]=W[b][g][oy][ox]+I[b][g][oy][ox]
   dimension_relations: []
   loop_dims: [B, G, OY, OX]
   loop_sizes: [1, 64, 56, 56]
-  operand_precision: {W: 8, I: 8, O: 16, O_final: 8}
-  operand_source: {W: 0, I: 0}
+  operand_precision: {{W: 8, I: 8, O: 16, O_final: 8}}
+  operand_source: {{W: 0, I: 0}}
 """
 TREE = """
 name: small

@@ -42,7 +42,7 @@ MAX_LINES_BYTES = 2**30
     "--objective",
     TreeObjective,
     "What to minimise; pareto finds every mapping that no other beats in both latency and energy; ed2p (energy x "
-    "latency squared) goes with --spatial.",
+    "latency squared) goes with a tree.",
 )
 @choice_option("--search", SEARCHES, "The proven best of all, or the best that dMazeRunner's rules leave.")
 @click.option(

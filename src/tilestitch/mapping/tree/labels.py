@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled
+from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
 NEVER = 2**61  # what cannot be; three times as much is still a number
@@ -50,7 +51,7 @@ class Labels(NamedTuple):
 
 
 @compiled
-def _empty(size: int, components: int) -> Labels:
+def empty(size: int, components: int) -> Labels:
     return Labels(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -67,56 +68,21 @@ def _empty(size: int, components: int) -> Labels:
 
 
 @compiled
-def _grown(old: Labels, used: int) -> Labels:
+def order_of(labels: Labels) -> Order:
+    """The least bound first."""
+    return Order(labels.bound, labels.bound, labels.bound, labels.rank)
+
+
+@compiled
+def grown(old: Labels, used: int) -> Labels:
     """The same labels with room for twice as many."""
-    new = _empty(2 * used, old.taken.shape[1])
+    new = empty(2 * used, old.taken.shape[1])
     new.bound[:used], new.rank[:used], new.spent[:used] = old.bound, old.rank, old.spent
     new.state[:used], new.point[:used], new.parent[:used] = old.state, old.point, old.parent
     new.action[:used], new.following[:used], new.dead[:used] = old.action, old.following, old.dead
     new.taken[:used] = old.taken
     new.heap[:used] = old.heap
     return new
-
-
-@compiled
-def _goes_first(labels: Labels, one: int, other: int) -> bool:
-    """By its bound, then by how far it is, then by its number."""
-    if labels.bound[one] != labels.bound[other]:
-        return labels.bound[one] < labels.bound[other]
-    if labels.rank[one] != labels.rank[other]:
-        return labels.rank[one] > labels.rank[other]
-    return one < other
-
-
-@compiled
-def _push(labels: Labels, waiting: int, label: int) -> None:
-    heap = labels.heap
-    heap[waiting] = label
-    at = waiting
-    while at > 0:
-        above = (at - 1) // 2
-        if not _goes_first(labels, heap[at], heap[above]):
-            break
-        heap[at], heap[above] = heap[above], heap[at]
-        at = above
-
-
-@compiled
-def _pop(labels: Labels, waiting: int) -> int:
-    """Take the first of so many that wait."""
-    heap = labels.heap
-    found = heap[0]
-    heap[0] = heap[waiting - 1]
-    at = 0
-    while True:
-        least = at
-        for child in (2 * at + 1, 2 * at + 2):
-            if child < waiting - 1 and _goes_first(labels, heap[child], heap[least]):
-                least = child
-        if least == at:
-            return found
-        heap[at], heap[least] = heap[least], heap[at]
-        at = least
 
 
 @compiled
@@ -144,7 +110,7 @@ def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
 
 
 @compiled
-def _is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
+def is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
     other = heads[place]
     before = -1
@@ -166,18 +132,6 @@ def _is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken:
             before = other
         other = labels.following[other]
     return False
-
-
-@compiled
-def _chain(labels: Labels, label: int, cuts: int) -> np.ndarray:
-    """The cuts of a complete label in the order in which they were placed, each with its point."""
-    chain = np.empty((cuts, 2), np.int64)
-    while label >= 0:
-        if labels.action[label] >= 0:
-            cuts -= 1
-            chain[cuts, 0], chain[cuts, 1] = labels.action[label], labels.point[label]
-        label = labels.parent[label]
-    return chain
 
 
 @compiled
@@ -212,7 +166,7 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
         place_of[operand] = states
         states *= problem.first[operand + 1] - problem.first[operand] + 1
     heads = np.full(states * points, -1, np.int32)
-    labels = _empty(1024, len(problem.limit))
+    labels = empty(1024, len(problem.limit))
     placed = np.zeros(operands, np.int64)
     taken = np.zeros(len(problem.limit), np.float64)
     start = 1 if problem.starts_partial else 0
@@ -223,9 +177,9 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
     label, move, target, state, spent, new_spent = -1, -1, 0, start, 0, 0
     moves, partial, rank = 0, start, 0
     while True:
-        if rest < NEVER and not _is_beaten(labels, heads, state * points + target, new_spent, taken):
+        if rest < NEVER and not is_beaten(labels, heads, state * points + target, new_spent, taken):
             if count == len(labels.bound):
-                labels = _grown(labels, count)
+                labels = grown(labels, count)
             labels.bound[count], labels.rank[count] = new_spent + weight * rest, rank
             labels.spent[count], labels.state[count], labels.point[count] = new_spent, state, target
             labels.parent[count], labels.dead[count] = label, False
@@ -233,18 +187,18 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
             labels.taken[count, :] = taken
             labels.following[count] = heads[state * points + target]
             heads[state * points + target] = count
-            _push(labels, waiting, count)
+            push(labels.heap, order_of(labels), waiting, count)
             count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and (label < 0 or labels.dead[label]):
-                label = _pop(labels, waiting)
+                label = pop(labels.heap, order_of(labels), waiting)
                 waiting -= 1
             if label < 0 or labels.dead[label]:
                 return NOTHING, NEVER, count, nothing
             if labels.rank[label] // points == cuts:
-                return FOUND, labels.spent[label], count, _chain(labels, label, cuts)
+                return FOUND, labels.spent[label], count, chain_of(labels, label, cuts)
             if count > most:
                 return STOPPED, labels.bound[label], count, nothing
             move, moves = 0, operands + axes

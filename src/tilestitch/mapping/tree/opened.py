@@ -8,18 +8,7 @@ after a few labels, and many are opened one after another.
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.mapping.tree.labels import (
-    FOUND,
-    NEVER,
-    NOTHING,
-    STOPPED,
-    _chain,
-    _empty,
-    _grown,
-    _is_beaten,
-    _pop,
-    _push,
-)
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, empty, grown, is_beaten, order_of
 from tilestitch.mapping.tree.quick import (
     TOO_MUCH,
     Arrays,
@@ -31,6 +20,7 @@ from tilestitch.mapping.tree.quick import (
     no_choice,
     place,
 )
+from tilestitch.mapping.tree.waiting import chain_of, pop, push
 
 TOO_LARGE = 3  # energies that are not compared
 
@@ -72,10 +62,10 @@ def least_of_choice(
     `limit` the bits of those. `heads` is all -1, before and after. What does not cost less than `below` is no chain.
     """
     operands, loops = arrays.moving.shape
-    empty = no_choice(arrays)
+    unplaced = no_choice(arrays)
     placed = Placed(
-        empty.over, empty.under, empty.share, empty.differing, empty.outside, empty.whole, empty.instances,
-        steps, int(np.prod(steps)),
+        unplaced.over, unplaced.under, unplaced.share, unplaced.differing, unplaced.outside, unplaced.whole,
+        unplaced.instances, steps, int(np.prod(steps)),
     )  # fmt: skip
     nothing = np.empty((0, 2), np.int64)
     everything = np.ones(loops, np.bool_)
@@ -114,7 +104,7 @@ def least_of_choice(
         states *= first[operand + 1] - first[operand] + 1
     if not _have_room(bounds, placed, first, shared, limit, final_sums):
         return NOTHING, NEVER, 0, nothing
-    labels = _empty(1024, len(limit))
+    labels = empty(1024, len(limit))
     cuts_placed, chosen = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
     taken = np.zeros(len(limit), np.float64)
     at = np.zeros(operands + 1, np.int64)  # the point of each operand, and of the label
@@ -135,9 +125,9 @@ def least_of_choice(
                     rest += togo[offsets[operand] + (cut * 2 + side) * inner[operand] + at[operand]]
                     if rest >= NEVER:
                         break
-            if spent + rest < below and not _is_beaten(labels, heads, state * points + target, spent, taken):
+            if spent + rest < below and not is_beaten(labels, heads, state * points + target, spent, taken):
                 if count == len(labels.bound):
-                    labels = _grown(labels, count)
+                    labels = grown(labels, count)
                 labels.bound[count], labels.rank[count] = spent + rest, rank
                 labels.spent[count], labels.state[count], labels.point[count] = spent, state, target
                 labels.parent[count], labels.dead[count] = label, False
@@ -145,18 +135,18 @@ def least_of_choice(
                 labels.taken[count, :] = taken
                 labels.following[count] = heads[state * points + target]
                 heads[state * points + target] = count
-                _push(labels, waiting, count)
+                push(labels.heap, order_of(labels), waiting, count)
                 count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and (label < 0 or labels.dead[label]):
-                label = _pop(labels, waiting)
+                label = pop(labels.heap, order_of(labels), waiting)
                 waiting -= 1
             if label < 0 or labels.dead[label]:
                 break
             if labels.rank[label] // points == first[operands]:
-                ended, value, chain = FOUND, labels.spent[label] + fixed, _chain(labels, label, int(first[operands]))
+                ended, value, chain = FOUND, labels.spent[label] + fixed, chain_of(labels, label, int(first[operands]))
                 break
             if count > most:
                 ended, value = STOPPED, labels.bound[label] + fixed

@@ -27,6 +27,7 @@ from tilestitch.mapping.tree.found import FoundMapping, value_of
 from tilestitch.mapping.tree.lattice import lattice_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+from tilestitch.mapping.tree.problem import MOST_STATES
 from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed, units_alone
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.tables import FEMTO, Sums
@@ -34,7 +35,6 @@ from tilestitch.mapping.tree.timed_search import best_in_order
 
 MOST_CHOICES = 2_000_000
 BATCH = 256  # choices whose bounds are made together
-MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 
 Factors: TypeAlias = NDArray[np.int64]  # choices x axes x loops
 

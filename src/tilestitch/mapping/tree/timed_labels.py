@@ -11,6 +11,7 @@ import numpy as np
 
 from tilestitch.base.jit import compiled
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, place_cut, remaining
+from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FRONT, FASTEST, EDP, ED2P = 0, 1, 2, 3  # what is least
 SLACK = 1e-12  # products of numbers below 2**53 are compared so; who is best among equals is decided in whole numbers
@@ -100,48 +101,9 @@ def _grown(old: TimedLabels, used: int) -> TimedLabels:
 
 
 @compiled
-def _goes_first(labels: TimedLabels, one: int, other: int) -> bool:
-    """By its value, then by the bound of energy, that of latency, how far it is, and its number."""
-    if labels.value[one] != labels.value[other]:
-        return labels.value[one] < labels.value[other]
-    if labels.least_fj[one] != labels.least_fj[other]:
-        return labels.least_fj[one] < labels.least_fj[other]
-    if labels.least_cycles[one] != labels.least_cycles[other]:
-        return labels.least_cycles[one] < labels.least_cycles[other]
-    if labels.rank[one] != labels.rank[other]:
-        return labels.rank[one] > labels.rank[other]
-    return one < other
-
-
-@compiled
-def _push(labels: TimedLabels, waiting: int, label: int) -> None:
-    heap = labels.heap
-    heap[waiting] = label
-    at = waiting
-    while at > 0:
-        above = (at - 1) // 2
-        if not _goes_first(labels, heap[at], heap[above]):
-            break
-        heap[at], heap[above] = heap[above], heap[at]
-        at = above
-
-
-@compiled
-def _pop(labels: TimedLabels, waiting: int) -> int:
-    """Take the first of so many that wait."""
-    heap = labels.heap
-    found = heap[0]
-    heap[0] = heap[waiting - 1]
-    at = 0
-    while True:
-        least = at
-        for child in (2 * at + 1, 2 * at + 2):
-            if child < waiting - 1 and _goes_first(labels, heap[child], heap[least]):
-                least = child
-        if least == at:
-            return found
-        heap[at], heap[least] = heap[least], heap[at]
-        at = least
+def _order_of(labels: TimedLabels) -> Order:
+    """By its value, then by the bound of energy, then by that of latency."""
+    return Order(labels.value, labels.least_fj, labels.least_cycles, labels.rank)
 
 
 @compiled
@@ -284,15 +246,9 @@ def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
 
 @compiled
 def _chains(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
-    """Of each complete label the cuts in the order in which they were placed, each with its point."""
     chains = np.empty((len(found), cuts, 2), np.int64)
     for number in range(len(found)):
-        label, at = found[number], cuts
-        while label >= 0:
-            if labels.action[label] >= 0:
-                at -= 1
-                chains[number, at, 0], chains[number, at, 1] = labels.action[label], labels.point[label]
-            label = labels.parent[label]
+        chains[number] = chain_of(labels, found[number], cuts)
     return chains
 
 
@@ -348,13 +304,13 @@ def least_chains(
                 labels.busy[count, :], labels.taken[count, :] = busy, taken
                 labels.following[count] = heads[place]
                 heads[place] = count
-                _push(labels, waiting, count)
+                push(labels.heap, _order_of(labels), waiting, count)
                 count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and label < 0:
-                label = _pop(labels, waiting)
+                label = pop(labels.heap, _order_of(labels), waiting)
                 waiting -= 1
                 if labels.dead[label] or labels.least_cycles[label] >= fastest:
                     label = -1
