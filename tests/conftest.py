@@ -11,7 +11,7 @@ from hypothesis import settings
 GOLDEN = Path(__file__).parent / "golden"
 
 # No deadline: the first call of a compiled function takes seconds.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("slow", derandomize=True, deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilestitch
-from tests.helpers.pairs import by_pairs
+from tests.helpers.pairs import each_once
 from tests.helpers.removed import removals, waited_cycles
 from tilestitch.commands.why.explain import blame_of
 from tilestitch.ir.gap import PARTS, PORT, Blame, Gap, Part
@@ -37,7 +37,7 @@ def adds_up(gap: Gap) -> bool:
     return sum(part.cycles for part in gap.parts) == gap.latency_cycles - gap.bound_cycles
 
 
-@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS, STRATEGIES, MACHINES))
+@pytest.mark.parametrize("network, strategy, machine", each_once(NETWORKS, STRATEGIES, MACHINES))
 def test_the_parts_add_up_to_the_gap(network, strategy, machine):
     """Exactly, between the latency and the bound of the report; and none is negative, but for the bound's rounding."""
     report, gap = compiled(network, strategy, machine).report, taken(network, strategy, machine).whole()
@@ -51,7 +51,7 @@ def test_the_parts_add_up_to_the_gap(network, strategy, machine):
     assert sum(cycles for _, cycles in gap.ends) == gap.cycles(Part.ENDS)
 
 
-@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS, STRATEGIES, MACHINES))
+@pytest.mark.parametrize("network, strategy, machine", each_once(NETWORKS, STRATEGIES, MACHINES))
 def test_what_is_chosen_adds_up(network, strategy, machine):
     """Operators, kernels and ranges of cycles: each by itself, and all of them to the run."""
     found = taken(network, strategy, machine)
@@ -187,7 +187,7 @@ def expect_about_the_part(done: Compilation, network: str, strategy: str, machin
             assert any(line.startswith(f"| {' | '.join(case)} | {removal.text} |") for line in listed), removal
 
 
-@pytest.mark.parametrize("network, strategy, machine", by_pairs(NETWORKS[:3], STRATEGIES, MACHINES))
+@pytest.mark.parametrize("network, strategy, machine", each_once(NETWORKS[:3], STRATEGIES, MACHINES))
 def test_without_a_cause_the_latency_falls_by_about_its_part(network, strategy, machine):
     """Wherever the part exceeds 5 % of the latency; what is listed as an exception is one."""
     expect_about_the_part(compiled(network, strategy, machine), network, strategy, machine)

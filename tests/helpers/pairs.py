@@ -7,18 +7,6 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def by_pairs(first: Sequence, second: Sequence, third: Sequence) -> list[ParameterSet]:
-    """Every combination of three choices; any two values meet in a fast one.
-
-    The third choice has the fewest values, and so many times fewer are the fast combinations.
-    """
-    assert len(third) <= min(len(first), len(second))
-    return [
-        pytest.param(a, b, c, marks=_fast_if((i + j) % len(third) == k))
-        for (i, a), (j, b), (k, c) in product(enumerate(first), enumerate(second), enumerate(third))
-    ]
-
-
 def covering(*choices: Sequence) -> list[tuple]:
     """As few combinations of choices as have every value: as many as the longest choice has values.
 

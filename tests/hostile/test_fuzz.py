@@ -22,7 +22,7 @@ from tilestitch.ir.report import Outcome
 
 SECONDS = 60  # for one input: far more than any needs
 SEEDS = st.integers(0, 2**32 - 1)
-QUICK, HARD = settings(max_examples=40), settings(max_examples=3000)
+QUICK, HARD = settings(max_examples=20), settings(max_examples=3000)
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures" / "pytorch").glob("*.onnx"))
 LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
 PRESETS = sorted(

@@ -66,8 +66,7 @@ def test_what_is_kept_takes_the_gap_that_leaves_most_in_one_piece():
     assert [room.left(size) for size in (0, 50, 51, 100, 101)] == [100, 100, 50, 50, -1]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("network", "machine"), each_once(NETWORKS, MACHINES))
 def test_graphturbo_is_never_slower_than_tvm_with_its_batch_searched(network: str, machine: str) -> None:
     ours = compiled(network, machine, "graphturbo").report
     other = api.compile(network, machine, strategy="tvm", batch=4, options=Options(batch_per_cluster="auto")).report
@@ -95,9 +94,7 @@ def test_where_tvm_is_faster_its_schedule_is_taken_and_a_note_says_so(monkeypatc
     assert [note.split(":")[0] for note in done.report.notes] == ["graphturbo falls back to tvm"]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("strategy", ["layerwise", "tvm"])
+@pytest.mark.parametrize(("network", "machine", "strategy"), each_once(NETWORKS, MACHINES, ["layerwise", "tvm"]))
 def test_no_schedule_is_faster_than_what_rules_its_batch_out(network: str, machine: str, strategy: str) -> None:
     done = compiled(network, machine, strategy)
     schedule, report = done.schedule, done.report
