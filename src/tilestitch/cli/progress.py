@@ -10,6 +10,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.cli.application import held_back
 
 TRANSLATING = "translating inner loops to machine code"
+AHEAD = "'tilestitch translate' does it ahead"
 _CALLS_AS: dict[str, str | None] = {  # commands that call what another one does, and one that calls everything
     "compare": "compile",
     "why": "compile",
@@ -88,4 +89,4 @@ class _Line:
         if not self.said and sys.stderr is sys.__stderr__:
             self.said = True
             with suppress(OSError):  # there may be nobody left to read it
-                print(f"{TRANSLATING}; this takes about a minute, and later runs skip it", file=sys.stderr)
+                print(f"{TRANSLATING}: about a minute, once for each command; {AHEAD}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """Which operators of a network are scheduled together: the decision of the partition stage, one of four kinds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.base.units import counted, format_bytes
 from tilestitch.ir.by_hand import HandSchedule
 
+MOST_NAMES = 12  # of operators on a line
 Kernels: TypeAlias = tuple[tuple[str, ...], ...]  # names of operators that may run together, in running order
 
 
@@ -66,8 +67,8 @@ class SubGraphs(Brief):
         pieces = sum(one.pieces for one in self.sub_graphs)
         title = f"{counted(len(self.sub_graphs), 'sub-graph')} in {counted(pieces, 'piece')}"
         lines = (
-            (f"{one.pieces} pieces along axis {one.axis}" if one.pieces > 1 else "whole")
-            + f", {format_bytes(one.peak_bytes)} at once if whole: {' + '.join(one.operators)}"
+            (f"{one.pieces} pieces along axis {one.axis}" if one.pieces > 1 else "uncut")
+            + f", {format_bytes(one.peak_bytes)} of results at once if uncut: {_named(one.operators)}"
             for one in self.sub_graphs
         )
         return _listed(title, lines, "g")
@@ -81,7 +82,7 @@ class Blocks(Brief):
     blocks: tuple[FusedBlock, ...]
 
     def __str__(self) -> str:
-        lines = (f"{counted(one.cores, 'core')}: {' + '.join(one.operators)}" for one in self.blocks)
+        lines = (f"{counted(one.cores, 'core')}: {_named(one.operators)}" for one in self.blocks)
         return _listed(counted(len(self.blocks), "fused block"), lines, "b")
 
 
@@ -107,6 +108,13 @@ class ByHand(Brief):
 
 
 Partition: TypeAlias = Groups | SubGraphs | Blocks | ByHand
+
+
+def _named(operators: Sequence[str]) -> str:
+    """All by name where they are few, else how many, with the first and the last."""
+    if len(operators) <= MOST_NAMES:
+        return " + ".join(operators)
+    return f"{len(operators)} operators, {operators[0]} to {operators[-1]}"
 
 
 def _listed(title: str, lines: Iterable[str], letter: str) -> str:
