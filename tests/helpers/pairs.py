@@ -7,6 +7,12 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
+def by_pairs(first: Sequence, second: Sequence, third: Sequence) -> list[tuple]:
+    """As many combinations as the first two choices have, in which any two values of different choices meet."""
+    assert len(third) <= min(len(first), len(second))
+    return [(a, b, third[(i + j) % len(third)]) for (i, a), (j, b) in product(enumerate(first), enumerate(second))]
+
+
 def covering(*choices: Sequence) -> list[tuple]:
     """As few combinations of choices as have every value: as many as the longest choice has values.
 
