@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_rows
 from tilestitch.base.jit import compiled
 from tilestitch.blame.waits import Critical
 from tilestitch.ir.trace import Trace
@@ -84,7 +85,7 @@ def _walked(lanes: Lanes, critical: np.ndarray, start: np.ndarray, total: int, l
                 if begin < until:
                     if found == len(rows):
                         longer = np.empty((2 * found, 6), np.int64)
-                        longer[:found] = rows
+                        copy_rows(longer, rows)
                         rows = longer
                     rows[found, 0], rows[found, 1], rows[found, 2] = lane, begin, until
                     rows[found, 3], rows[found, 4], rows[found, 5] = waiting, now, follower

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row, copy_rows
 from tilestitch.base.jit import compiled, inner
 from tilestitch.kernels.arithmetic import aligned, busy_cycles
 from tilestitch.kernels.boxes import boxes_of, bytes_of, made_region, operand_region
@@ -125,7 +126,7 @@ def nearest_cores(
     owners of a tensor are some of the old ones, and what they hold does not move. `needs` are the regions by operand
     and part, `spans` the rows of each operand's sources.
     """
-    parts, known = needs.shape[1], np.sort(cores)
+    parts, known = needs.shape[1], cores[np.argsort(cores, kind="mergesort")]
     held = np.zeros(parts * len(known), np.int64)  # bytes by part and core
     for at in range(len(operands)):
         tensor = nest.operands[operands[at], TENSOR_OF]
@@ -154,7 +155,7 @@ def nearest_cores(
         else:
             found[at] = core
             at += 1
-    found[:parts] = taken
+    copy_row(found, taken)
     return found
 
 
@@ -178,16 +179,16 @@ def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: in
             found[lying.levels[row]] += size
             one = left[at].copy()
             count -= 1
-            left[at] = left[count]  # looked at next
+            copy_rows(left[at], left[count])  # looked at next
             if count + 2 * rank > len(left):
                 left = np.concatenate((left, np.empty_like(left), np.empty((2 * rank, 2, box.shape[1]), np.int64)))
             for axis in range(rank):  # what lies around the common part, cut along one axis after another
                 if one[0, axis] < low[axis]:
-                    left[count] = one
+                    copy_rows(left[count], one)
                     left[count, 1, axis] = low[axis]
                     count += 1
                 if high[axis] < one[1, axis]:
-                    left[count] = one
+                    copy_rows(left[count], one)
                     left[count, 0, axis] = high[axis]
                     count += 1
                 one[0, axis], one[1, axis] = low[axis], high[axis]

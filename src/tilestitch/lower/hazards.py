@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row, copy_rows
 from tilestitch.base.jit import compiled, inner
 from tilestitch.ir.region import Region
 
@@ -112,7 +113,7 @@ def _longer(rows: np.ndarray, length: int) -> np.ndarray:
     if length <= len(rows):
         return rows
     found = np.empty((2 * length, rows.shape[1]), rows.dtype)
-    found[: len(rows)] = rows
+    copy_rows(found, rows)
     return found
 
 
@@ -290,10 +291,10 @@ def _take_over(
     shift = 1 + (low_owner >= 0) + (high_owner >= 0) - (behind - first)
     if shift > 0:
         for row in range(end - 1, behind - 1, -1):
-            owners[row + shift] = owners[row]
+            copy_row(owners[row + shift], owners[row])
     elif shift < 0:
         for row in range(behind, end):
-            owners[row + shift] = owners[row]
+            copy_row(owners[row + shift], owners[row])
     if low_owner >= 0:
         owners[first, 0], owners[first, 1], owners[first, 2] = low, start, low_owner
         first += 1

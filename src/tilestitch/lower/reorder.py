@@ -101,7 +101,8 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends
             filled[needs[at]] += 1
     ranked = np.argsort(-paths, kind="mergesort")
     rank = np.empty(length, np.int64)
-    rank[ranked] = np.arange(length)
+    for at in range(length):
+        rank[ranked[at]] = at
     begins = np.zeros(engines + 1, np.int64)  # of the heap of each engine: ranks of what is ready
     for number in range(length):
         begins[engine[number] + 1] += 1
@@ -185,7 +186,8 @@ def waits_of(
     """In the new order: how many places each instruction waits for, and which; the latest of every other engine."""
     length = len(order)
     place, counts = np.empty(length, np.int64), np.zeros(length, np.int64)
-    place[order] = np.arange(length)
+    for at in range(length):
+        place[order[at]] = at
     found, filled = np.empty(len(needs), np.int64), 0
     latest, started = np.full(engine.max() + 1, -1), np.zeros(engine.max() + 1, np.bool_)
     for at in range(length):

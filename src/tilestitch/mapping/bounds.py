@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
@@ -64,25 +65,25 @@ def keep(
             end += 1
         if end > at:
             for row in range(end, known):
-                best[row - (end - at) + 1] = best[row]
-                kept[row - (end - at) + 1] = kept[row]
+                copy_row(best[row - (end - at) + 1], best[row])
+                copy_row(kept[row - (end - at) + 1], kept[row])
             known -= end - at - 1
         else:
             if known == room:
                 return -1
             for row in range(known, at, -1):
-                best[row] = best[row - 1]
-                kept[row] = kept[row - 1]
+                copy_row(best[row], best[row - 1])
+                copy_row(kept[row], kept[row - 1])
             known += 1
     else:
         at = min(known, room - 1)
         while at > 0 and before(objective, time, energy, best[at - 1, 0], best[at - 1, 1]):
-            best[at] = best[at - 1]
-            kept[at] = kept[at - 1]
+            copy_row(best[at], best[at - 1])
+            copy_row(kept[at], kept[at - 1])
             at -= 1
         known = min(known + 1, room)
     best[at, 0], best[at, 1] = time, energy
-    kept[at] = chosen
+    copy_row(kept[at], chosen)
     return known
 
 

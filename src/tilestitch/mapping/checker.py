@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_rows
 from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, exchange, transfer, words_of
 from tilestitch.mapping.price import DRAM, ENERGY, LOADS, MAC, PRICED, RF, SPM, STORES, TIME, combine, runs_of
@@ -231,8 +232,8 @@ def examine(
                                 )
                                 if found[BETTER] == 0 and beats(objective, price[TIME], price[ENERGY], claim):
                                     found[BETTER] = 1
-                                    better[:4] = factors
-                                    better[4:] = orders
+                                    copy_rows(better, factors)
+                                    copy_rows(better[4:], orders)
             depth = loops - 1
             while depth >= 0:
                 at[depth] += 1

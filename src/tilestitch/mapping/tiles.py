@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.bounds import traffic
 from tilestitch.mapping.parts import transfer, words_of
@@ -71,8 +72,8 @@ def fitting_tiles(
                 traffic(nest, machine, space.published, space.outer_runs, order, space.compulsory, dram, moved, figures)
                 busy[place] = min(busy[place], figures[0])
                 brought[place] = min(brought[place], figures[1])
-    space.least_busy[:] = busy
-    space.least_brought[:] = brought
+    copy_row(space.least_busy, busy)
+    copy_row(space.least_brought, brought)
     for i in range(loops):
         for place in range(len(below)):
             mine = place // radix[i] % sizes[i]

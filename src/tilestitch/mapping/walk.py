@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner
 from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
@@ -189,7 +190,8 @@ def walk_tiles(
     items, ragged = space.items, space.ragged
     published, outer_first, outer_runs = space.published, space.outer_first, space.outer_runs
     mapping = np.empty(4 * loops + 2, np.int64)
-    mapping[2 * loops : 3 * loops], mapping[3 * loops : 4 * loops] = inner.rf, inner.spatial
+    copy_row(mapping[2 * loops :], inner.rf)
+    copy_row(mapping[3 * loops :], inner.spatial)
     which, active = np.empty(loops, np.int64), 0
     for i in range(loops):
         row = space.row[rest[i]]
@@ -310,7 +312,8 @@ def weigh_orders(
             continue
         if objective == PARETO or top[0] == np.inf or before(objective, price[TIME], price[ENERGY], top[0], top[1]):
             top[0], top[1] = price[TIME], price[ENERGY]
-            mapping[:loops], mapping[loops : 2 * loops] = dram, spm
+            copy_row(mapping, dram)
+            copy_row(mapping[loops:], spm)
             mapping[4 * loops], mapping[4 * loops + 1] = outside, inside
             if objective == PARETO:
                 keep_one(best, top[0], top[1], mapping)

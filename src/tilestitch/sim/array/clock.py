@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner
 from tilestitch.sim.array.dma import NEVER, READ_TILES, start_queue
 from tilestitch.sim.array.events import WAIT_EVENT, add_event
@@ -119,10 +120,10 @@ def run_overlapped(
         )
         position[PENDING], position[GROUP_GOES] = doubled and ends, doubled and group_ends
         if position[PENDING] == 1:
-            controller.gone[:] = visit
+            copy_row(controller.gone, visit)
         if changes:
-            visit[:] = coming
-        buffer[:] = controller.new_buffer
+            copy_row(visit, coming)
+        copy_row(buffer, controller.new_buffer)
         if left:
             now = _next(plan, controller, flight, array, log, queue, now, values, every_slot, counts, events, window)
         elif position[PENDING] == 1:

@@ -10,6 +10,7 @@ and that ragged passes last as long as whole ones, is INFERRED.
 
 import numpy as np
 
+from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller
 from tilestitch.sim.array.dma import (
@@ -246,11 +247,11 @@ def _compute_tile(
         if not left and current < 0:
             return now
         if ends:
-            gone[:] = visit
+            copy_row(gone, visit)
         pending = ends
         if left and moved[written] == 1:
-            visit[:] = controller.coming
-        controller.buffer[:] = controller.new_buffer
+            copy_row(visit, controller.coming)
+        copy_row(controller.buffer, controller.new_buffer)
         current = -1
         if left:
             current = position[NEXT_CLASS]
