@@ -212,6 +212,61 @@ def test_integers_are_drawn_as_large_as_the_network_takes_them():
         assert (np.abs(drawn).max() < 2**16) == (dtype == TensorProto.INT64)
 
 
+def notes(model: onnx.ModelProto, *, verify: bool = True) -> str:
+    report = api.compile(model, "toy", verify=verify, strategy="tvm").report
+    assert report is not None
+    assert not verify or report.verified, report.checks
+    return "\n".join(report.notes)
+
+
+def test_what_is_proven_to_fit_32_bits_passes_quietly():
+    """An index stays inside its table, wherever it is used; the rest of a division is smaller than the divisor."""
+    net = Net()
+    ids = net.input(4, 16, name="ids", dtype=TensorProto.INT64)
+    rows = net.op("Gather", net.random(1000, 3), net.op("Reshape", ids, [64]))
+    x = net.input(4, 16, name="x", dtype=TensorProto.INT64)
+    small = net.op("Mod", x, np.int64(1000))
+    model = net.model(rows, net.op("Mul", ids, np.int64(2**20)), net.op("Mul", small, small))
+    assert notes(model) == notes(model, verify=False) == ""
+
+
+def test_what_is_not_proven_to_fit_is_said():
+    """With the first tensor that may leave 32 bits, and how large the inputs were for which it did not."""
+    net = Net()
+    big = net.op("Mul", net.input(4, 16, name="x", dtype=TensorProto.INT64), np.int64(2**20), name="big")
+    model = net.model(net.op("Div", big, np.int64(2**19)))
+    where = "'big' (-2251799813685248 to 2251799812636672)"
+    stored = "64-bit integers are stored in 32 bits"
+    assert notes(model) == (
+        f"{stored}, which held what was drawn, inputs of up to 8 bits; it is not proven for {where}."
+    )
+    assert notes(model, verify=False) == (f"{stored}, and it is not proven that these hold {where}; --verify tries it.")
+
+
+def test_a_network_whose_integers_never_fit_is_refused_unseen():
+    """Whatever its inputs are, and without an execution."""
+    net = Net()
+    x = net.op("Cast", net.input(4, 16, name="x", dtype=TensorProto.UINT8), to=TensorProto.INT64)
+    far = net.op("Mul", net.op("Add", x, np.int64(2**12)), np.int64(2**20), name="far")
+    message = r"tensor 'far' holds 64-bit integers from 4294967296 to 4562354176 for any input, and the machine stores"
+    with pytest.raises(InputError, match=message):
+        notes(net.model(net.op("Div", far, np.int64(2**20))), verify=False)
+
+
+@pytest.mark.parametrize("op", ["Cast", "Pow"])
+def test_what_leaves_32_bits_in_between_is_not_taken_for_a_wrong_program(op):
+    """The machine's own rule gives 32 bits of it, and onnxruntime divides 64: smaller inputs, or a refusal."""
+    net = Net()
+    if op == "Pow":
+        big = net.op("Pow", net.input(4, 16, name="x", dtype=TensorProto.INT64), np.int64(3), name="big")
+        assert "not proven for 'big'" in notes(net.model(net.op("Div", big, np.int64(2**10))))
+        return
+    x = net.op("Mul", net.input(4, 16, name="x"), 1e12)
+    big = net.op("Cast", x, to=TensorProto.INT64, name="big")
+    with pytest.raises(InputError, match=r"tensor 'big' holds 64-bit integers from -\d+ to \d+, and the machine"):
+        notes(net.model(net.op("Div", big, np.int64(2**20))))
+
+
 @pytest.mark.parametrize("op", ["Div", "Mod"])
 def test_quotients_of_negative_integers_are_verified(op):
     """By divisors of both signs, none of them zero, which would end onnxruntime's process."""

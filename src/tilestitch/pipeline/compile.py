@@ -33,7 +33,9 @@ from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
 from tilestitch.sim.chip.check import Checked, checked, worst
 from tilestitch.sim.chip.energy import energy
+from tilestitch.sim.chip.long_integers import long_tensors
 from tilestitch.sim.chip.reference import Reference
+from tilestitch.sim.chip.widths import note, unproven
 from tilestitch.zoo.inputs import BITS, integer_inputs, iteration_inputs
 
 References = dict[
@@ -244,10 +246,27 @@ def _reported(
 ) -> Compilation:
     """A simulated compilation with its report, executed and compared with onnxruntime where asked."""
     found: list[Checked] = []
+    graph, references = given(done.schedule).graph, {} if references is None else references
+    doubtful = unproven(graph, long_tensors(model, graph))
     if request.options.verify:
-        found = _checked(request, done, model, {} if references is None else references)
+        found = _checked(request, done, model, references)
     report = _report(request, done, worst([one.rows for one in found]))
+    if doubtful:
+        drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
+        report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
     return replace(done, report=report, samples=found[0].samples if found else ())
+
+
+def _drawn_bits(references: References, schedule: Schedule) -> int:
+    """Of the largest integer that was drawn."""
+    arrays = (
+        array
+        for reference in references[schedule.batch, schedule.iterations]
+        for feed in reference.inputs
+        for array in feed.values()
+        if array.dtype.kind in "iu" and array.size
+    )
+    return max((int(end).bit_length() for array in arrays for end in (array.min(), array.max())), default=0)
 
 
 def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -> ReportPage:
