@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.helpers.command import names_in, run, start
+from tests.helpers.graphs import Net
 from tests.helpers.pairs import one_in
 from tilestitch import api, zoo
 from tilestitch.base import files
@@ -477,6 +479,11 @@ def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypat
         (InvalidIR("graph g: x"), 1, "error: graph g: x\nthis is a bug of Tilestitch; please report it"),
         (ZeroDivisionError("by zero"), 1, "error: ZeroDivisionError: by zero\nthis is a bug of Tilestitch"),
         (MemoryError(), 2, "error: out of memory"),
+        (MemoryError("Unable to allocate 9.54e+02 PiB for an array"), 2, "error: out of memory: "),
+        (MemoryError("Unable to allocate 16.0 EiB for an array"), 2, "memory: 16.00 EiB were asked for, and "),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 2, "try a smaller network, or a computer with more"),
+        (RuntimeError("can't start new thread"), 2, "error: out of memory"),
+        (RuntimeError("no memory of that"), 1, "error: RuntimeError: no memory of that"),
         (KeyboardInterrupt(), 130, "error: interrupted"),
         (BrokenPipeError(), 141, ""),
         (OSError(errno.EIO, "Input/output error", "weights.bin"), 2, "error: weights.bin: Input/output error"),
@@ -495,6 +502,45 @@ def test_whatever_happens_ends_in_one_line_and_a_code(monkeypatch, error, code, 
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert "Traceback" in run("compile", *NETWORK, "--debug").stderr
+
+
+def test_a_command_that_is_out_of_memory_says_what_would_take_less(monkeypatch):
+    """As far as the command was given it."""
+
+    def fail(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(stages, "lower", fail)
+    result = run("compile", *NETWORK, "--batch", "4", "--verify")
+    assert result.exit_code == 2
+    assert re.fullmatch(
+        r"error: out of memory(: [\d.]+ \wiB are available.*)?; try a smaller --batch, no --verify, or a computer with "
+        r"more\n",
+        result.stderr,
+    )
+
+
+@pytest.mark.slow
+def test_a_limit_of_address_space_is_named(tmp_path):
+    """A real one: the inputs of 64 Mi elements alone do not fit."""
+    resource = pytest.importorskip("resource")
+    net = Net()
+    onnx.save(net.model(net.op("Relu", net.input(1, 64 * 2**20))), tmp_path / "large.onnx")
+    limit = 1400 * 2**20
+    command = [sys.executable, "-m", "tilestitch", "compile", str(tmp_path / "large.onnx"), "--verify", "--quiet"]
+    found = subprocess.run(
+        [*command, "--machine", "stcp920", "--strategy", "tvm"],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        check=False,
+    )
+    assert found.returncode == 2
+    assert re.fullmatch(
+        r"error: out of memory: .*this process may take 1.37 GiB: ulimit -v\); try no --verify, or a computer with "
+        r"more\n",
+        found.stderr,
+    )
 
 
 # Files

@@ -14,6 +14,7 @@ from tests.helpers.kernel_runs import EXACT, Run, error, product, resolved, run,
 from tests.helpers.pairs import first
 from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.touched_bytes import conflicts, misread, too_early
+from tilestitch.base import memory
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.program import EngineKind, Kind, Mode, Program
@@ -457,7 +458,7 @@ def test_executions_take_no_more_memory_than_there_is(monkeypatch, tmp_path, ava
     needed = sum(memory_bytes(program, wide=False))
     meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal:       99999999 kB\nMemAvailable: {int(available * needed / 1024) + 1} kB\n")
-    monkeypatch.setattr(room, "MEMINFO", meminfo)
+    monkeypatch.setattr(memory, "MEMINFO", meminfo)
     if executions == "none":
         with pytest.raises(InputError, match=r"its execution takes .* available; leave out --verify"):
             room.fits_side_by_side(program)
@@ -471,7 +472,7 @@ def test_where_the_system_does_not_say_there_is_room(monkeypatch, tmp_path, text
     meminfo = tmp_path / "meminfo"
     if text:
         meminfo.write_text(text)
-    monkeypatch.setattr(room, "MEMINFO", meminfo)
+    monkeypatch.setattr(memory, "MEMINFO", meminfo)
     assert room.fits_side_by_side(program)
 
 

@@ -14,6 +14,7 @@ import click
 
 from tilestitch.base.errors import InvalidIR, TilestitchError, printable
 from tilestitch.base.interruption import TerminatedError, between_compiled
+from tilestitch.base.memory import is_shortage, shortage_text
 
 SUCCESS, FAILURE, WRONG_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -63,7 +64,7 @@ class Application(click.Group):
                 sys.stdout.flush()
             code = found if isinstance(found, int) else SUCCESS
         except BaseException as error:
-            code = _exit_code(error, debug=state.debug)
+            code = _exit_code(error, sys.argv[1:] if args is None else args, debug=state.debug)
         finally:
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
@@ -104,7 +105,7 @@ def complain(message: str) -> None:
         click.echo("error: " + "\n".join(lines), err=True)
 
 
-def _exit_code(error: BaseException, *, debug: bool) -> int:
+def _exit_code(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
     """Say what went wrong."""
     if debug:
         import traceback
@@ -138,6 +139,9 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
         case _ReaderGoneError() | BrokenPipeError():
             _abandon_stdout()
             return BROKEN_PIPE
+        case _ if is_shortage(error):
+            complain(f"{shortage_text(error)}; {_less_memory(words)}")
+            return WRONG_INPUT
         case OSError(errno=errno.ENOSPC, filename=None):
             _abandon_stdout()
             complain(f"standard output: {error.strerror}")
@@ -145,12 +149,18 @@ def _exit_code(error: BaseException, *, debug: bool) -> int:
         case OSError():
             complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
             return WRONG_INPUT
-        case MemoryError():
-            complain("out of memory; try a smaller --batch, or a computer with more")
-            return WRONG_INPUT
         case _:
             complain(f"{type(error).__name__}: {error}\n{BUG}")
             return FAILURE
+
+
+def _less_memory(words: Sequence[str]) -> str:
+    """What would take less than the command with these words."""
+    given = [word.partition("=")[0] for word in words]
+    ways = ["a smaller --batch"] if "--batch" in given else []
+    ways += ["fewer --workers"] if "--workers" in given else []
+    ways += ["no --verify"] if "--verify" in given else []
+    return f"try {', '.join(ways or ['a smaller network'])}, or a computer with more"
 
 
 def _abandon_stdout() -> None:

@@ -168,6 +168,9 @@ def _execute_both(
         wide = execute(trace, inputs, wide=True, steps=steps, progress=progress)
         narrow = receiver.recv()
     except EOFError:
+        child.join()
+        if child.exitcode == -signal.SIGKILL:  # as systems do that run out of memory
+            raise MemoryError("the process that executes the float16 check was killed") from None
         raise InvalidIR("the process that executes the float16 check ended without a result") from None
     finally:
         if child.pid is not None:

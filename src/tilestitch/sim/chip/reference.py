@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilestitch.base.dtypes import DType
 from tilestitch.base.errors import InputError, TooLarge
+from tilestitch.base.memory import says_shortage
 from tilestitch.ir.graph import Graph
 from tilestitch.ops.onnx_node import by_reference, readable_opset
 from tilestitch.ops.widening import in_float32
@@ -76,6 +77,8 @@ def onnxruntime_outputs(
         return found
     except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
         text = str(error).splitlines()[0][:300]
+        if isinstance(error, MemoryError) or says_shortage(text):
+            raise MemoryError(text) from None
         raise InputError(
             f"onnxruntime cannot run {model.graph.name or 'the network'}, so nothing can be verified: {text}"
         ) from None

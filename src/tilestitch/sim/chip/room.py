@@ -1,19 +1,15 @@
 """Whether executions fit the memory of this computer, asked before one starts."""
 
-import re
-from pathlib import Path
-
 from tilestitch.base.errors import InputError
+from tilestitch.base.memory import available_bytes
 from tilestitch.base.units import format_bytes
 from tilestitch.ir.program import Program
 from tilestitch.sim.chip.execute import memory_bytes
 
-MEMINFO = Path("/proc/meminfo")  # Linux has it; elsewhere nothing is asked
-
 
 def fits_side_by_side(program: Program) -> bool:
     """Whether both executions fit at once; raises `InputError` where the float32 one does not even fit alone."""
-    available, wide, narrow = _available_bytes(), *(sum(memory_bytes(program, wide=wide)) for wide in (True, False))
+    available, wide, narrow = available_bytes(), *(sum(memory_bytes(program, wide=wide)) for wide in (True, False))
     if available is None or wide + narrow <= available:
         return True
     if wide > available:
@@ -23,12 +19,3 @@ def fits_side_by_side(program: Program) -> bool:
             "another computer"
         )
     return False
-
-
-def _available_bytes() -> int | None:
-    """What programs can take without swapping, where the system says it."""
-    try:
-        found = re.search(r"^MemAvailable: +(\d+) kB$", MEMINFO.read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return None if found is None else 1024 * int(found[1])
