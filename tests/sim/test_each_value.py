@@ -331,6 +331,16 @@ def test_where_the_references_differ_the_result_is_disputed(model, capsys):
     assert dispute in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+def test_what_a_pool_makes_of_nan_is_open():
+    """With strides onnx's evaluator keeps a NaN only where a window begins with it, onnxruntime where it ends so."""
+    report = verified(of_nan("MaxPool", kernel_shape=[2, 2], strides=[2, 2]))
+    assert (report.outcome, report.verified) == (Outcome.DISPUTED, False)
+    assert "y[0, 0, " in report.checks[0].dispute
+    wide = report.checks[0]
+    assert wide.decided < wide.compared
+
+
 def test_a_wrong_program_is_not_disputed():
     """Both references say the same of it."""
     model = beside_a_million()

@@ -127,6 +127,8 @@ def bounds_of(moved: Moved) -> list[Bound]:
     """The bounds of an operator's results, without that of storing them; one axis per dim."""
     computed = moved.computed
     op, stored, results = computed.op, computed.stored, computed.results
+    if op.kind == "max_pool" and np.isnan(stored[0]).any():
+        return [_pooled_beside_nan(moved)]
     if moved.exact and (op.kind in EXACT or not _rounds(op, stored, results)):
         return [None] * len(results)
     if op.kind in VIEWS or op.kind in ("pad", "copy"):
@@ -138,8 +140,7 @@ def bounds_of(moved: Moved) -> list[Bound]:
     if op.kind in _SUMS and results[0].dtype.kind == "f":
         return [_sum(moved)]
     if op.kind in _MONOTONE and stored[0].dtype.kind == "f":
-        sides = [RULES[op.kind].evaluate(op, [moved.moved(0, sign)])[0] for sign in (1, -1)]
-        return [np.maximum(*(gaps(side, results[0]) for side in sides))]
+        return [_monotone(moved)]
     if op.kind in ("arg_max", "arg_min"):
         return [_place(op, computed.operand(0), moved.bound(0))]
     bounds = [moved.bound(number) for number in range(len(stored))]
@@ -151,6 +152,19 @@ def bounds_of(moved: Moved) -> list[Bound]:
                 squares = squares + np.square(_moved_by(computed, alike, bounds[alike[0]]), dtype=np.float64)
         return [np.sqrt(squares)]
     return _sampled(op, computed.operands, bounds)
+
+
+def _monotone(moved: Moved) -> np.ndarray:
+    """What becomes of the operand when all of it is larger, and smaller."""
+    computed = moved.computed
+    sides = [RULES[computed.op.kind].evaluate(computed.op, [moved.moved(0, sign)])[0] for sign in (1, -1)]
+    return np.maximum(*(gaps(side, computed.results[0]) for side in sides))
+
+
+def _pooled_beside_nan(moved: Moved) -> np.ndarray:
+    """Anything where a window has a NaN: the standard says nothing of it, and onnx's evaluator has two ways."""
+    axes = tuple(number for number, dim in enumerate(moved.computed.op.dims) if dim.kind is DimKind.REDUCTION)
+    return np.where(np.isnan(moved.computed.operand(0)).any(axis=axes, keepdims=True), np.inf, _monotone(moved))
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
