@@ -123,6 +123,18 @@ def test_the_command_prints_the_front_and_writes_files(tmp_path):
     assert len(circles) == 6
 
 
+def test_a_design_is_compiled_as_compile_does():
+    """By the fastest of several strategies, unless one is named."""
+    explored = json.loads(run(*USUAL, "--vary", "bandwidth=8", "--json", "-").stdout)
+    report = api.compile("alexnet:small", "toy").report
+    assert report is not None
+    (point,) = explored["designs"][0]["points"]
+    assert {"name": "cycles", "value": report.latency_cycles, "unit": "cycles", "origin": "simulated"} in point[
+        "metrics"
+    ]
+    assert explored["evaluator"] == "compiled by the fastest of graphturbo, astitch and stay-in-lb, and simulated"
+
+
 def test_the_store_is_in_the_folder_of_the_outputs(tmp_path):
     """Unless it is said where; without a folder nothing is written."""
     run(*USUAL, "--vary", "bandwidth=4", "-o", tmp_path / "out", "--quiet")

@@ -41,7 +41,7 @@ STORE = "points.sqlite"  # in the folder of -o
     type=click.Choice(EVALUATORS),
     help="Compile and simulate, or map every layer on one array of elements.  [default: map where there is one]",
 )
-@click.option("--strategy", type=STRATEGY, default="tvm", show_default=True, help=STRATEGY_HELP)
+@click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @compile_options
 @choice_option("--least", OF_ONE_MAPPING, "What the mapping of each layer minimises, with --by map.")
 @choice_option("--search", SEARCHES, "As for map.")

@@ -15,7 +15,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import FusionPlan
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
-from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of_plan
+from tilestitch.pipeline.strategies import AUTO, Strategy, strategy_named, strategy_of_plan
 
 
 def packed_model(model: onnx.ModelProto, name: str) -> Packed:
@@ -41,8 +41,9 @@ class Simulated:
     @property
     def description(self) -> str:
         name = self.strategy if isinstance(self.strategy, str) else self.strategy.name
+        way = AUTO.description if name == AUTO.name else f"strategy {name}"
         batch = "" if self.options.batch is None else f", batch {self.options.batch:,}"
-        return f"compiled by strategy {name}{batch}, and simulated"
+        return f"compiled by {way}{batch}, and simulated"
 
     def prepared(self, content: bytes) -> onnx.ModelProto:
         """The network; whoever compiles it leaves it as it is."""

@@ -82,7 +82,13 @@ STRATEGIES = (
 )
 
 _TRIED = ("graphturbo", "astitch", "stay-in-lb")
-AUTO = Strategy("auto", f"the fastest of {', '.join(_TRIED)}", in_pieces, (Level.LB, Level.GB), tries=_TRIED)
+AUTO = Strategy(
+    "auto",
+    f"the fastest of {', '.join(_TRIED[:-1])} and {_TRIED[-1]}",
+    in_pieces,
+    (Level.LB, Level.GB),
+    tries=_TRIED,
+)
 
 _PLANS = {
     "baseline": "every layer a block on one core",

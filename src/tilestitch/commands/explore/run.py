@@ -46,7 +46,7 @@ class ExploreOptions:
     """How designs are proposed, and how each is priced."""
 
     by: str = ""  # simulate or map; "": map where the machine has an array
-    strategy: str | FusionPlan = "tvm"  # by simulate
+    strategy: str | FusionPlan = "auto"  # by simulate, as for compile
     compilation: Options = field(default_factory=Options)  # by simulate; of map its batch and dims
     mapping: MapOptions = field(default_factory=MapOptions)  # by map
     method: str = "grid"
