@@ -230,6 +230,13 @@ def test_what_is_proven_to_fit_32_bits_passes_quietly():
     assert notes(model) == notes(model, verify=False) == ""
 
 
+def test_tuples_of_indices_are_proven_to_fit_32_bits():
+    """Whatever they are drawn as, their places lie inside the table."""
+    net = Net()
+    places = net.input(4, 2, name="places", dtype=TensorProto.INT64)
+    assert notes(net.model(net.op("GatherND", net.random(5, 6, 3), places))) == ""
+
+
 def test_what_is_not_proven_to_fit_is_said():
     """With the first tensor that may leave 32 bits, and how large the inputs were for which it did not."""
     net = Net()

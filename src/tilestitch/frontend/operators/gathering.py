@@ -120,7 +120,9 @@ def _flat_indices(node: Node, network: Reading, indices: str, extents: tuple[int
         return regroup(node, network, "reshape", indices, places, network.step(node, "places"))
 
     strides = np.asarray([prod(extents[number + 1 :]) for number in range(len(extents))], element_type)
-    x = wrapped(node, network, indices, extents)
+    # Valid indices only: the remainder counts negative ones from the end, and its range is known.
+    sizes = network.new_constant(node, "extents", np.asarray(extents, element_type))
+    x = apply(node, network, "mod", (indices, sizes), network.step(node, "indices"), attributes=(("fmod", 0),))
     strides = network.new_constant(node, "strides", strides)
     x = apply(node, network, "mul", (x, strides), network.step(node, "scaled"))
     return reduce_axes(node, network, "reduce_sum", x, (last,), network.step(node, "places"), keep=False)
