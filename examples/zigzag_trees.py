@@ -1,7 +1,7 @@
 """ZigZag's accelerator files as machine trees: `python examples/zigzag_trees.py tests/data/zigzag/hardware OUT`.
 
 Writes a tree for every file of the folder that describes an array of units; what computes in memory has no tree. The
-presets in `src/tilestitch/hardware/presets/trees` whose names end in what ZigZag calls its machines are made by it from
+presets in `src/tilestitch/hardware/presets` whose names end in what ZigZag calls its machines are made by it from
 the files of zigzag-dse 3.9.1 (KU Leuven, MICAS; MIT), of which it takes the numbers. What it leaves out or changes is
 in the comment at the top of each.
 """

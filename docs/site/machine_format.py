@@ -1,4 +1,4 @@
-"""The references of both forms of a machine's file, from the models that read them: every field, with what it may say.
+"""The reference of a machine's file, from the models that read it: every field, with what it may say.
 
 Nothing here knows a field by name: a model that gets another field, or another model inside, gets its row and its
 section.
@@ -15,25 +15,16 @@ from pydantic import BaseModel, PlainValidator
 from pydantic.fields import FieldInfo
 
 from tilestitch.hardware.fields import ChoiceField, FieldReader
-from tilestitch.hardware.schema import MachineModel
-from tilestitch.hardware.tree_file import MachineTreeModel
+from tilestitch.hardware.file_models import MachineModel
 
-INTRODUCTION = """# The machine file
+INTRODUCTION = """# The machine file, key by key
 
-<!-- Written by docs/site/machine_format.py from the models in src/tilestitch/hardware/schema.py; not by hand. -->
+<!-- Written by docs/site/machine_format.py from the models in src/tilestitch/hardware/file_models.py; not by hand. -->
 
 This page lists every key of the YAML file that describes a machine. A key without a default is required. `[]` stands
-for each entry of a list, `NAME` for a name of your choice. [Extending](../extend.md#a-machine) has an example, and
-`tilestitch show machine FILE` prints how a file was understood, or all mistakes in it.
-"""
-TREE_INTRODUCTION = """# The tree file
-
-<!-- Written by docs/site/machine_format.py from the models in src/tilestitch/hardware/tree_file.py; not by hand. -->
-
-Every key of the YAML file that describes a machine as a tree of memories. A key without a default is required. `[]`
-stands for each entry of a list. [Machines as tree files](../tree-file.md) explains the parts and has an example with
-every key; `tilestitch show machine FILE` prints how a file was understood, or all mistakes in it, and `tilestitch show
-schema` gives the same to editors.
+for each entry of a list, `NAME` for a name of your choice. [The machine file](../tree-file.md) explains the parts and
+has examples; `tilestitch show machine FILE` prints how a file was understood, or all mistakes in it, and `tilestitch
+show schema` gives the same to editors.
 """
 
 
@@ -49,23 +40,13 @@ class Section:
 
 
 def machine_format() -> str:
-    """The page about machines of clusters and cores."""
-    return _page(INTRODUCTION, MachineModel)
-
-
-def tree_format() -> str:
-    """The page about machines as trees."""
-    return _page(TREE_INTRODUCTION, MachineTreeModel)
-
-
-def _page(introduction: str, top: type[BaseModel]) -> str:
     """The page, with a section for each model that the machine's leads to, and for each long choice."""
     places: dict[type[BaseModel], list[str]] = {}
-    for one in sections(Section("", top)):
+    for one in sections(Section("", MachineModel)):
         places.setdefault(one.model, []).append(one.place)
     parts = [_section(model, where) for model, where in places.items()]
     choices = dict.fromkeys(one for model in places for one in _long_choices(model))
-    return "\n".join([introduction, *parts, *map(_words, choices)]).rstrip() + "\n"
+    return "\n".join([INTRODUCTION, *parts, *map(_words, choices)]).rstrip() + "\n"
 
 
 def sections(section: Section) -> Iterator[Section]:

@@ -102,7 +102,7 @@ def test_two_runs_say_the_same():
 @pytest.mark.parametrize("strategy", ["tvm", "graphturbo"])
 def test_clusters_on_one_ddr_add_up(strategy):
     """Whether the bound is the traffic of all clusters, or the arithmetic of one."""
-    shared = tilestitch.load_machine("toy").with_("memories.ddr.per", "chip")
+    shared = tilestitch.load_machine("toy").with_("memories.ddr.serves", ["core", "cluster"])
     units = set()
     for network in ("resnet18:small", "bert-base-128:small"):
         for bandwidth in (8, 256):

@@ -235,7 +235,7 @@ def test_with_changes_one_place():
     assert (toy.ddr.bandwidth_bytes_per_cycle, wide.ddr.bandwidth_bytes_per_cycle) == (8, 32)
     assert replace(wide, memories=toy.memories) == toy
     assert wide.with_("memories.ddr.bandwidth_bytes_per_cycle", 8) == toy
-    assert len(toy.with_("cores.0.count", 3).cores) == 3
+    assert len(toy.with_("axes.core.size", 3).cores) == 3
     assert toy.with_("units.vme.lanes", {"float16": 32, "int8": 32}).cores[0].vector.lanes[0][1] == 32
     slow, fast = (tilestitch.compile("resnet18:small", machine).report.latency_cycles for machine in (toy, wide))
     assert fast < slow
@@ -244,13 +244,17 @@ def test_with_changes_one_place():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        ("memories.ddr.bandwith", 3, "memories.ddr.bandwith: unknown key; known: .*bandwidth_bytes_per_cycle"),
+        ("memories.ddr.bandwith", 3, "memories.ddr.bandwith: unknown key; known.*: bandwidth_bytes_per_cycle"),
         ("memory.ddr", 3, "the machine has no 'memory'; the closest is 'memories'; known: name,"),
         ("cores.first.count", 3, "expected a position of cores from 0 to 0, found 'first'"),
-        ("clusters.x", 3, "clusters is one value, which has no 'x'"),
-        ("memories.ddr.size_bytes", "4 MB", "expected a whole number of bytes above 0, found '4 MB'"),
-        ("clusters", {1}, "clusters: expected a number, text, true or false, a list or a mapping, found set"),
-        (3, 3, "expected a path such as 'memories.ddr.size_bytes', found 3"),
+        ("axes.core.size.x", 3, "axes.core.size is one value, which has no 'x'"),
+        (
+            "memories.ddr.size",
+            "4 megabytes",
+            "ddr.size: expected a size above 0 in bytes.*found '4 megabytes'",
+        ),
+        ("clock", {1}, "clock: expected a number, text, true or false, a list or a mapping, found set"),
+        (3, 3, "expected a path such as 'memories.ddr.size', found 3"),
     ],
 )
 def test_a_wrong_place_is_one_clear_error(path, value, message):

@@ -21,7 +21,7 @@ from tilestitch.exploration import clusters
 from tilestitch.exploration.store import Store
 
 USUAL = ("explore", "alexnet:small", "--machine", "toy", "--workers", "1")
-SIX = ("--vary", "memories.lb.size_bytes=4096,16384,65536", "--vary", "bandwidth=4,8")
+SIX = ("--vary", "memories.lb.size=4096,16384,65536", "--vary", "bandwidth=4,8")
 
 
 def test_a_point_is_what_compile_says_of_that_machine(tmp_path):
@@ -44,9 +44,7 @@ def test_a_point_is_what_compile_says_of_that_machine(tmp_path):
         assert found["latency"] == report.latency_seconds
         assert found["energy"] == report.total_energy_pj * report.clusters
         assert found["traffic"] == report.ddr_bytes * report.clusters
-        cores = [
-            2 * 2 * size for size in (int(explored["designs"][number]["values"]["memories.lb.size_bytes"]), 8192, 16384)
-        ]
+        cores = [2 * 2 * size for size in (int(explored["designs"][number]["values"]["memories.lb.size"]), 8192, 16384)]
         assert found["memory"] == sum(cores) + 2 * 524_288
         assert found["macs"] == 4 * 16 * 8
 
@@ -176,7 +174,7 @@ SPACE = """
 models: [alexnet:small]  # a comment
 machine: toy
 vary:
-  memories.lb.size_bytes: 4096..16384*4
+  memories.lb.size: 4096..16384*4
   bandwidth: [4, 8]
 objective: [latency, memory]
 fold-bn: false
@@ -190,7 +188,7 @@ def test_a_file_says_what_the_command_line_could(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("space.yaml").write_text(SPACE)
     typed = ("explore", "alexnet:small", "--machine", "toy", "--workers", 1, "--scale-energy")
-    typed = (*typed, "--vary", "memories.lb.size_bytes=4096,16384", "--vary", "bandwidth=4,8", "--no-fold-bn")
+    typed = (*typed, "--vary", "memories.lb.size=4096,16384", "--vary", "bandwidth=4,8", "--no-fold-bn")
     both = (*typed, "--objective", "latency", "--objective", "memory")
     assert run("explore", "--space", "space.yaml").stdout == run(*both).stdout
     assert run(
@@ -227,14 +225,14 @@ MISTAKES = (
     "explore alexnet:small --machine toy --vary bandwidth=4 --store text.sqlite/points.sqlite",
     "explore alexnet:small --machine toy --vary bandwidth=4 -o text.sqlite",
     "explore alexnet:small --machine toy.yaml --vary bandwidth=4 --store toy.yaml",
-    "explore alexnet:small --machine toy --vary memories.gb.per=chip",
-    "explore alexnet:small --machine toy --vary clusters=1..1000 --vary memories.lb.size_bytes=1..1000",
+    "explore alexnet:small --machine toy --vary cores.0.count=3",
+    "explore alexnet:small --machine toy --vary clusters=1..1000 --vary memories.lb.size=1..1000",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster here",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster dask://127.0.0.1:1",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray",
     "explore alexnet:small --machine toy --vary bandwidth=4 --cluster ray --workers 2",
     "explore alexnet:small --machine toy --vary bandwidth=4 --by map",
-    "explore alexnet:small --machine toy --vary clock_hz=1000,2000 --objective edp",
+    "explore alexnet:small --machine toy --vary clock=1000,2000 --objective edp",
     "explore alexnet:small --machine toy --vary bandwidth=4 --dataflow output",
     "explore alexnet:small --machine eyeriss --vary bandwidth=4 --strategy tvm",
     "explore alexnet:small --machine eyeriss --vary bandwidth=4 --no-fold-bn",

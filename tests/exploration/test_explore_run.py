@@ -43,7 +43,7 @@ def test_a_grid_is_every_design_with_every_network_once(formula):
 
 def test_a_grid_that_is_too_large_is_refused():
     with pytest.raises(InputError, match="1,000,000 designs, and a grid at most 100,000; use --method random"):
-        next(Grid()(toy_space("memories.lb.size_bytes=1..1000", "clusters=1..1000"), 2))
+        next(Grid()(toy_space("memories.lb.size=1..1000", "clusters=1..1000"), 2))
 
 
 def test_random_designs_are_different_and_depend_on_the_seed_alone(formula, tmp_path):
@@ -51,16 +51,14 @@ def test_random_designs_are_different_and_depend_on_the_seed_alone(formula, tmp_
     assert found[0] == found[1] != found[2]
     assert len(set(found[0])) == 20
     assert sorted(next(Random(1000, 0)(toy_space(), 2))) == list(range(toy_space().size))
-    huge = toy_space(
-        "memories.lb.size_bytes=1..1000", "memories.gb.size_bytes=1..1000", "memories.weights.size_bytes=1..1000"
-    )
+    huge = toy_space("memories.lb.size=1..1000", "memories.gb.size=1..1000", "memories.weights.size=1..1000")
     assert len(next(Random(5, 0)(huge, 2))) == 5
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_genetic_search_asks_the_same_again_and_comes_nearer(seed):
     """Of 64^4 designs, to two that are close together: the last generation is less than half as far as the first."""
-    space = toy_space(*(f"memories.{level}.size_bytes=1..64" for level in ("ddr", "gb", "lb", "weights")))
+    space = toy_space(*(f"memories.{level}.size=1..64" for level in ("ddr", "gb", "lb", "weights")))
 
     def distances(design: int) -> tuple[float, ...]:
         return tuple(float(sum(abs(at - target) for at in space.choice(design))) for target in (20, 24))
@@ -171,15 +169,16 @@ def test_designs_that_cannot_be_are_told_with_their_reason(formula):
     assert reasons
     for design in range(toy_space().size):
         values = toy_space().values(design)
-        small = int(values["memories.lb.size_bytes"]) < 2048 * int(values["clusters"])
+        small = int(values["memories.lb.size"]) < 2048 * int(values["clusters"])
         assert (design in reasons) == small
     assert "points: 1,024 B are too few for net on 1 clusters" in explored_text(explored, store="")
 
 
 def test_nothing_feasible_is_an_error():
-    contradictory = toy_space("memories.gb.per=chip")
+    contradictory = toy_space("cores.0.count=3")
     with pytest.raises(
-        DoesNotFit, match=r"no design of 1 can run; the first: toy.yaml: memories.gb.per: expected cluster"
+        DoesNotFit,
+        match=r"no design of 1 can run; the first: toy.yaml: cores: expected 2 cores, as axis core",
     ):
         explored_in(contradictory)
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 
 from tilestitch.base.errors import InputError
-from tilestitch.hardware.preset_files import preset_text, tree_names
+from tilestitch.hardware.preset_files import preset_names, preset_text
 from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.hardware.tree_describe import describe_tree
-from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_load import parse_tree
 from tilestitch.hardware.tree_svg import tree_svg
 
 TREE = """
@@ -43,7 +43,7 @@ memories:
 
 def test_a_tree_is_read():
     """Sizes in bytes and bits, ports with defaults, and the chains and fan-outs that follow."""
-    tree = machine_tree(TREE, "npu.yaml")
+    tree = parse_tree(TREE, "npu.yaml")
     assert [memory.size_bits for memory in tree.memories] == [16, 64 * 1024 * 8, 2 * 2**30 * 8]
     assert tree.axes == (Axis("rows", 8, ("C",)), Axis("columns", 16))
     assert tree.units == 128
@@ -59,12 +59,12 @@ def test_a_tree_is_read():
 @pytest.mark.parametrize(
     "found, instead, words",
     [
-        ("size: 64 KiB", "size: 0", "memories[1].size: expected a size above 0 in bytes"),
-        ("size: 64 KiB", "size: lots", "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB"),
+        ("size: 64 KiB", "size: 0", "memories.buffer.size: expected a size above 0 in bytes"),
+        ("size: 64 KiB", "size: lots", "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB"),
         (
             "operands: [O]",
             "operands: []",
-            "memories[0].operands: expected at least one of the operands, found an empty",
+            "memories.rf.operands: expected at least one of the operands, found an empty",
         ),
         ("serves: [rows]", "serves: [depth]", "rf: serves 'depth', which is no axis; known: columns, rows"),
         (
@@ -73,19 +73,23 @@ def test_a_tree_is_read():
             "buffer: lies outside rf for O, but does not serve rows",
         ),
         ("name: rf", "name: dram", "dram: is there twice"),
-        ("buffers: 2", "buffers: 3", "memories[1].buffers: expected at most 2 buffers, found 3"),
-        ("mac_pj: 0.5", "mac: 0.5", "mac: unknown key; the closest is 'mac_pj'"),
+        ("buffers: 2", "buffers: 3", "memories.buffer.buffers: expected at most 2 buffers, found 3"),
+        ("mac_pj: 0.5", "mac: 0.5", "mac: unknown key; known, closest first: mac_pj"),
         ("granule_bits: 64", "granule_bits: 512", "buffer: port port-1: expected 1 to 256 bits"),
         ("directions: [fill, feed]", "directions: [up]", "expected a list of directions: fill, feed, collect, drain"),
         ("directions: [fill, feed]", "operands: [I]", "rf: port in serves I, which the memory does not hold"),
         ("size: 16}", "size: 16}\n  - {name: depth, size: 2}", "depth: lies inside no memory, so nothing reaches"),
-        ("    read_pj: 5\n", "", "memories[1]: the field read_pj is missing"),
+        (
+            "    read_pj: 5\n",
+            "",
+            "buffer.read_pj: expected a number of picojoules of at least 0, found nothing",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(found, instead, words):
     assert found in TREE
     with pytest.raises(InputError) as refused:
-        machine_tree(TREE.replace(found, instead, 1), "npu.yaml")
+        parse_tree(TREE.replace(found, instead, 1), "npu.yaml")
     assert words in str(refused.value)
     assert all(line.startswith("npu.yaml: ") for line in str(refused.value).splitlines())
 
@@ -96,7 +100,7 @@ def test_twenty_levels_are_enough():
     )
     text = "name: deep\nmac_pj: 1\nmemories:" + "".join(memory.replace("NAME", f"m{at}") for at in range(21))
     with pytest.raises(InputError, match="I: lies in 21 memories one above another; expected at most 20"):
-        machine_tree(text, "deep.yaml")
+        parse_tree(text, "deep.yaml")
 
 
 DEEP = "name: deep\nmac_pj: 1\nmemories:" + "".join(
@@ -108,13 +112,14 @@ DEEP = "name: deep\nmac_pj: 1\nmemories:" + "".join(
 MISTAKES: dict[str, tuple[str, str]] = {
     "empty-file": (
         "",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, found "
-        "nothing",
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, units, "
+        "cores, link, setup, granule_bytes, found nothing",
     ),
     "only-a-comment": ("# to do\n", "expected a mapping with the keys name"),
     "a-list": (
         "- name: npu\n",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, found a list",
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, units, "
+        "cores, link, setup, granule_bytes, found a list",
     ),
     "corrupt": (TREE.replace("axes:", "axes: ]"), "line 4, column 7: not valid YAML"),
     "a-cycle-by-alias": (
@@ -127,32 +132,32 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "memories-by-name": (
         TREE[: TREE.index("memories:")] + "memories: {rf: {}}\n",
-        "memories: expected a list of memories, at least one, found a mapping",
+        "is in the form that machine files had before memories were a list; write memories as a list",
     ),
     "a-memory-nobody-reaches": (
         TREE.replace("operands: [O]", "operands: []"),
-        "memories[0].operands: expected at least one of the operands, found an empty list; nothing reaches",
+        "memories.rf.operands: expected at least one of the operands, found an empty list; nothing reaches",
     ),
     "a-memory-without-ports": (
         TREE.replace("ports: [{width_bits: 256, granule_bits: 64}]", "ports: []"),
-        "memories[1].ports: expected a list of ports, at least one, found an empty list",
+        "memories.buffer.ports: expected a list of ports, at least one, found an empty list",
     ),
     "a-fan-out-without-loops": (
         TREE.replace("loops: [C]", "loops: []"),
-        "axes[0].loops: expected at least one of the loops, found an empty list; leave loops out where any may spread",
+        "rows.loops: expected at least one of the loops, found an empty list; leave loops out where any may spread",
     ),
     "capacity-of-zero": (
         TREE.replace("size: 64 KiB", "size: 0 KiB"),
-        "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), at most "
+        "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), at most "
         "1 PiB, found '0 KiB'",
     ),
     "capacity-negative": (
         TREE.replace("size: 64 KiB", "size: -1"),
-        "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), found -1",
+        "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), found -1",
     ),
     "part-of-a-bit": (
         TREE.replace("size: 64 KiB", "size: 0.3 b"),
-        "memories[1].size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), a whole "
+        "memories.buffer.size: expected a size above 0 in bytes, such as 2048, 64 KiB or 16 b (bits), a whole "
         "number of bits",
     ),
     "more-than-20-levels": (DEEP, "I: lies in 25 memories one above another; expected at most 20"),
@@ -178,29 +183,32 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "energy-negative": (
         TREE.replace("read_pj: 5\n", "read_pj: -5\n"),
-        "memories[1].read_pj: expected a number of picojoules of at least 0, found -5",
+        "memories.buffer.read_pj: expected a number of picojoules of at least 0, found -5",
     ),
     "energy-nan": (
         TREE.replace("read_pj: 5\n", "read_pj: .nan\n"),
-        "memories[1].read_pj: expected a number of picojoules of at least 0, found '.nan'",
+        "memories.buffer.read_pj: expected a number of picojoules of at least 0, found '.nan'",
     ),
     "energy-infinite": (
         TREE.replace("read_pj: 5\n", "read_pj: inf\n"),
-        "memories[1].read_pj: expected a number of picojoules of at least 0, found 'inf'",
+        "memories.buffer.read_pj: expected a number of picojoules of at least 0, found 'inf'",
     ),
     "energy-huge": (
         TREE.replace("read_pj: 5\n", "read_pj: 1e99\n"),
-        "memories[1].read_pj: expected at most 1000000000 picojoules, found 1e99",
+        "memories.buffer.read_pj: expected at most 1000000000 picojoules, found 1e99",
     ),
     "area-negative": (
         TREE.replace("buffers: 2", "area_mm2: -1"),
-        "memories[1].area_mm2: expected a number of square millimetres of at least 0, found -1",
+        "memories.buffer.area_mm2: expected a number of square millimetres of at least 0, found -1",
     ),
     "width-huge": (
         TREE.replace("width_bits: 64}", "width_bits: 99999999999}"),
-        "memories[2].ports[0].width_bits: expected at most 16777216 bits",
+        "memories.dram.ports[0].width_bits: expected at most 16777216 bits",
     ),
-    "axis-huge": (TREE.replace("size: 16}", "size: 99999999999}"), "axes[1].size: expected at most 16777216 units"),
+    "axis-huge": (
+        TREE.replace("size: 16}", "size: 99999999999}"),
+        "columns.size: expected at most 16777216 units",
+    ),
     "units-huge": (
         TREE.replace("size: 8,", "size: 8388608,").replace("size: 16}", "size: 8388608}"),
         "axes: expected at most 16,777,216 units together, found 70,368,744,177,664",
@@ -215,21 +223,21 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "bandwidth-without-unit": (
         TREE.replace("{width_bits: 64}", "{width_bits: 64, bandwidth: 34}"),
-        "memories[2].ports[0].bandwidth: expected a bandwidth above 0, such as 32 B/cycle, 12.5 b/cycle or 34.1 GB/s, "
+        "dram.ports[0].bandwidth: expected a bandwidth above 0, such as 32 B/cycle, 12.5 b/cycle or 34.1 GB/s, "
         "found 34",
     ),
     "bandwidth-of-zero": (
         TREE.replace("{width_bits: 64}", "{width_bits: 64, bandwidth: 0 B/cycle}"),
-        "memories[2].ports[0].bandwidth: expected a bandwidth above 0",
+        "memories.dram.ports[0].bandwidth: expected a bandwidth above 0",
     ),
     "bandwidth-a-second-without-clock": (
         TREE.replace("{width_bits: 64}", "{width_bits: 64, bandwidth: 34 GB/s}"),
-        "memories[2].ports[0].bandwidth: is said a second, and the machine has no clock; "
+        "memories.dram.ports[0].bandwidth: is said a second, and the machine has no clock; "
         "write clock, such as 1 GHz, or a rate a cycle",
     ),
     "bandwidth-huge": (
         TREE.replace("{width_bits: 64}", "{width_bits: 64, bandwidth: 99 TB/cycle}"),
-        "memories[2].ports[0].bandwidth: expected at most 16,777,216 bits a cycle, found 792,000,000,000,000; "
+        "memories.dram.ports[0].bandwidth: expected at most 16,777,216 bits a cycle, found 792,000,000,000,000; "
         "look at the clock",
     ),
     "description-of-two-lines": (
@@ -245,7 +253,7 @@ def test_a_mistake_of_a_user_has_one_clear_line(name):
     text, words = MISTAKES[name]
     assert text != TREE
     with pytest.raises(InputError) as refused:
-        machine_tree(text, "npu.yaml")
+        parse_tree(text, "npu.yaml")
     (line,) = str(refused.value).splitlines()
     assert line.startswith("npu.yaml: ")
     assert words in line
@@ -255,7 +263,7 @@ def test_an_error_does_not_grow_without_bounds():
     """Of very many mistakes the first are shown, and how many more there are."""
     text = TREE + "".join(f"extra{at}: 1\n" for at in range(1000))
     with pytest.raises(InputError) as refused:
-        machine_tree(text, "npu.yaml")
+        parse_tree(text, "npu.yaml")
     lines = str(refused.value).splitlines()
     assert len(lines) == 101
     assert lines[-1] == "npu.yaml: and 900 more mistakes"
@@ -269,7 +277,7 @@ def test_clock_rates_sizes_and_areas_have_units():
         .replace("{width_bits: 64}", "{width_bits: 64, bandwidth: 12.5 b/cycle}")
         .replace("size: 64 KiB", "size: 1.5 KiB\n    area_mm2: 0.25")
     )
-    tree = machine_tree(text, "npu.yaml")
+    tree = parse_tree(text, "npu.yaml")
     rf, buffer, dram = tree.memories
     assert (tree.clock_hz, tree.mac_area_mm2, tree.description) == (1_050_000_000, 0.0005, "An array")
     assert buffer.size_bits == 1536 * 8
@@ -289,7 +297,7 @@ def test_damaged_files_are_trees_or_errors():
     seed = random.Random("damaged trees")
     refused: list[str] = []
     for _ in range(120):
-        lines = preset_text(seed.choice(tree_names())).splitlines()
+        lines = preset_text(seed.choice(preset_names())).splitlines()
         for _ in range(seed.randint(1, 3)):
             at, other = seed.randrange(len(lines)), seed.randrange(len(lines))
             words = lines[at].split(" ")
@@ -298,7 +306,7 @@ def test_damaged_files_are_trees_or_errors():
             )
             lines[at] = seed.choice([" ".join(words), lines[other], "", lines[at] + lines[other], lines[at][1:]])
         try:
-            tree = machine_tree("\n".join(lines), "damaged.yaml")
+            tree = parse_tree("\n".join(lines), "damaged.yaml")
         except InputError as error:
             refused.append(str(error))
         else:

@@ -9,15 +9,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tilestitch.base.errors import InputError
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import chosen_mapping, placed_layer, zigzag_tree_mappings
 from tilestitch.formats.zigzag.tree_workload import zigzag_tree_layers
 from tilestitch.hardware.load import load_machine
-from tilestitch.hardware.preset_files import preset_lines, preset_names, preset_text, tree_names
+from tilestitch.hardware.preset_files import chip_names, preset_lines, preset_names, preset_text
+from tilestitch.hardware.tree import Axis
 from tilestitch.hardware.tree_describe import branches
-from tilestitch.hardware.tree_load import is_tree_machine, load_tree
+from tilestitch.hardware.tree_load import has_array, load_tree
 from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.tables import Sums
@@ -57,8 +59,7 @@ def placed(tree, mapping, layer):
 
 def test_the_presets_are_zigzags_nine_and_five_of_ours():
     assert len(CONVERTED) == 9
-    assert set(tree_names()) == {*map(preset_of, CONVERTED), *OURS}
-    assert not set(tree_names()) & set(preset_names())
+    assert set(preset_names()) - set(chip_names()) == {*map(preset_of, CONVERTED), *OURS}
 
 
 @pytest.mark.parametrize("machine", CONVERTED)
@@ -125,7 +126,7 @@ def test_a_preset_has_the_peak_of_its_source(name, units, peak):
     assert float(2 * tree.units * tree.clock_hz / peak) == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", tree_names())
+@pytest.mark.parametrize("name", preset_names())
 def test_a_tree_shows_itself(name, golden):
     """As text with every memory and port, as a picture that is XML, and as a page for a notebook."""
     tree = load_tree(name)
@@ -153,7 +154,7 @@ def test_the_picture_leads_every_operand_to_the_units():
     assert "x 1,024: D1, D2" in picture
 
 
-@pytest.mark.parametrize("name", tree_names())
+@pytest.mark.parametrize("name", preset_names())
 def test_a_branch_has_every_memory_once_and_the_units(name):
     tree = load_tree(name)
 
@@ -184,22 +185,44 @@ def test_what_lists_say_is_what_the_files_say():
             assert numbers == {"clusters": chip.clusters, "cores_per_cluster": cores, "clock_hz": chip.clock_hz}
 
 
-def test_each_form_is_refused_where_the_other_is_expected(tmp_path):
-    """In one sentence that says what works."""
+def test_what_compile_does_not_take_is_refused(tmp_path):
+    """In one sentence that says what is missing; every machine has a tree."""
     file = tmp_path / "mine.yaml"
     file.write_text(preset_text("tpu-like"))
     for machine in ("tpu-like", str(file)):
-        assert is_tree_machine(machine)
         with pytest.raises(
-            InputError, match=r"is a tree of memories, on which only map and show machine run yet"
+            InputError, match="do not take it yet, because it says no units, cores, link, setup"
         ) as told:
             load_machine(machine)
         assert "\n" not in str(told.value)
-    assert not is_tree_machine("toy")
-    with pytest.raises(InputError, match="machine 'toy': has clusters and cores, and is no tree of memories"):
-        load_tree("toy")
+    assert [name for name in preset_names() if has_array(name)] == ["dmazerunner-256", "eyeriss"]
     with pytest.raises(InputError, match="found neither; the closest is 'tpu-like'"):
         load_tree("tpu-lik")
+    with pytest.raises(InputError, match="none of its cores has a matrix unit or an array, so nothing can be mapped"):
+        load_tree(yaml.safe_load(preset_text("toy").replace("matrix: mme, ", "")))
+
+
+def test_a_matrix_unit_has_its_axes_and_what_it_holds_still_in_the_tree():
+    """A weight in each multiplier, or a sum in those of a row and a column; loops by the operands that they index."""
+    still, sums = load_tree("toy"), load_tree("ascend910")
+    assert still.axes == (
+        Axis("mme.k", 16, (), ("I", "W")),
+        Axis("mme.n", 8, (), ("W", "O")),
+        Axis("core", 2),
+        Axis("cluster", 2),
+    )
+    assert [memory.name for memory in still.chain("W")] == ["mme.weights", "weights", "gb", "ddr"]
+    assert [memory.name for memory in still.chain("O")] == ["accumulators", "lb", "gb", "ddr"]
+    assert still.instances(still.memories[0]) == still.units == 512
+    assert sums.chain("O")[0].serves == ("cube.k",)
+    assert sums.axes[0] == Axis("cube.m", 16, (), ("I", "O"))
+
+
+def test_of_unlike_cores_the_tree_has_those_that_multiply():
+    """Goya has one engine, which works in the shared memory, beside eight vector cores."""
+    goya = load_tree("goya")
+    assert [axis.name for axis in goya.axes] == ["gemm.k", "gemm.n"]
+    assert [memory.name for memory in goya.memories] == ["gemm.weights", "accumulators", "gb", "ddr"]
 
 
 def test_a_tree_is_read_from_a_dict_and_says_its_yaml():

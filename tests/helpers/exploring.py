@@ -22,7 +22,7 @@ from tilestitch.exploration.workers import Workers
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.load import machine_text
 
-VARIED = ("memories.lb.size_bytes=1024..65536*2", "bandwidth=2..16*2", "clusters=1,2")  # 7 x 4 x 2 machines
+VARIED = ("memories.lb.size=1024..65536*2", "bandwidth=2..16*2", "clusters=1,2")  # 7 x 4 x 2 machines
 
 
 @dataclass(frozen=True)

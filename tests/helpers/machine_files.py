@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tilestitch.hardware.preset_files import preset_names, preset_text, tree_names
+from tilestitch.hardware.preset_files import preset_names, preset_text
 from tilestitch.hardware.yaml_tree import Scalar, read_tree
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,7 +23,7 @@ def documented():
 
 
 def shipped():
-    return {name: preset_text(name) for name in (*preset_names(), *tree_names())}
+    return {name: preset_text(name) for name in preset_names()}
 
 
 def yaml_12(text):

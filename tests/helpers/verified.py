@@ -6,14 +6,15 @@ import onnx
 
 from tilestitch import zoo
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.hardware.load import load_machine, preset_names
+from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.preset_files import chip_names
 from tilestitch.ir.report import Report
 from tilestitch.pipeline.compile import References, compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import strategy_named
 
 ZOO = tuple(entry.name_for("16") for entry in zoo.ENTRIES)
-RUNNING = tuple(preset_names())
+RUNNING = chip_names()
 REFERENCES: dict[str, References] = {}
 
 

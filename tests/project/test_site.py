@@ -14,15 +14,14 @@ from pydantic import BaseModel
 import tilestitch
 from docs.site import build
 from docs.site.commands import command_reference
-from docs.site.machine_format import Section, machine_format, sections, tree_format
+from docs.site.machine_format import Section, machine_format, sections
 from docs.site.names import name_reference
 from tests.helpers.browser import Browser, browser_or_reason
 from tilestitch.cli.main import main
-from tilestitch.hardware import schema, tree_file
+from tilestitch.hardware import file_models, unit_models
 
 ROOT = Path(__file__).parent.parent.parent
 MACHINE_PAGE = ROOT / "docs" / "reference" / "machine.md"
-TREE_PAGE = ROOT / "docs" / "reference" / "tree.md"
 
 # The search of the site lies in a tree of its own.
 TYPED = """
@@ -97,22 +96,21 @@ def test_a_link_leads_to_the_page_or_to_the_repository(text, source, page, expec
     assert build.with_links(text, source, page) == expected
 
 
-@pytest.mark.parametrize("page, written", [(MACHINE_PAGE, machine_format), (TREE_PAGE, tree_format)])
-def test_the_reference_of_machines_is_that_of_the_models(request, page, written):
+def test_the_reference_of_machines_is_that_of_the_models(request):
     """`pytest --update-golden` writes it anew."""
     if request.config.getoption("--update-golden"):
-        page.write_text(written(), encoding="utf-8")
-    assert page.read_text(encoding="utf-8") == written()
+        MACHINE_PAGE.write_text(machine_format(), encoding="utf-8")
+    assert MACHINE_PAGE.read_text(encoding="utf-8") == machine_format()
 
 
-@pytest.mark.parametrize("module, top", [(schema, schema.MachineModel), (tree_file, tree_file.MachineTreeModel)])
-def test_every_key_of_a_machine_has_a_meaning(module, top):
+def test_every_key_of_a_machine_has_a_meaning():
     """In each model that the file's leads to; and it leads to all of them."""
-    found = {one.model for one in sections(Section("", top))}
+    found = {one.model for one in sections(Section("", file_models.MachineModel))}
     for model in found:
         assert [key for key, field in model.model_fields.items() if not field.description] == [], model
         assert model.__doc__, model
-    models = {value for value in vars(module).values() if isclass(value) and issubclass(value, BaseModel)}
+    values = [*vars(file_models).values(), *vars(unit_models).values()]
+    models = {value for value in values if isclass(value) and issubclass(value, BaseModel)}
     bases = {base for model in models for base in model.__mro__[1:]}
     assert models - bases - {BaseModel} <= found
 
@@ -120,10 +118,10 @@ def test_every_key_of_a_machine_has_a_meaning(module, top):
 def test_a_key_that_models_get_is_on_the_page(monkeypatch):
     """Nothing has to be entered by hand."""
     page = machine_format()
-    for place in ("`granule_bytes`", "## `memories.ddr`", "| `channels` |", "`units.NAME` of kind `array`"):
+    for place in ("`granule_bytes`", "## `memories[]`", "| `channels` |", "`units.NAME` of kind `array`"):
         assert place in page
-    wider = dict(schema.LinkModel.model_fields, lanes=schema.SetupModel.model_fields["dma_cycles"])
-    monkeypatch.setattr(schema.LinkModel, "__pydantic_fields__", wider)
+    wider = dict(file_models.LinkModel.model_fields, lanes=file_models.SetupModel.model_fields["dma_cycles"])
+    monkeypatch.setattr(file_models.LinkModel, "__pydantic_fields__", wider)
     assert "| `lanes` | a whole number of cycles of at least 0 |" in machine_format()
     assert "| `lanes` | a whole number of cycles of at least 0 |" not in page
 

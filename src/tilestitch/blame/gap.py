@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.dtypes import DType
 from tilestitch.blame.idle import waits_for_room
 from tilestitch.blame.purpose import MOVES, Purpose, purposes
 from tilestitch.blame.waits import critical_waits
@@ -151,7 +150,7 @@ def _unit_work(trace: Trace, machine: Accelerator, limits: Bounds) -> _Work:
 
 
 def _peak(program: Program, machine: Accelerator, engine: int, *, on_matrix: bool) -> int:
-    """What one unit does in a cycle at best, in float16."""
+    """What one unit does in a cycle at best, in its usual type."""
     core = program.engines[engine].core
     assert core is not None, "units belong to cores"
     parts = machine.cores[core]
@@ -159,7 +158,7 @@ def _peak(program: Program, machine: Accelerator, engine: int, *, on_matrix: boo
         assert parts.matrix is not None
         return parts.matrix.m * parts.matrix.k * parts.matrix.n
     assert parts.vector is not None
-    return dict(parts.vector.lanes)[DType.FLOAT16]
+    return parts.vector.usual_lanes
 
 
 def _operator_rates(program: Program, machine: Accelerator, *, on_matrix: bool) -> tuple[tuple[Rate, ...], np.ndarray]:

@@ -28,15 +28,15 @@ def _models() -> list[str]:
 
 
 def _machines() -> tuple[str, ...]:
-    from tilestitch.hardware.preset_files import preset_names
+    from tilestitch.hardware.preset_files import chip_names
 
-    return preset_names()
+    return chip_names()
 
 
 def _machines_and_trees() -> tuple[str, ...]:
-    from tilestitch.hardware.preset_files import preset_names, tree_names
+    from tilestitch.hardware.preset_files import preset_names
 
-    return (*preset_names(), *tree_names())
+    return preset_names()
 
 
 def _strategies() -> list[str]:

@@ -95,7 +95,7 @@ def show() -> None:
 @click.argument("names", metavar="NAME...", type=MACHINE_OR_TREE, nargs=-1, required=True)
 @output_options
 def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
-    """Print machines: units, peaks, memories. NAME is a preset, a tree among them, or a YAML file of either form."""
+    """Print machines: units, peaks, memories. NAME is a preset or a YAML file."""
 
     def values(progress: Progress) -> list[_Shown]:
         from tilestitch.hardware.tree_load import load_either
@@ -110,7 +110,7 @@ def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) ->
 @show.command("schema")
 @output_options
 def show_schema(json_path: Path | None, quiet: bool) -> None:
-    """Print the JSON Schema of machine files, for editors: both forms, every field with its meaning."""
+    """Print the JSON Schema of machine files, for editors: every field with its meaning."""
     expect_json(json_path)
     from tilestitch.hardware.file_schema import file_schema
 

@@ -247,9 +247,10 @@ _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "constraints", "
 
 
 def _is_tree(machine: str) -> bool:
-    from tilestitch.hardware.tree_load import is_tree_machine
+    """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
+    from tilestitch.commands.map.tree_run import maps_on_tree
 
-    return is_tree_machine(machine)
+    return maps_on_tree(machine)
 
 
 def _map_on_tree(

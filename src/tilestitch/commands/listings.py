@@ -54,7 +54,7 @@ class Listing(Shown):
 
 
 def machines() -> Listing:
-    """The machines that are built in: those that `load_machine` loads, then trees, which `load_tree` loads."""
+    """The machines that are built in: chips, which `load_machine` loads; then trees, for `load_tree` alone."""
     from tilestitch.hardware.preset_files import preset_lines
 
     return Listing(

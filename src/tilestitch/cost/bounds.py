@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tilestitch.base.dtypes import DType
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.needs import Needs, needs
 from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
-from tilestitch.hardware.units import matrix_rate
+from tilestitch.hardware.units import matrix_rate, vector_lanes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction
@@ -122,9 +121,9 @@ def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapp
 
 def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Iterator[OperatorBound]:
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
-    lanes = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None]
+    vectors = [core.vector for core in machine.cores if core.vector is not None]
     macs_per_cycle = sum(map(_peak, multipliers))
-    all_lanes = sum(count[DType.FLOAT16] for count in lanes)
+    all_lanes = sum(unit.usual_lanes for unit in vectors)
     for op in graph.operators:
         box = needed.iterations.get(op.name)
         if box is None or op.kind in ("gather", "copy"):
@@ -138,7 +137,7 @@ def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Itera
             folds = min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
             yield OperatorBound(op.name, True, box.size, work, peak, folds)
         else:
-            slowdown = min(Fraction(count[DType.FLOAT16], count.get(dtype, count[DType.FLOAT16])) for count in lanes)
+            slowdown = min(Fraction(unit.usual_lanes, vector_lanes(unit, dtype)) for unit in vectors)
             cycles = work * slowdown / all_lanes
             yield OperatorBound(op.name, False, box.size, work, cycles, cycles)
 

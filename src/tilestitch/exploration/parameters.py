@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.exploration.values import once
-from tilestitch.hardware.load import field_mistakes
-from tilestitch.hardware.yaml_path import Path, known_path, path_text, replaced, value_at
-from tilestitch.hardware.yaml_tree import Scalar, Tree
+from tilestitch.hardware.accelerator import Level
+from tilestitch.hardware.chip import layout_of
+from tilestitch.hardware.file_models import model_of
+from tilestitch.hardware.yaml_path import Path, known_path, named, path_text, replaced, value_at
+from tilestitch.hardware.yaml_tree import Mistake, Scalar, Tree
 
 Setting: TypeAlias = tuple[tuple[Path, str], ...]  # what stands where
 
@@ -47,10 +49,10 @@ def parameter(tree: Tree, name: str, values: Sequence[str], where: str) -> Param
         paths = (_known_path(tree, name, where),)
         settings = tuple(((paths[0], value),) for value in values)
     for value, setting in zip(values, settings, strict=True):
-        mistakes = field_mistakes(with_setting(tree, setting))
+        mistakes = [Mistake(named(tree, one.path), one.problem) for one in model_of(with_setting(tree, setting))[1]]
         if mistakes:
             raise InputError("\n".join(f"{where}: value {printable(value, 60)}: {mistake}" for mistake in mistakes[:5]))
-    return Parameter(name, ", ".join(map(path_text, paths)), values, settings)
+    return Parameter(name, ", ".join(path_text(named(tree, path)) for path in paths), values, settings)
 
 
 def with_setting(tree: Tree, setting: Setting) -> Tree:
@@ -71,7 +73,8 @@ def _known_path(tree: Tree, name: str, where: str) -> Path:
     path = known_path(tree, name, where, tuple(SHORT_NAMES))
     found = value_at(tree, path)
     if isinstance(found, dict | list):
-        inside = list(found) if isinstance(found, dict) else [str(number) for number in range(len(found))]
+        numbers = range(len(found))
+        inside = list(found) if isinstance(found, dict) else [str(named(tree, (*path, at))[-1]) for at in numbers]
         raise InputError(
             f"{where}: is not a single value; vary one inside: {', '.join(f'{name}.{key}' for key in inside)}"
         )
@@ -88,9 +91,17 @@ _Short: TypeAlias = tuple[tuple[Path, ...], Callable[[str], Setting]]
 
 
 def _units(tree: Tree, kind: str) -> list[str]:
-    units = tree["units"] if isinstance(tree, dict) else {}
+    units = tree.get("units", {}) if isinstance(tree, dict) else {}
     assert isinstance(units, dict), "the machine was loaded"
     return [name for name in units if text_at(units, (name, "kind")) == kind]
+
+
+def memory_levels(tree: Tree) -> list[Level]:
+    """What each memory of a machine is for, in the order of its file; the last one is DRAM."""
+    model, _ = model_of(tree)
+    assert model is not None, "the machine was loaded"
+    levels = {place.name: place.level for place in layout_of(model).places}
+    return [levels[memory.name] for memory in model.memories]
 
 
 def _everywhere(paths: Sequence[Path]) -> _Short:
@@ -144,27 +155,52 @@ def _width(tree: Tree, where: str) -> _Short:
 def _arrays(tree: Tree, where: str) -> list[str]:
     arrays = _units(tree, "array")
     if not arrays:
-        raise InputError(f"{where}: the machine has no PE array; vary something by its path, such as clusters")
+        raise InputError(f"{where}: the machine has no PE array; vary something by its path, such as setup.dma_cycles")
     return arrays
 
 
 def _spm(tree: Tree, where: str) -> _Short:
-    for level in ("lb", "gb"):
-        path = ("memories", level, "size_bytes")
-        if text_at(tree, path) is not None:
-            return _everywhere([path])
+    levels = memory_levels(tree)
+    for level in (Level.LB, Level.GB):
+        if level in levels:
+            return _everywhere([("memories", levels.index(level), "size")])
     raise InputError(f"{where}: the machine has no memory on chip; vary something by its path")
 
 
 def _bandwidth(tree: Tree, where: str) -> _Short:
     """Of DRAM, and of the link where the file has the same for it, since it would be the limit otherwise."""
-    places = (("memories", "ddr"), ("link",))
+    places: tuple[Path, ...] = (("memories", len(memory_levels(tree)) - 1), ("link",))
     paths: list[Path] = [(*place, "bandwidth_bytes_per_cycle") for place in places]
     same = text_at(tree, paths[0]) == text_at(tree, paths[1])
     return _everywhere(paths if same else paths[:1])
 
 
+def _cores(tree: Tree, where: str) -> _Short:
+    return _axis(tree, where, "cores", at=0)
+
+
+def _clusters(tree: Tree, where: str) -> _Short:
+    return _axis(tree, where, "clusters", at=1)
+
+
+def _axis(tree: Tree, where: str, what: str, *, at: int) -> _Short:
+    """The size of the one axis along which cores of a cluster repeat, or clusters."""
+    model, _ = model_of(tree)
+    assert model is not None, "the machine was loaded"
+    layout = layout_of(model)
+    axes = (layout.core_axes, layout.cluster_axes)[at]
+    if len(axes) != 1:
+        found = ", ".join(axes) or "none"
+        raise InputError(
+            f"{where}: expected one axis of {what}, found {found}; vary an axis by its path, axes.NAME.size"
+        )
+    names = [axis.name for axis in model.axes]
+    return _everywhere([("axes", names.index(axes[0]), "size")])
+
+
 SHORT_NAMES: dict[str, Callable[[Tree, str], _Short]] = {
+    "cores": _cores,
+    "clusters": _clusters,
     "pes": _pes,
     "rf": _rf,
     "spm": _spm,

@@ -7,9 +7,19 @@ from dataclasses import dataclass
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.shown import Brief
-from tilestitch.exploration.parameters import Parameter, Path, Setting, parameter, path_text, text_at, with_setting
-from tilestitch.hardware.accelerator import CORE_LEVELS, Level
+from tilestitch.exploration.parameters import (
+    Parameter,
+    Path,
+    Setting,
+    memory_levels,
+    parameter,
+    path_text,
+    text_at,
+    with_setting,
+)
 from tilestitch.hardware.load import parse_machine
+from tilestitch.hardware.tree_fields import SizeField
+from tilestitch.hardware.yaml_path import named
 from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree, tree_text
 
 MAX_PARAMETERS = 32
@@ -18,7 +28,6 @@ MAX_DESIGNS = 2**62  # so that the number of a design is one of SQLite's
 
 # dMazeRunner's rule, Dave et al., TECS 2019, as their tables for the exploration of designs have it.
 _SCRATCHPAD_GROWTH = 1.5  # of the energy of an access, each time its size doubles
-_SCRATCHPADS = (Level.GB, *CORE_LEVELS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +97,9 @@ def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *,
         for path in found.paths:
             if path in taken:
                 both = f"--vary {taken[path]} and --vary {name}"
-                raise InputError(f"{both}: both change {path_text(path)} of the machine; leave out one of them")
+                raise InputError(
+                    f"{both}: both change {path_text(named(tree, path))} of the machine; leave out one of them"
+                )
             taken[path] = name
         parameters.append(found)
     made = Space(machine.name, where, tree, tuple(parameters), scale_energy)
@@ -114,17 +125,16 @@ def _plain_numbers(tree: Tree) -> Tree:
 def _energies(tree: Tree) -> list[tuple[Path, Path, bool]]:
     """Sizes, the energies that go with them, and whether these are of a register file."""
     assert isinstance(tree, dict)
-    units, memories = tree["units"], tree["memories"]
+    units = tree["units"]
     assert isinstance(units, dict)
-    assert isinstance(memories, dict)
     found: list[tuple[Path, Path, bool]] = []
     for name in units:
         if text_at(units, (name, "kind")) == "array":
             found.append((("units", name, "register_bytes"), ("units", name, "register_pj_per_byte"), True))
-    for level in _SCRATCHPADS:
-        if level in memories:
-            place = ("memories", level.value)
-            found += [((*place, "size_bytes"), (*place, f"{way}_pj_per_byte"), False) for way in ("read", "write")]
+    for at in range(len(memory_levels(tree)) - 1):
+        for way in ("read", "write"):
+            key = f"{way}_pj" if text_at(tree, ("memories", at, f"{way}_pj")) is not None else f"{way}_pj_per_byte"
+            found.append((("memories", at, "size"), ("memories", at, key), False))
     return found
 
 
@@ -132,7 +142,7 @@ def _scaled_energies(before: Tree, after: Tree) -> Setting:
     """The energies that go with changed sizes: of registers in proportion, of a scratchpad x 1.5 per doubling."""
     found = []
     for size, energy, proportional in _energies(before):
-        old, new = (int(text_at(tree, size) or 0) for tree in (before, after))
+        old, new = (_size(text_at(tree, size)) for tree in (before, after))
         if old != new:
             ratio = new / old
             factor = ratio if proportional else _SCRATCHPAD_GROWTH ** math.log2(ratio)
@@ -140,10 +150,15 @@ def _scaled_energies(before: Tree, after: Tree) -> Setting:
     return tuple(found)
 
 
+def _size(text: str | None) -> int:
+    return SizeField()(Scalar(text or "", quoted=False))
+
+
 def _expect_energies_alone(tree: Tree, varied: dict[Path, str]) -> None:
     for size, energy, _ in _energies(tree):
         if size in varied and energy in varied:
+            places = [path_text(named(tree, path)) for path in (energy, size)]
             raise InputError(
-                f"--scale-energy changes {path_text(energy)} with {path_text(size)}, and --vary {varied[energy]} "
+                f"--scale-energy changes {places[0]} with {places[1]}, and --vary {varied[energy]} "
                 "changes it too; leave out one of them"
             )

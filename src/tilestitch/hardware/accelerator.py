@@ -93,6 +93,12 @@ class VectorUnit:
     lanes: tuple[tuple[DType, int], ...]
     operation_pj: float
 
+    @property
+    def usual_lanes(self) -> int:
+        """Of types without lanes of their own: those of float16, or the fewest of a unit without that."""
+        lanes = dict(self.lanes)
+        return lanes.get(DType.FLOAT16, min(lanes.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class PEArray:

@@ -1,29 +1,27 @@
 """Mistakes that several fields of a machine's file make together."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from pydantic_core import PydanticCustomError
 
-from tilestitch.base.dtypes import DType
-from tilestitch.hardware.accelerator import CORE_LEVELS, Level, Sharing
-from tilestitch.hardware.fields import WholeField, closest, shown
-from tilestitch.hardware.schema import (
-    BANDWIDTH,
-    CLUSTERS,
+from tilestitch.base.units import counted
+from tilestitch.hardware.fields import EnergyField, WholeField, closest, shown
+from tilestitch.hardware.file_models import (
     CORE_COUNT,
-    EXTENT,
     MAX_CORES_PER_CLUSTER,
-    MAX_MACS_PER_CYCLE,
-    UnitKind,
-    unit_kind,
+    ONE_PORT,
+    OWN_PORTS,
+    SIZE,
+    MemoryModel,
+    field_expected,
 )
+from tilestitch.hardware.unit_models import BANDWIDTH, EXTENT, MAX_MACS_PER_CYCLE, UnitKind, unit_kind
 from tilestitch.hardware.yaml_tree import Mistake, Scalar, Tree
 
 MAX_CORES = 65536
-MAX_TICKS_PER_CYCLE = 10**6  # the simulator counts time in whole ticks, each an exact fraction of a cycle
+MAX_TICKS_PER_CYCLE = 10**8  # the simulator counts time in whole ticks, each an exact fraction of a cycle
 
 
 def contradictions(tree: Tree) -> list[Mistake]:
@@ -45,18 +43,20 @@ def _number(tree: Mapping[str, Tree], key: str, field: WholeField) -> int | None
         return None
 
 
+def _mappings(tree: Tree, key: str) -> list[tuple[int, Mapping[str, Tree]]]:
+    """The mappings in a list of the file, with their positions."""
+    found = _part(tree).get(key)
+    return [(at, one) for at, one in enumerate(found) if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
-    groups, units = _part(tree).get("cores"), _part(tree).get("units")
-    cores = 0
-    for index, group in enumerate(groups if isinstance(groups, list) else []):
-        if not isinstance(group, dict):
-            continue
+    units = _part(tree).get("units")
+    for index, group in _mappings(tree, "cores"):
         if not any(kind in group for kind in UnitKind):
             yield Mistake(("cores", index), f"expected a unit ({', '.join(UnitKind)}), found none")
         if UnitKind.ARRAY in group and UnitKind.MATRIX in group:
             yield Mistake(("cores", index), "expected an array or a matrix unit, found both; leave out one of them")
-        yield from _level_mistakes(index, group, _part(tree, "memories"))
-        cores += _number(group, "count", CORE_COUNT) or 0
+        yield from _own_memory_mistakes(index, group, tree)
         for kind in UnitKind:
             name = group.get(kind)
             if not isinstance(units, dict) or not isinstance(name, Scalar):
@@ -68,23 +68,53 @@ def _core_mistakes(tree: Tree) -> Iterator[Mistake]:
                 yield Mistake(("cores", index, kind), f"{problem}, which units does not define{hint}")
             elif (other := unit_kind(units[name.text])) not in (kind, None):
                 yield Mistake(("cores", index, kind), f"{problem} of kind {other}; known: {', '.join(known) or 'none'}")
-    if cores > MAX_CORES_PER_CLUSTER:
-        yield Mistake(("cores",), f"expected at most {MAX_CORES_PER_CLUSTER} cores per cluster, found {cores}")
-    clusters = _number(_part(tree), "clusters", CLUSTERS) or 0
-    if clusters * cores > MAX_CORES:
-        product = f"{clusters} clusters x {cores} cores = {clusters * cores}"
-        yield Mistake(("clusters",), f"expected at most {MAX_CORES} cores in all, found {product}")
+    yield from _count_mistakes(tree)
 
 
-def _level_mistakes(index: int, group: Mapping[str, Tree], memories: Mapping[str, Tree]) -> Iterator[Mistake]:
-    """Memories that a group of cores claims and the machine does not have."""
-    named = group.get("memories")
-    for item in named if isinstance(named, list) else []:
-        if isinstance(item, Scalar) and item.text in CORE_LEVELS and item.text not in memories:
+def _count_mistakes(tree: Tree) -> Iterator[Mistake]:
+    """Groups that have not the cores of a cluster together, and more cores than are known to work."""
+    groups = _mappings(tree, "cores")
+    sizes = {_text(axis.get("name")): _number(axis, "size", SIZE) for _, axis in _mappings(tree, "axes")}
+    if not groups or not _mappings(tree, "memories") or None in sizes.values():
+        return
+    shared = [set(_texts(one.get("serves"))) for _, one in _mappings(tree, "memories")]
+    along = next((one for one in shared if one), set[str]())
+    per_cluster = math.prod(size or 1 for name, size in sizes.items() if name in along)
+    every = math.prod(size or 1 for size in sizes.values())
+    if per_cluster > MAX_CORES_PER_CLUSTER:
+        yield Mistake(("axes",), f"expected at most {MAX_CORES_PER_CLUSTER} cores per cluster, found {per_cluster}")
+    elif every > MAX_CORES:
+        clusters = every // per_cluster
+        product = f"{clusters} clusters x {per_cluster} cores = {every}"
+        yield Mistake(("axes",), f"expected at most {MAX_CORES} cores in all, found {product}")
+    counts = [_number(group, "count", CORE_COUNT) for _, group in groups if "count" in group]
+    if None in counts:
+        return
+    said, rest = sum(count or 0 for count in counts), len(groups) - len(counts)
+    axes = " x ".join(name for name in sizes if name in along)
+    of_axes = f"{f'axis {axes} has' if axes else 'without an axis that a shared memory serves there is'} {per_cluster}"
+    if rest > 1:
+        yield Mistake(("cores",), f"expected the count of every group but one, found {len(counts)} of {len(groups)}")
+    elif said + rest > per_cluster or (said < per_cluster and not rest):
+        yield Mistake(("cores",), f"expected {counted(per_cluster, 'core')}, as {of_axes}, found {said + rest}")
+
+
+def _text(found: "Tree | None") -> str:
+    return found.text if isinstance(found, Scalar) else ""
+
+
+def _texts(found: "Tree | None") -> list[str]:
+    return [_text(one) for one in found] if isinstance(found, list) else []
+
+
+def _own_memory_mistakes(index: int, group: Mapping[str, Tree], tree: Tree) -> Iterator[Mistake]:
+    """Memories that a group of cores claims and that are not those of a core."""
+    known = [_text(one.get("name")) for _, one in _mappings(tree, "memories") if one.get("serves") == []]
+    for name in _texts(group.get("memories")):
+        if name and name not in known:
             yield Mistake(
                 ("cores", index, "memories"),
-                f"expected memories per core that the machine has, found {item.text}; "
-                f"describe memories.{item.text}, or leave it out here",
+                f"expected memories of a core, which serve no axis, found {name}; known: {', '.join(known) or 'none'}",
             )
 
 
@@ -103,28 +133,36 @@ def _unit_mistakes(tree: Tree) -> Iterator[Mistake]:
                 speeds = "lanes"
             case _:
                 continue
-        types = _part(fields).get(speeds)
-        if isinstance(types, dict) and DType.FLOAT16 not in types:
-            found = ", ".join(key for key in types if key in tuple(DType)) or "none"
-            yield Mistake(
-                ("units", name, speeds), f"expected {speeds} for float16, in which networks run, found {found}"
-            )
+        if _part(fields).get(speeds) == {}:
+            yield Mistake(("units", name, speeds), f"expected {speeds} for at least one element type, found none")
+    if "units" in _part(tree) and "mac_pj" in _part(tree):
+        yield Mistake(("mac_pj",), "is said by the units; leave it out here")
+    elif "units" not in _part(tree) and "cores" in _part(tree):
+        yield Mistake(("units",), "expected a mapping from the names of units to what they are, found nothing")
+    elif "memories" in _part(tree) and "units" not in _part(tree) and "mac_pj" not in _part(tree):
+        yield Mistake(("mac_pj",), f"expected {EnergyField().expected}, found nothing; or write units, which say it")
 
 
 def _memory_mistakes(tree: Tree) -> Iterator[Mistake]:
-    memories = _part(tree, "memories")
-    for level in (Level.WEIGHTS, Level.ACCUMULATORS):
-        if level in memories and Level.LB not in memories:
+    """Memories that say neither their ports nor one port for everything, or some of both."""
+    for at, memory in _mappings(tree, "memories"):
+        own, one = ([key for key in keys if key in memory] for keys in (OWN_PORTS, ONE_PORT))
+        if not own and not one:
             yield Mistake(
-                ("memories", level), f"expected memories.lb beside it, found none; add lb or leave {level} out"
+                ("memories", at),
+                f"expected its ports ({', '.join(OWN_PORTS)}), or one port for everything ({', '.join(ONE_PORT)}), "
+                "found neither",
             )
-    ddr, gb = (_part(memories.get(level, {})).get("per") for level in (Level.DDR, Level.GB))
-    apart = isinstance(ddr, Scalar) and ddr.text == Sharing.CLUSTER
-    if apart and isinstance(gb, Scalar) and gb.text == Sharing.CHIP:
-        yield Mistake(
-            ("memories", "gb", "per"),
-            "expected cluster, because memories.ddr is per cluster, found 'chip'; write cluster, or share ddr too",
-        )
+        elif own and one:
+            yield Mistake(
+                ("memories", at),
+                f"expected its ports ({', '.join(OWN_PORTS)}), or one port for everything ({', '.join(ONE_PORT)}), "
+                f"found {', '.join((*own, *one))}; leave out one or the other",
+            )
+        for key in () if own and one else OWN_PORTS if own else ONE_PORT if one else ():
+            if key not in memory:
+                expected = "a list of ports, at least one" if key == "ports" else field_expected(MemoryModel, key)
+                yield Mistake(("memories", at, key), f"expected {expected}, found nothing")
 
 
 def _bandwidth_mistakes(tree: Tree) -> Iterator[Mistake]:
@@ -133,11 +171,14 @@ def _bandwidth_mistakes(tree: Tree) -> Iterator[Mistake]:
     A byte at p/q bytes per cycle takes q/p cycles, so the longest tick that divides every such time is 1/LCM(p).
     """
     key = "bandwidth_bytes_per_cycle"
-    places = [("memories", level) for level in Level] + [("link",)]
-    bandwidths: dict[tuple[str, ...], Fraction] = {}
-    for place in places:
+    parts: dict[tuple[str | int, ...], Mapping[str, Tree]] = {
+        ("memories", at): memory for at, memory in reversed(_mappings(tree, "memories"))
+    }
+    parts["link",] = _part(tree, "link")
+    bandwidths: dict[tuple[str | int, ...], Fraction] = {}
+    for place, part in parts.items() if "cores" in _part(tree) else ():
         try:
-            bandwidths[place] = BANDWIDTH(_part(tree, *place).get(key))
+            bandwidths[place] = BANDWIDTH(part.get(key))
         except PydanticCustomError:
             continue  # absent, or reported already
     ticks = _ticks_per_cycle(bandwidths.values())
@@ -151,7 +192,7 @@ def _bandwidth_mistakes(tree: Tree) -> Iterator[Mistake]:
             yield Mistake(
                 (*place, key),
                 f"expected a bandwidth that shares a tick of at least 1/{MAX_TICKS_PER_CYCLE} cycle with the others, "
-                f"found {shown(_part(tree, *place).get(key))}, which needs 1/{ticks} cycle; "
+                f"found {shown(parts[place].get(key))}, which needs 1/{ticks} cycle; "
                 f"round it, for example to {kept[place]}, or round the others",
             )
 
@@ -161,12 +202,16 @@ def _ticks_per_cycle(bandwidths: Iterable[Fraction]) -> int:
 
 
 def _nearest(bandwidth: Fraction, ticks: int) -> Fraction:
-    """The ratio nearest to `bandwidth`, with a denominator up to 8, that keeps the common tick long enough."""
-    numerators = [one for one in range(1, MAX_TICKS_PER_CYCLE + 1) if math.lcm(one, ticks) <= MAX_TICKS_PER_CYCLE]
+    """A ratio close to `bandwidth`, with a denominator up to 8, that keeps the common tick long enough.
+
+    A numerator d * f, where d divides the other ticks, makes at most f times as many of them.
+    """
+    most = MAX_TICKS_PER_CYCLE // ticks
+    divisors = [one for one in range(1, math.isqrt(ticks) + 1) if ticks % one == 0]
     candidates: list[Fraction] = []
     for denominator in range(1, 9):
-        above = bisect_left(numerators, math.ceil(bandwidth * denominator))
-        for index in (above - 1, above):
-            index = min(max(index, 0), len(numerators) - 1)
-            candidates.append(Fraction(numerators[index], denominator))
-    return min(candidates, key=lambda candidate: (abs(candidate - bandwidth), candidate.denominator))
+        for divisor in {*divisors, *(ticks // one for one in divisors)}:
+            factor = math.floor(bandwidth * denominator / divisor)
+            near = {min(max(one, 1), most) for one in (factor, factor + 1)}
+            candidates += [Fraction(divisor * one, denominator) for one in near]
+    return min(candidates, key=lambda candidate: (abs(candidate - bandwidth), candidate.denominator, candidate))

@@ -8,6 +8,7 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.units import counted, format_bytes, format_number, format_rate
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
 from tilestitch.hardware.microarchitecture import Controller
+from tilestitch.hardware.units import vector_lanes
 
 
 def describe(machine: Accelerator) -> str:
@@ -51,15 +52,13 @@ def _macs_per_cycle(unit: MatrixUnit | PEArray) -> int:
 def _vector_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all vector units together, per element type that any of them has lanes for.
 
-    A vector unit without lanes for a type runs it as float16, so it counts with its float16 lanes.
+    A vector unit without lanes for a type counts with those in which it runs it.
     """
-    units = [dict(core.vector.lanes) for core in machine.cores if core.vector is not None and not core.only_array]
+    units = [core.vector for core in machine.cores if core.vector is not None and not core.only_array]
     return {
-        dtype: Fraction(
-            sum(lanes.get(dtype, lanes[DType.FLOAT16]) for lanes in units) * machine.clock_hz * machine.clusters
-        )
+        dtype: Fraction(sum(vector_lanes(unit, dtype) for unit in units) * machine.clock_hz * machine.clusters)
         for dtype in DType
-        if any(dtype in lanes for lanes in units)
+        if any(dtype in dict(unit.lanes) for unit in units)
     }
 
 

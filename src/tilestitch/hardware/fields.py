@@ -95,7 +95,7 @@ class RatioField:
         text = found.text if isinstance(found, Scalar) else ""
         if all(form.fullmatch(text) is None for form in (_WHOLE, _DECIMAL, _RATIO)) or Fraction(text) <= 0:
             per_second = text.endswith("B/s")
-            raise wrong(self.expected, found, "divide the bytes per second by clock_hz" if per_second else "")
+            raise wrong(self.expected, found, "divide the bytes per second by the clock" if per_second else "")
         number = Fraction(text)
         if number > self.most:
             raise wrong(f"at most {self.most}{' ' if self.what else ''}{self.what}", found)

@@ -18,8 +18,7 @@ from pydantic_core import PydanticUndefined
 
 from tilestitch.base.json_values import Json
 from tilestitch.hardware.fields import FieldReader
-from tilestitch.hardware.schema import MachineModel
-from tilestitch.hardware.tree_file import MachineTreeModel
+from tilestitch.hardware.file_models import MachineModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _UNITS = {"_pj": "pJ", "_mm2": "mm2", "_bits": "bit", "_bytes": "B", "_cycles": "cycle", "_hz": "Hz"}
@@ -27,16 +26,12 @@ _RATES = {"_bytes_per_cycle": "B/cycle", "_pj_per_byte": "pJ/B"}
 
 
 def file_schema() -> str:
-    """The schema of both forms of a machine's file, as JSON."""
+    """The schema of a machine's file, as JSON."""
     models = _Models()
-    forms = [models.reference(MachineTreeModel), models.reference(MachineModel)]
     found = {
         "$schema": DIALECT,
         "title": "A machine of Tilestitch",
-        "description": "A tree of memories, or a chip of clusters and cores (where it says either).",
-        "if": {"anyOf": [{"required": ["cores"]}, {"required": ["clusters"]}]},
-        "then": forms[1],
-        "else": forms[0],
+        **models.reference(MachineModel),
         "$defs": models.definitions(),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
@@ -48,7 +43,7 @@ class _Models:
     def __init__(self) -> None:
         self._found: dict[str, Mapping[str, Json]] = {}
 
-    def reference(self, model: type[BaseModel]) -> Mapping[str, Json]:
+    def reference(self, model: type[BaseModel]) -> dict[str, Json]:
         """A reference to a model, which is defined from now on."""
         name = model.__name__.removesuffix("Model")
         if name not in self._found:
@@ -60,29 +55,28 @@ class _Models:
         return self._found
 
     def _of_model(self, model: type[BaseModel]) -> Mapping[str, Json]:
+        either: tuple[tuple[str, ...], ...] = getattr(model, "either", ())
         return {
             "type": "object",
             "description": cleandoc(model.__doc__ or "").replace("\n", " ").replace("  ", " "),
             "properties": {key: self._of_field(key, field) for key, field in model.model_fields.items()},
             "required": [key for key, field in model.model_fields.items() if field.is_required()],
             "additionalProperties": False,
+            **({"oneOf": [{"required": list(keys)} for keys in either]} if either else {}),
         }
 
     def _of_field(self, key: str, field: FieldInfo) -> Mapping[str, Json]:
         reader = _reader(field.metadata)
         own = reader.schema if reader is not None else self._of_type(field.annotation)
         found: dict[str, Json] = {"description": _with_unit(field.description or "", unit_of(key)), **own}
-        for one in field.metadata:
-            least = getattr(one, "min_length", None)
-            if isinstance(least, int):
-                found["minItems"] = least
+        found |= _least(field.metadata)
         if field.default is not PydanticUndefined and field.default is not None:
             found["default"] = _plain(field.default)
         if field.examples:
             found["examples"] = [_plain(one) for one in field.examples]
         return found
 
-    def _of_type(self, annotation: Any) -> Mapping[str, Json]:
+    def _of_type(self, annotation: Any) -> dict[str, Json]:
         origin, arguments = get_origin(annotation), get_args(annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             return self.reference(annotation)
@@ -90,7 +84,7 @@ class _Models:
             return {"enum": [str(one) for one in annotation]}
         if origin is Annotated:
             reader = _reader(arguments[1:])
-            return reader.schema if reader is not None else self._of_type(arguments[0])
+            return dict(reader.schema) if reader is not None else self._of_type(arguments[0]) | _least(arguments[1:])
         if origin is list:
             return {"type": "array", "items": self._of_type(arguments[0])}
         if origin is dict:
@@ -104,6 +98,13 @@ class _Models:
 def _of_texts(schema: Mapping[str, Json]) -> Mapping[str, Json]:
     """What keys may be, which are always text."""
     return {name: value for name, value in schema.items() if name != "type"}
+
+
+def _least(metadata: Iterable[object]) -> Mapping[str, Json]:
+    """How many entries a list has at least, where its type says so."""
+    inner = [piece for one in metadata for piece in (one, *getattr(one, "metadata", ()))]
+    found = [least for one in inner if isinstance(least := getattr(one, "min_length", None), int)]
+    return {"minItems": found[0]} if found else {}
 
 
 def unit_of(key: str) -> str:

@@ -6,9 +6,8 @@ from functools import cache
 from importlib.resources import files
 from math import prod
 
+from tilestitch.hardware.tree_fields import ClockField
 from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree
-
-_TREES = "trees"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +23,38 @@ class PresetLine:
 
 @cache
 def preset_names() -> tuple[str, ...]:
-    """The machines of clusters and cores that come with the package, in alphabetical order."""
-    return tuple(sorted(_names("presets")))
+    """The machines that come with the package, in alphabetical order."""
+    found = files("tilestitch.hardware").joinpath("presets").iterdir()
+    return tuple(sorted(one.name.removesuffix(".yaml") for one in found if one.name.endswith(".yaml")))
 
 
 @cache
-def tree_names() -> tuple[str, ...]:
-    """The machines as trees that come with the package, in alphabetical order."""
-    return tuple(sorted(_names("presets", _TREES)))
+def chip_names() -> tuple[str, ...]:
+    """Those of them that say cores to compile for."""
+    return tuple(one.name for one in preset_lines() if one.form == "chip")
 
 
 def preset_text(name: str) -> str:
-    """The YAML text of one of either."""
-    folder = ("presets", _TREES) if name in tree_names() else ("presets",)
-    return files("tilestitch.hardware").joinpath(*folder, f"{name}.yaml").read_text(encoding="utf-8")
-
-
-def is_tree_file(found: Tree) -> bool:
-    """Whether what a file says is meant as a tree: memories in a list, or keys that only trees have, and no cores."""
-    if not isinstance(found, dict) or "cores" in found or "clusters" in found:
-        return False
-    return isinstance(found.get("memories"), list) or "axes" in found or "mac_pj" in found
+    """The YAML text of one of them."""
+    return files("tilestitch.hardware").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def preset_lines() -> Iterator[PresetLine]:
-    """Every machine of the package: those of clusters and cores, then trees. Reads no more than the lines say."""
-    for name in (*preset_names(), *tree_names()):
-        found = read_tree(preset_text(name), f"{name}.yaml", [])
-        assert isinstance(found, dict), name
-        yield (_tree_line if is_tree_file(found) else _chip_line)(found)
-
-
-def _names(*folder: str) -> Iterator[str]:
-    for entry in files("tilestitch.hardware").joinpath(*folder).iterdir():
-        if entry.name.endswith(".yaml"):
-            yield entry.name.removesuffix(".yaml")
+    """Every machine of the package: chips, then trees on which only `map` runs. Reads no more than the lines say."""
+    read = [read_tree(preset_text(name), f"{name}.yaml", []) for name in preset_names()]
+    found = [one for one in read if isinstance(one, dict)]
+    yield from (_chip_line(one) for one in found if "cores" in one)
+    yield from (_tree_line(one) for one in found if "cores" not in one)
 
 
 def _chip_line(found: dict[str, Tree]) -> PresetLine:
-    clusters = _number(found["clusters"])
-    cores = sum(_number(group["count"]) for group in _mappings(found["cores"]))
-    numbers = (("clusters", clusters), ("cores_per_cluster", cores), ("clock_hz", _number(found["clock_hz"])))
+    shared = next((one for one in _mappings(found["memories"]) if one["serves"]), {})
+    along = [_text(name) for name in _list(shared["serves"])] if shared else []
+    sizes = {_text(axis["name"]): _number(axis["size"]) for axis in _mappings(found["axes"])}
+    cores = prod(size for name, size in sizes.items() if name in along)
+    clusters = prod(size for name, size in sizes.items() if name not in along)
+    clock = ClockField()(found["clock"])
+    numbers = (("clusters", clusters), ("cores_per_cluster", cores), ("clock_hz", clock))
     return PresetLine(_text(found["name"]), _text(found["description"]), f"{clusters} x {cores} cores", "chip", numbers)
 
 
@@ -75,7 +65,11 @@ def _tree_line(found: dict[str, Tree]) -> PresetLine:
 
 
 def _mappings(found: Tree) -> list[dict[str, Tree]]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [one for one in _list(found) if isinstance(one, dict)]
+
+
+def _list(found: Tree) -> list[Tree]:
+    return found if isinstance(found, list) else []
 
 
 def _text(found: Tree) -> str:

@@ -32,11 +32,15 @@ class Flow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One direction in which units repeat, and the loops that may spread there; none named means any."""
+    """One direction in which units repeat, and the loops that may spread there; none named means any.
+
+    Where `operands` are named, only loops of exactly these may: of those in the axes of a matrix unit.
+    """
 
     name: str
     size: int
     loops: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from tilestitch.hardware.yaml_tree import Scalar
 MAX_BITS = 2**53
 MAX_CLOCK_HZ = 10**12
 MAX_BITS_PER_CYCLE = 2**24
-_DECIMAL = r"[0-9]{1,15}(?:\.[0-9]{1,15})?"
+_DECIMAL = r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})"
 _SIZE = rf"({_DECIMAL})(?: ?([KMGT]i?)?(B|b))?"
-_CLOCK = rf"({_DECIMAL}|[1-9][0-9]{{0,2}}(?:_[0-9]{{3}}){{1,3}})(?: ?([kMG]?)Hz)?"
+_CLOCK = rf"({_DECIMAL})(?: ?([kMG]?)Hz)?"
 _RATE = rf"({_DECIMAL}) ?([kKMGT]i?)?(B|b)/(cycle|s)"
 _PREFIXES = {"": 1, **{f"{one}i": 1024**at for at, one in enumerate("KMGT", 1)}, "k": 1000}
 _PREFIXES |= {one: 1000**at for at, one in enumerate("KMGT", 1)}
@@ -65,7 +65,7 @@ class ClockField:
         match = _match(_CLOCK, found)
         if match is None:
             raise wrong(self.expected, found)
-        hertz = Fraction(match[1].replace("_", "")) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2] or ""]
+        hertz = Fraction(match[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2] or ""]
         if hertz.denominator > 1 or not 1 <= hertz <= MAX_CLOCK_HZ:
             raise wrong(f"{self.expected}, a whole number of hertz and at most 1000 GHz", found)
         return int(hertz)

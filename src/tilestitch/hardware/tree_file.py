@@ -1,211 +1,188 @@
-"""Machine trees from YAML: axes, memories from the innermost to the outermost, and what an operation costs."""
+"""Machine trees from files: axes, memories from the innermost to the outermost, and what an operation costs.
 
-from collections.abc import Mapping
+Of a chip the units have no axes in the file. A matrix unit of m x k x n adds those that are not of one: along `UNIT.m`
+loops of I and O may be spread, along `UNIT.k` those of I and W, along `UNIT.n` those of W and O. What it holds still is
+in a register of each multiplier, whose energy is part of a multiply-accumulate.
+"""
+
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, NoReturn, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
-from pydantic_core import ErrorDetails
-
-from tilestitch.base.errors import InputError
-from tilestitch.hardware.fields import AmountField, EnergyField, LineField, NameField, WholeField, closest, shown
+from tilestitch.hardware.accelerator import Dataflow, Level
+from tilestitch.hardware.chip import Layout, core_counts, layout_of, one_port, own_levels
+from tilestitch.hardware.file_models import MAX_UNITS, CoreGroupModel, MachineModel, MemoryModel
 from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
-from tilestitch.hardware.tree_fields import MAX_BITS_PER_CYCLE, ClockField, NamesField, Rate, RateField, SizeField
-from tilestitch.hardware.yaml_tree import Mistake, Tree, read_tree
+from tilestitch.hardware.tree_fields import MAX_BITS_PER_CYCLE
+from tilestitch.hardware.unit_models import ArrayModel, MatrixModel
+from tilestitch.hardware.yaml_tree import Mistake
 
-MAX_UNITS = 2**24
-MAX_LINES = 100  # of one error message
-
-_Name: TypeAlias = Annotated[str, PlainValidator(NameField())]
-_Energy: TypeAlias = Annotated[float, PlainValidator(EnergyField())]
-_Area: TypeAlias = Annotated[float, PlainValidator(AmountField("square millimetres"))]
-_Width: TypeAlias = Annotated[int, PlainValidator(WholeField("bits", 1, 2**24))]
-_Flows: TypeAlias = Annotated[tuple[str, ...], PlainValidator(NamesField("directions", tuple(Flow), 1))]
-_Loops: TypeAlias = Annotated[
-    tuple[str, ...],
-    PlainValidator(NamesField("loops", (), 1, "leave loops out where any may spread, or remove the axis")),
-]
-_Operands: TypeAlias = Annotated[
-    tuple[str, ...],
-    PlainValidator(NamesField("operands", (), 1, "nothing reaches a memory that holds none: name them, or remove it")),
-]
+SUM_BITS = 32  # of a partial sum in a matrix unit
+_ALL_FLOWS = tuple(Flow)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-class AxisModel(_Model):
-    """One direction in which units repeat."""
-
-    name: _Name = Field(description="what memories, mappings and reports call the axis", examples=["columns"])
-    size: Annotated[int, PlainValidator(WholeField("units", 1, MAX_UNITS))] = Field(
-        description="units along the axis, of all axes together at most 16,777,216", examples=[16]
+def tree_of_model(model: MachineModel) -> MachineTree:
+    """The tree of a file: of a chip that of the cores that multiply, with the axes of their unit inside."""
+    cycles = _cycles(model)
+    axes = tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes)
+    memories = tuple(_memory(memory, cycles) for memory in model.memories)
+    found = MachineTree(
+        model.name, axes, memories, model.mac_pj or 0.0, model.description, model.clock, model.mac_area_mm2
     )
-    loops: _Loops | None = Field(
-        None, description="the loops of a layer that may be spread along it; any, unless stated", examples=[["K", "C"]]
-    )
-
-
-class PortModel(_Model):
-    """One port of a memory. Without `operands` and `directions` it serves all that the memory holds, in all directions.
-
-    Directions are seen from the memory: `fill` is written with what comes from above (towards DRAM), `feed` is read for
-    what is below (towards the units), `collect` is written with results from below, `drain` is read for what is above.
-    """
-
-    name: _Name | None = Field(
-        None, description="what reports call it; `port-1` and so on unless stated", examples=["read"]
-    )
-    width_bits: _Width = Field(
-        description="the most bits that one access moves; the energies of the memory are those of such an access",
-        examples=[256],
-    )
-    granule_bits: _Width | None = Field(
-        None,
-        description="the least bits that an access moves, at its share of the energy; the whole width unless stated",
-        examples=[64],
-    )
-    bandwidth: Annotated[Rate, PlainValidator(RateField())] | None = Field(
-        None,
-        description="what the port moves on average, in a cycle or, where the machine has a clock, in a second; one "
-        "access in a cycle unless stated. It is shown, and no energy depends on it",
-        examples=["34.1 GB/s"],
-    )
-    operands: _Operands | None = Field(
-        None, description="the operands that it serves; all of the memory's unless stated", examples=[["O"]]
-    )
-    directions: _Flows = Field(
-        tuple(Flow), description="the directions that it serves", examples=[["collect", "drain"]]
+    group = multiplying(model)
+    if group is None:
+        return found
+    assert model.units is not None, "the group names one of them"
+    unit = model.units[group.matrix or group.array or ""]
+    layout = layout_of(model)
+    kept = own_levels(group, layout)
+    named = {place.name for place in layout.places if place.level in (*kept, Level.GB, Level.DDR)}
+    inner, registers = _inside(group.matrix or group.array or "", unit)
+    outer = tuple(axis for axis in _limited(model, group, axes, layout) if axis.size > 1)
+    repeated = {axis.name for axis in outer}
+    names = tuple(axis.name for axis in inner)
+    return MachineTree(
+        found.name,
+        (*inner, *outer),
+        (
+            *registers,
+            *(
+                TreeMemory(
+                    one.name,
+                    one.size_bits,
+                    one.operands,
+                    one.ports,
+                    one.read_pj,
+                    one.write_pj,
+                    (*names, *(axis for axis in one.serves if axis in repeated)),
+                    one.buffers,
+                    one.area_mm2,
+                )
+                for one in memories
+                if one.name in named
+            ),
+        ),
+        unit.mac_pj,
+        found.description,
+        found.clock_hz,
+        found.mac_area_mm2,
     )
 
 
-class TreeMemoryModel(_Model):
-    """One memory, inside those that are listed after it. An operand has the memories that hold it as its chain."""
-
-    name: _Name = Field(description="what reports call the memory", examples=["buffer"])
-    size: Annotated[int, PlainValidator(SizeField())] = Field(
-        description="capacity of one: bytes, or with a unit (KiB is 1,024 bytes, KB 1,000, b are bits)",
-        examples=["64 KiB"],
-    )
-    operands: _Operands = Field(
-        description="what the memory keeps: each of these is stored here on its way, all others pass it by",
-        examples=[["I", "W", "O"]],
-    )
-    read_pj: _Energy = Field(
-        description="energy of a read of the whole width of a port, in picojoules", examples=[20.5]
-    )
-    write_pj: _Energy = Field(
-        description="energy of a write of the whole width of a port, in picojoules", examples=[25]
-    )
-    ports: Annotated[list[PortModel], Field(min_length=1)] = Field(description="its ports, at least one")
-    serves: Annotated[tuple[str, ...], PlainValidator(NamesField("axes"))] = Field(
-        description="the axes between it and the units; along the others the memory is repeated",
-        examples=[["rows", "columns"]],
-    )
-    buffers: Annotated[int, PlainValidator(WholeField("buffers", 1, 2))] = Field(
-        1,
-        description="2: a tile that is not all of its operand takes twice its room, so that the next one can arrive",
-        examples=[2],
-    )
-    area_mm2: _Area | None = Field(
-        None,
-        description="area of one, in square millimetres; it is shown, and nothing else depends on it",
-        examples=[0.25],
-    )
+def multiplying(model: MachineModel) -> CoreGroupModel | None:
+    """The first group of cores with a unit that multiplies; None where there is none."""
+    groups = model.cores if model.cores is not None and model.units is not None else []
+    return next((group for group in groups if group.matrix is not None or group.array is not None), None)
 
 
-class MachineTreeModel(_Model):
-    """A machine as a tree: memories of any number, from the innermost to the outermost, with fan-outs between them."""
+def _limited(model: MachineModel, group: CoreGroupModel, axes: tuple[Axis, ...], layout: Layout) -> tuple[Axis, ...]:
+    """The axes of a chip with no more cores than there are of a group: of unlike cores the others do not multiply."""
+    assert model.cores is not None, "the group is one of them"
+    of_cores = [axis for axis in axes if axis.name in layout.core_axes]
+    total = 1
+    for axis in of_cores:
+        total *= axis.size
+    count = core_counts(model.cores, total)[model.cores.index(group)]
+    if count == total:
+        return axes
+    last = of_cores[-1].name  # one axis of all these cores, in the place of the outermost
+    kept = [axis for axis in axes if axis.name not in layout.core_axes or axis.name == last]
+    return tuple(Axis(axis.name, count if axis.name == last else axis.size, axis.loops) for axis in kept)
 
-    name: _Name = Field(description="what reports and command lines call the machine", examples=["my-npu"])
-    description: Annotated[str, PlainValidator(LineField())] = Field(
-        "", description="what it is, in one line", examples=["A small array with one buffer"]
+
+def _inside(name: str, unit: object) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
+    """The axes of a unit, and the registers in it."""
+    match unit:
+        case MatrixModel():
+            extents = (("m", unit.m, ("I", "O")), ("k", unit.k, ("I", "W")), ("n", unit.n, ("W", "O")))
+            axes = tuple(Axis(f"{name}.{key}", size, (), operands) for key, size, operands in extents if size > 1)
+            return axes, (_held(name, unit),)
+        case ArrayModel():
+            width = 16
+            everything = tuple((operand, flow) for operand in ("I", "W", "O") for flow in _ALL_FLOWS)
+            registers = TreeMemory(
+                f"{name}.registers",
+                unit.register_bytes * 8,
+                ("I", "W", "O"),
+                (Port("port-1", width, width, everything, Fraction(4 * width)),),
+                unit.register_pj_per_byte * width / 8,
+                unit.register_pj_per_byte * width / 8,
+                (),
+            )
+            return (Axis(f"{name}.rows", unit.rows), Axis(f"{name}.columns", unit.columns)), (registers,)
+        case _:
+            raise AssertionError("only these multiply")
+
+
+def _held(name: str, unit: MatrixModel) -> TreeMemory:
+    """The register of each multiplier: a weight, which takes k cycles to load; or a sum of m x n, which k share."""
+    if unit.dataflow is Dataflow.OUTPUT_STATIONARY:
+        ports = (Port("sum", SUM_BITS, SUM_BITS, tuple(("O", flow) for flow in _ALL_FLOWS), Fraction(4 * SUM_BITS)),)
+        serves = (f"{name}.k",) if unit.k > 1 else ()
+        return TreeMemory(f"{name}.sums", SUM_BITS, ("O",), ports, 0.0, 0.0, serves)
+    bits = 16 if any(str(dtype).endswith("16") for dtype in unit.rates) else max(one.bits for one in unit.rates)
+    ports = (
+        Port("use", bits, bits, (("W", Flow.FEED),)),
+        Port("load", bits, bits, (("W", Flow.FILL),), Fraction(bits, unit.k)),
     )
-    clock: Annotated[int, PlainValidator(ClockField())] | None = Field(
-        None,
-        description="cycles a second, in hertz or with a unit; it turns bandwidths a second into bits a cycle",
-        examples=["1.05 GHz"],
+    buffers = 2 if unit.overlapped_folds else 1
+    serves = (f"{name}.m",) if unit.m > 1 else ()
+    return TreeMemory(f"{name}.weights", bits * buffers, ("W",), ports, 0.0, 0.0, serves, buffers)
+
+
+def _cycles(model: MachineModel) -> Mapping[bool, Fraction]:
+    """The cycles in which a rate is said: of a cycle (False), and of a second (True) where there is a clock."""
+    rates = {False: Fraction(1)}
+    return rates if model.clock is None else {**rates, True: Fraction(1, model.clock)}
+
+
+def _memory(model: MemoryModel, cycles: Mapping[bool, Fraction]) -> TreeMemory:
+    if model.ports is None:
+        rate, burst_bytes, read_pj, write_pj = one_port(model, 1)
+        flows = tuple((operand, flow) for operand in model.operands for flow in Flow)
+        ports = (Port("port-1", burst_bytes * 8, burst_bytes * 8, flows, rate * 8),)
+        energies = (read_pj * burst_bytes, write_pj * burst_bytes)
+    else:
+        assert model.read_pj is not None, "the file says ports or one port"
+        assert model.write_pj is not None, "the file says ports or one port"
+        energies = (model.read_pj, model.write_pj)
+        ports = tuple(
+            Port(
+                port.name or f"port-{number}",
+                port.width_bits,
+                port.granule_bits if port.granule_bits is not None else port.width_bits,
+                tuple((operand, Flow(flow)) for operand in port.operands or model.operands for flow in port.directions),
+                port.bandwidth.bits * cycles.get(port.bandwidth.is_per_second, Fraction(1)) if port.bandwidth else None,
+            )
+            for number, port in enumerate(model.ports, 1)
+        )
+    return TreeMemory(
+        model.name, model.size, model.operands, ports, *energies, model.serves, model.buffers, model.area_mm2
     )
-    mac_pj: _Energy = Field(description="energy of one multiply-accumulate of a unit, in picojoules", examples=[0.04])
-    mac_area_mm2: _Area | None = Field(
-        None,
-        description="area of one unit, in square millimetres; it is shown, and nothing else depends on it",
-        examples=[0.0005],
-    )
-    axes: list[AxisModel] = Field([], description="the directions in which units repeat; none: there is one unit")
-    memories: Annotated[list[TreeMemoryModel], Field(min_length=1)] = Field(
-        description="the memories, from the innermost to the outermost"
-    )
 
 
-def machine_tree(text: str, where: str) -> MachineTree:
-    """The tree that a YAML text describes. Raises `InputError` with a line for every mistake."""
-    mistakes: list[Mistake] = []
-    return tree_of_file(read_tree(text, where, mistakes), mistakes, where)
-
-
-def tree_of_file(found: Tree, mistakes: list[Mistake], where: str) -> MachineTree:
-    """The tree that the values of a file say, unless the file already has mistakes. Raises `InputError` likewise."""
-    try:
-        model = MachineTreeModel.model_validate(found)
-    except ValidationError as error:
-        _refuse([*mistakes, *(_mistake(details) for details in error.errors(include_url=False))], where)
-    rates = {} if model.clock is None else {True: Fraction(1, model.clock)}
-    rates |= {False: Fraction(1)}
+def tree_mistakes(model: MachineModel) -> Iterator[Mistake]:
+    """What the axes and memories of a file say together that makes no sense."""
     tree = MachineTree(
         model.name,
         tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes),
-        tuple(_memory(memory, rates) for memory in model.memories),
-        model.mac_pj,
-        model.description,
-        model.clock,
-        model.mac_area_mm2,
+        tuple(_memory(memory, _cycles(model)) for memory in model.memories),
+        model.mac_pj or 0.0,
     )
-    faults = (*tree_faults(tree), *_order_faults(tree), *_port_faults(model))
-    mistakes = [*mistakes, *(Mistake((part,), fault) for part, fault in faults), *_rate_mistakes(model, rates)]
-    if mistakes:
-        _refuse(mistakes, where)
-    return tree
+    for part, fault in (
+        *tree_faults(tree),
+        *_order_faults(tree, is_chip=model.cores is not None),
+        *_port_faults(model),
+    ):
+        yield Mistake((part,), fault)
+    yield from _rate_mistakes(model)
 
 
-def _refuse(mistakes: list[Mistake], where: str) -> NoReturn:
-    lines = [f"{where}: {mistake}" for mistake in mistakes[:MAX_LINES]]
-    if len(mistakes) > MAX_LINES:
-        lines.append(f"{where}: and {len(mistakes) - MAX_LINES} more mistakes")
-    raise InputError("\n".join(lines)) from None
-
-
-def _memory(model: TreeMemoryModel, cycles: Mapping[bool, Fraction]) -> TreeMemory:
-    """A memory; `cycles` are those in which a rate is said: of a cycle, and of a second where there is a clock."""
-    ports = tuple(
-        Port(
-            port.name or f"port-{number}",
-            port.width_bits,
-            port.granule_bits if port.granule_bits is not None else port.width_bits,
-            tuple((operand, Flow(flow)) for operand in port.operands or model.operands for flow in port.directions),
-            None if port.bandwidth is None else port.bandwidth.bits * cycles.get(port.bandwidth.is_per_second, 0),
-        )
-        for number, port in enumerate(model.ports, 1)
-    )
-    return TreeMemory(
-        model.name,
-        model.size,
-        model.operands,
-        ports,
-        model.read_pj,
-        model.write_pj,
-        model.serves,
-        model.buffers,
-        model.area_mm2,
-    )
-
-
-def _rate_mistakes(model: MachineTreeModel, cycles: Mapping[bool, Fraction]) -> list[Mistake]:
+def _rate_mistakes(model: MachineModel) -> list[Mistake]:
+    cycles = _cycles(model)
     mistakes: list[Mistake] = []
     for at, memory in enumerate(model.memories):
-        for number, port in enumerate(memory.ports):
+        for number, port in enumerate(memory.ports or ()):
             place = ("memories", at, "ports", number, "bandwidth")
             if port.bandwidth is None:
                 continue
@@ -219,22 +196,22 @@ def _rate_mistakes(model: MachineTreeModel, cycles: Mapping[bool, Fraction]) -> 
     return mistakes
 
 
-def _port_faults(model: MachineTreeModel) -> list[tuple[str, str]]:
+def _port_faults(model: MachineModel) -> list[tuple[str, str]]:
     twice = [
         (memory.name, f"has two ports called {name}; names tell ports apart")
         for memory in model.memories
-        for name in _twice([port.name for port in memory.ports if port.name is not None])
+        for name in _twice([port.name for port in memory.ports or () if port.name is not None])
     ]
     return twice + [
         (memory.name, f"port {port.name or number} serves {operand}, which the memory does not hold")
         for memory in model.memories
-        for number, port in enumerate(memory.ports, 1)
+        for number, port in enumerate(memory.ports or (), 1)
         for operand in port.operands or ()
         if operand not in memory.operands
     ]
 
 
-def _order_faults(tree: MachineTree) -> list[tuple[str, str]]:
+def _order_faults(tree: MachineTree, *, is_chip: bool) -> list[tuple[str, str]]:
     """What only a file of ours must hold: names are there once, axes are reached, and memories nest."""
     faults: list[tuple[str, str]] = []
     faults += [(name, "is there twice; names tell axes apart") for name in _twice([axis.name for axis in tree.axes])]
@@ -249,7 +226,7 @@ def _order_faults(tree: MachineTree) -> list[tuple[str, str]]:
     faults += [
         (axis.name, "lies inside no memory, so nothing reaches its units; name it where a memory says what it serves")
         for axis in tree.axes
-        if axis.name not in served
+        if axis.name not in served and not is_chip  # clusters may have a DRAM each
     ]
     known = {axis.name for axis in tree.axes}
     for operand in tree.operands:
@@ -268,34 +245,3 @@ def _order_faults(tree: MachineTree) -> list[tuple[str, str]]:
 
 def _twice(names: list[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]
-
-
-def _mistake(details: ErrorDetails) -> Mistake:
-    """Pydantic's error in our words."""
-    place = tuple(details["loc"])
-    *above, key = place or ("",)
-    match details["type"]:
-        case "wrong":
-            return Mistake(place, details["msg"])
-        case "extra_forbidden":
-            known = list(_model_at(tuple(above)).model_fields)
-            return Mistake(place, f"unknown key{closest(str(key), known)}; known: {', '.join(known)}")
-        case "missing":
-            return Mistake(tuple(above), f"the field {key} is missing")
-        case _:
-            return Mistake(place, f"expected {_expected(place)}, found {shown(details['input'])}")
-
-
-_MODELS: Mapping[str, type[_Model]] = {"axes": AxisModel, "memories": TreeMemoryModel, "ports": PortModel}
-
-
-def _model_at(place: tuple[str | int, ...]) -> type[_Model]:
-    lists = [part for part in place if isinstance(part, str)]
-    return _MODELS[lists[-1]] if lists else MachineTreeModel
-
-
-def _expected(place: tuple[str | int, ...]) -> str:
-    """What belongs where a list or a mapping should stand."""
-    if place and isinstance(place[-1], str):
-        return f"a list of {place[-1]}, at least one" if place[-1] != "axes" else "a list of axes"
-    return f"a mapping with the keys {', '.join(_model_at(place).model_fields)}"

@@ -1,25 +1,22 @@
 """Machines as trees by name or from a file, as values that show themselves."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilestitch.base.errors import InputError, printable
+from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown, as_kind
-from tilestitch.base.text_files import file_text
-from tilestitch.hardware.fields import closest
-from tilestitch.hardware.load import Machine, load_machine
-from tilestitch.hardware.preset_files import is_tree_file, preset_names, preset_text, tree_names
+from tilestitch.hardware.file_models import MachineModel
+from tilestitch.hardware.load import Machine, machine_text, parse_machine
+from tilestitch.hardware.read_file import checked, parsed
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_describe import describe_tree
-from tilestitch.hardware.tree_file import tree_of_file
+from tilestitch.hardware.tree_file import multiplying, tree_of_model
 from tilestitch.hardware.tree_svg import tree_svg
+from tilestitch.hardware.unit_models import UnitKind, unit_kind
 from tilestitch.hardware.yaml_path import tree_of
-from tilestitch.hardware.yaml_tree import Mistake, quoted, read_tree, tree_text
-
-MAX_FILE_BYTES = 256 * 1024
+from tilestitch.hardware.yaml_tree import Tree, read_tree, tree_text
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,60 +55,43 @@ class TreeMachine(MachineTree, Shown):
 
 
 def load_tree(machine: str | Path | Mapping[str, object]) -> TreeMachine:
-    """The machine tree of that name, in that file, or the one that a dict says as such a file would.
+    """The tree of memories of the machine of that name, in that file, or of the one that a dict says.
 
-    A `Path` is always a file. Raises `InputError` for everything else, machines of clusters and cores among it.
+    A `Path` is always a file. Of a chip it is that of the cores that multiply, with the axes of their unit. Raises
+    `InputError` for everything else, and for a chip without a unit that multiplies.
     """
     if isinstance(machine, Mapping):
         found = tree_of(machine, "machine")
-        return as_kind(TreeMachine, tree_of_file(found, [], "machine"), yaml=tree_text(found))
-    return parse_tree(*tree_file_text(machine))
+        return _of_model(found, checked(found, [], "machine"), "machine")
+    return parse_tree(*machine_text(machine))
 
 
 def parse_tree(text: str, where: str) -> TreeMachine:
     """The machine tree that a YAML text describes; `where` begins each line of an error."""
-    mistakes: list[Mistake] = []
-    found = read_tree(text, where, mistakes)
-    return as_kind(TreeMachine, tree_of_file(found, mistakes, where), yaml=tree_text(found))
+    return _of_model(*parsed(text, where), where)
 
 
-def tree_file_text(machine: str | Path) -> tuple[str, str]:
-    """The text of a tree by name or path, and what its errors begin with."""
-    if isinstance(machine, str) and machine in tree_names():
-        return preset_text(machine), f"{machine}.yaml"
-    name = str(machine)
-    if isinstance(machine, str) and machine in preset_names():
-        raise InputError(
-            f"machine {quoted(name)}: has clusters and cores, and is no tree of memories; known trees: "
-            f"{', '.join(tree_names())}"
-        )
-    missing = (
-        f"expected the name of a tree or the path of a file, found neither{closest(name, tree_names())}; known trees: "
-        f"{', '.join(tree_names())}; for a tree of your own write the path of its file, ending in .yaml"
-    )
-    text = file_text(machine, "YAML", MAX_FILE_BYTES, subject=f"machine {quoted(name)}", missing=missing)
-    return text, printable(name)
+def _of_model(found: Tree, model: MachineModel, where: str) -> TreeMachine:
+    if model.units is not None and multiplying(model) is None:
+        raise InputError(f"{where}: none of its cores has a matrix unit or an array, so nothing can be mapped on it")
+    return as_kind(TreeMachine, tree_of_model(model), yaml=tree_text(found))
 
 
 def load_either(machine: str) -> Machine | TreeMachine:
-    """The machine of that name or in that file, in the form that it has. Raises `InputError` for everything else."""
-    if is_tree_machine(machine):
-        return load_tree(machine)
-    if machine not in preset_names() and not os.path.exists(machine):
-        raise InputError(
-            f"machine {quoted(machine)}: expected the name of a preset or the path of a file, found neither"
-            f"{closest(machine, (*preset_names(), *tree_names()))}; known presets: {', '.join(preset_names())}; trees: "
-            f"{', '.join(tree_names())}; for a machine of your own write the path of its file, ending in .yaml"
-        )
-    return load_machine(machine)
+    """The machine of that name or in that file: as a chip where it says cores. Raises `InputError` likewise."""
+    text, where = machine_text(machine)
+    found, model = parsed(text, where)
+    return parse_machine(text, where) if model.cores is not None else _of_model(found, model, where)
 
 
-def is_tree_machine(machine: str | Path) -> bool:
-    """Whether a name or the path of a file is that of a tree; not where there is no such file, or it is no YAML."""
-    if isinstance(machine, str) and machine in (*tree_names(), *preset_names()):
-        return machine in tree_names()
+def has_array(machine: str | Path) -> bool:
+    """Whether the cores of a machine have arrays of processing elements, which have a mapper of their own.
+
+    Not where there is no such machine or file, or it is no YAML.
+    """
     try:
-        text = file_text(machine, "YAML", MAX_FILE_BYTES)
-        return is_tree_file(read_tree(text, str(machine), []))
+        found = read_tree(machine_text(machine)[0], str(machine), [])
     except InputError:
         return False
+    units = found.get("units") if isinstance(found, dict) else None
+    return isinstance(units, dict) and any(unit_kind(one) == UnitKind.ARRAY for one in units.values())

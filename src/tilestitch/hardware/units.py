@@ -75,6 +75,5 @@ def vector_tile_cycles(unit: VectorUnit, dtype: DType, *, operations: int) -> in
 
 
 def vector_lanes(unit: VectorUnit, dtype: DType) -> int:
-    """Elements of a type that the unit takes each cycle; types without lanes of their own run as float16."""
-    lanes = dict(unit.lanes)
-    return lanes.get(dtype, lanes[DType.FLOAT16])
+    """Elements of a type that the unit takes each cycle, see `VectorUnit.usual_lanes` for types without their own."""
+    return dict(unit.lanes).get(dtype, unit.usual_lanes)

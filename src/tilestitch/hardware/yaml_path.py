@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.fields import closest
-from tilestitch.hardware.schema import MachineModel
+from tilestitch.hardware.file_models import MachineModel
 from tilestitch.hardware.yaml_tree import MAX_DEPTH, Scalar, Tree
 
 Path: TypeAlias = tuple[str | int, ...]  # keys and list positions from the top of a machine's file
@@ -17,16 +17,28 @@ def path_text(path: Path) -> str:
     return ".".join(map(str, path))
 
 
+def named(tree: Tree, path: Path) -> Path:
+    """A path with the names of entries of lists in the place of their positions, where no other entry has that name."""
+    found: list[str | int] = []
+    at: Tree | None = tree
+    for part in path:
+        names = [_name(one) for one in at] if isinstance(at, list) else []
+        own = names[part] if isinstance(part, int) and part < len(names) else ""
+        found.append(own if own and names.count(own) == 1 else part)
+        at = value_at(at, (part,)) if at is not None else None
+    return tuple(found)
+
+
 def known_path(tree: Tree, name: str, where: str, also: Sequence[str] = ()) -> Path:
     """The keys of a path; the last one may be missing, where the file leaves a default.
 
     An entry of a list goes by its `name`, where it has one, or by its position. `also` has other names that may stand
     in the place of a path.
     """
-    path: list[str | int] = []
+    whole, path = tree, list[str | int]()
     parts = name.split(".")
     for number, part in enumerate(parts):
-        at = f" of {path_text(tuple(path))}" if path else ""
+        at = f" of {path_text(named(whole, tuple(path)))}" if path else ""
         if isinstance(tree, list):
             position = _position(tree, part, at, where)
             path.append(position)
@@ -41,9 +53,8 @@ def known_path(tree: Tree, name: str, where: str, also: Sequence[str] = ()) -> P
             path.append(part)
             tree = tree.get(part, Scalar("", quoted=False))
         else:
-            raise InputError(
-                f"{where}: {path_text(tuple(path))} is one value, which has no '{printable(part, 60)}'; leave that out"
-            )
+            place = path_text(named(whole, tuple(path)))
+            raise InputError(f"{where}: {place} is one value, which has no '{printable(part, 60)}'; leave that out")
     return tuple(path)
 
 

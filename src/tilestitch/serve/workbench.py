@@ -19,7 +19,8 @@ from tilestitch.commands.listings import models, strategies
 from tilestitch.commands.why.explain import blame_of
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.compilable import expect_compilable
-from tilestitch.hardware.load import load_machine, preset_names
+from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.preset_files import chip_names
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.gap import MEANINGS
@@ -216,11 +217,11 @@ class Workbench:
     def _machine(self, name: str) -> str | Path:
         if name in self._files(".yaml"):
             return self.folder / name
-        if name in preset_names():
+        if name in chip_names():
             return name
         raise InputError(
             f"machine {printable(name, 60)!r}: is neither built in nor a .yaml file in the folder; "
-            f"built in are {', '.join(preset_names())}"
+            f"built in are {', '.join(chip_names())}"
         )
 
     def _files(self, ending: str) -> list[str]:
@@ -238,7 +239,7 @@ class Workbench:
 
 def _compilable() -> list[tuple[str, str]]:
     found = []
-    for name in preset_names():
+    for name in chip_names():
         machine = load_machine(name)
         try:
             expect_compilable(machine)

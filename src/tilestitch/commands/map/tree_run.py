@@ -15,13 +15,16 @@ from tilestitch.commands.map.tree_sources import (
     bound_nest,
     is_zigzag_workload,
     layers_of_nests,
+    wired,
     zigzag_layers_of,
 )
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
+from tilestitch.hardware.load import machine_text
+from tilestitch.hardware.preset_files import preset_names
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.hardware.tree_file import machine_tree
-from tilestitch.hardware.tree_load import tree_file_text
+from tilestitch.hardware.tree_load import has_array, parse_tree
+from tilestitch.hardware.yaml_tree import read_tree
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -118,11 +121,25 @@ def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[st
 
 def open_tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
     """The tree of a name or file, ours or ZigZag's, and notes on what was read otherwise than it stands there."""
-    text, where = tree_file_text(machine)
+    text, where = machine_text(machine)
     where = Path(where).name
     if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
         return zigzag_tree(text, where)
-    return machine_tree(text, where), ()
+    return parse_tree(text, where), ()
+
+
+def maps_on_tree(machine: str) -> bool:
+    """Whether a name or a path is that of a machine whose layers are mapped on its tree: one without PE arrays.
+
+    Not where there is no such file, or it is no YAML of a machine of ours.
+    """
+    if machine in preset_names():
+        return not has_array(machine)
+    try:
+        found = read_tree(file_text(Path(machine), "YAML", MAX_YAML_BYTES), machine, [])
+    except InputError:
+        return False
+    return isinstance(found, dict) and "memories" in found and not has_array(machine)
 
 
 def open_free_task(
@@ -241,7 +258,7 @@ def _searched(
 ) -> _Searched | DoesNotFit | TooLarge:
     try:
         if space is not None:
-            spread = best_spread(placements[0], space, sums, most_labels, objective)
+            spread = best_spread(placements[0], wired(placements[0], space), sums, most_labels, objective)
             return _Searched((spread.found,), spread.choices, spread.opened)
         if objective is TreeObjective.PARETO:
             return _Searched(pareto_front(placements, sums, most_labels).points)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilestitch.base.errors import InputError
@@ -11,6 +11,7 @@ from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
+from tilestitch.mapping.tree.spatial import SpatialSpace
 
 # What nests and machines call the first operand that is read, the second, and the result.
 ROLES = (
@@ -65,6 +66,25 @@ def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
     for fault in placed_faults(placed):
         raise InputError(f"layer {layer.nest.name}: {fault}")
     return placed
+
+
+def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
+    """The choices of a space that the axes of units allow: those that name operands take loops of exactly these."""
+    only = dict(space.only)
+    for axis in placed.tree.axes:
+        if axis.operands:
+            loops = [
+                loop.name
+                for number, loop in enumerate(placed.nest.loops)
+                if _operands_of(placed, number) == set(axis.operands)
+            ]
+            only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
+    return replace(space, only=only)
+
+
+def _operands_of(placed: PlacedNest, loop: int) -> set[str]:
+    """What the machine calls the operands that a loop goes through."""
+    return {home for home, array in zip(placed.homes, placed.nest.operands, strict=True) if loop in array.indexed_by}
 
 
 def _by_role(names: Sequence[str], tree: MachineTree) -> list[str]:

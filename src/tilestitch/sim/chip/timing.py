@@ -18,7 +18,7 @@ from tilestitch.base.jit import compiled, inner
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Sharing, Trace
 
-MAX_TICKS_PER_CYCLE = 10**6
+MAX_TICKS_PER_CYCLE = 10**8
 MAX_TICKS = 2**62  # room for one more addition in 64 bits
 MAX_GRANULES = 2**31  # minutes
 SHOWN_BLOCKED = 8
