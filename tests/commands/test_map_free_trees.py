@@ -182,3 +182,38 @@ def test_operands_without_a_role_are_refused(machine):
     result = mapped("D[m,n] += A[m,k] * B[k,n] * S[k]; m=3 n=5 k=3", machine)
     assert result.exit_code == 2
     assert "expected those names in the machine, or I, W and O for two inputs and a result" in result.output
+
+
+def test_a_chip_is_mapped_with_its_matrix_unit_as_axes():
+    """Along k goes the reduction, along n what weights and results have, and any loop over cores and clusters."""
+    layer = only_layer(PRODUCT, "toy")
+    assert layer["memories"] == {
+        "A": ["lb", "gb", "ddr"],
+        "B": ["mme.weights", "weights", "gb", "ddr"],
+        "C": ["accumulators", "lb", "gb", "ddr"],
+    }
+    along = {(one["axis"], one["loop"]) for one in layer["spatial"]}
+    assert {("mme.k", "K"), ("mme.n", "N")} <= along
+    assert {loop for axis, loop in along if axis == "mme.k"} == {"K"}
+    assert {loop for axis, loop in along if axis == "mme.n"} == {"N"}
+
+
+def test_a_loop_of_all_operands_is_not_spread_in_a_matrix_unit():
+    """Of groups of their own, as in depthwise layers, each has a product of its own."""
+    layer = only_layer("C[g,m] += A[g,m,k] * B[g,k]; g=8 m=8 k=16", "toy")
+    inside = [one for one in layer["spatial"] if one["axis"].startswith("mme.")]
+    assert {(one["axis"], one["loop"]) for one in inside} <= {("mme.k", "k")}
+
+
+def test_constraints_and_the_wiring_of_a_unit_hold_together(tmp_path):
+    """A loop that a file asks for along an axis on which it cannot go leaves that axis free."""
+    fixed = tmp_path / "fixed.yaml"
+    fixed.write_text("spatial: {mme.k: [M], core: [M]}")
+    layer = only_layer(PRODUCT, "toy", "--constraints", fixed)
+    assert not [one for one in layer["spatial"] if one["axis"] == "mme.k"]
+
+
+def test_an_array_keeps_its_own_mapper():
+    """What its networks cost, no tree says yet."""
+    found = json.loads(run("map", PRODUCT, "--machine", "eyeriss", "--json", "-").stdout)
+    assert (found["search"], found["dataflow"]) == ("exact", None)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
+import yaml
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 
@@ -17,6 +18,7 @@ from tests.helpers.saturation import expect_exact_bytes
 from tilestitch.base.dtypes import DType
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.preset_files import preset_text
 from tilestitch.ir.graph import Access, Axis, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.verify import verify_graph
@@ -121,6 +123,22 @@ def test_a_network_that_finds_its_scales_while_it_runs_is_verified(network, tmp_
     scales = [op.reads[1].tensor for op in done.simplified.operators if op.kind == "dequantize"]
     assert scales
     assert all(done.simplified.tensors[scale].dtype is DType.FLOAT32 for scale in scales)
+
+
+def test_a_machine_of_int8_alone_runs_a_quantised_network(networks):
+    """Its products on the matrix units, everything else on vector units with lanes for int8 alone."""
+    text = preset_text("toy").replace("rates: {float16: 1, int8: 2}", "rates: {int8: 1}")
+    text = text.replace("lanes: {float16: 16, int8: 16}", "lanes: {int8: 16}")
+    model = networks["residual_network-s8s8-per-tensor"]
+    cycles = []
+    for said in (text, text.replace("matrix: mme, ", "")):
+        machine = load_machine(yaml.safe_load(said))
+        done = compile_network(model, "net", machine, strategy_named("graphturbo"), Options(batch=2, verify=True))
+        assert done.report is not None
+        assert done.report.verified, done.report.checks
+        assert done.report.latency_cycles >= done.report.bound_cycles
+        cycles.append(done.report.latency_cycles)
+    assert cycles[0] < cycles[1]
 
 
 def test_a_computed_zero_point_leaves_a_product_of_bytes():

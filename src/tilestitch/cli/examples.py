@@ -29,7 +29,7 @@ EXAMPLES = {
     ),
     "explore": (
         "Run networks on many machines, print the best.",
-        'tilestitch explore resnet18:small --machine toy --vary "memories.gb.size_bytes=65536,131072"',
+        'tilestitch explore resnet18:small --machine toy --vary "memories.gb.size=65536,131072"',
     ),
     "fuse": (
         "Divide a network into blocks of layers.",

@@ -53,8 +53,8 @@ STORE = "points.sqlite"  # in the folder of -o
     "varied",
     metavar="NAME=VALUES",
     multiple=True,
-    help="What to vary: a path in the machine's file, such as memories.lb.size_bytes, or pes, rf, spm, networks, "
-    "width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
+    help="What to vary: a path in the machine's file, such as memories.lb.size, or cores, clusters, pes, "
+    "rf, spm, networks, width or bandwidth; values such as 4,8,16 or 64..1024*2 or 2..8+2. Repeatable.",
 )
 @click.option("--space", "space_file", metavar="FILE", default="", help="Options of this command, as YAML.")
 @choice_option("--method", METHODS, "How to choose the designs.")
@@ -224,5 +224,5 @@ def _pair(text: str) -> tuple[str, str]:
     name, equals, values = text.partition("=")
     if not equals or not name.strip():
         shown = printable(text, 100)
-        raise InputError(f"--vary {shown}: expected NAME=VALUES, such as --vary memories.lb.size_bytes=65536,131072")
+        raise InputError(f"--vary {shown}: expected NAME=VALUES, such as --vary memories.lb.size=65536,131072")
     return name.strip(), values

@@ -156,11 +156,11 @@ def _record(space: Space, design: int, text: str, network: NamedNetwork, evaluat
 
 def _expect_comparable(space: Space, objectives: Sequence[DesignObjective]) -> None:
     """Refuse to compare cycles of different lengths."""
-    clocked = any(path[-1] == "clock_hz" for one in space.parameters for path in one.paths)
+    clocked = any(path == ("clock",) for one in space.parameters for path in one.paths)
     for objective in objectives:
         if clocked and "cycles" in objective.factors:
             raise InputError(
-                f"--objective {objective.name} counts cycles, whose length --vary clock_hz changes; "
+                f"--objective {objective.name} counts cycles, whose length --vary clock changes; "
                 "use --objective latency --objective energy instead"
             )
 

@@ -85,7 +85,9 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
     unit: PEArray = found.array
     scratchpad = machine.memory(machine.home(found))
     if scratchpad is None:
-        raise InputError(f"machine {machine.name!r}: an array works from memories.lb or memories.gb; found neither")
+        raise InputError(
+            f"machine {machine.name!r}: an array works from a buffer of its core or of the cluster, found none"
+        )
     into = machine.link.bandwidth_bytes_per_cycle
     setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
     half = scratchpad.size_bytes // 2

@@ -73,7 +73,9 @@ def layout_of(model: MachineModel) -> Layout:
 
 def _level(memory: MemoryModel) -> Level:
     """Of a memory of a core."""
-    return {("W",): Level.WEIGHTS, ("O",): Level.ACCUMULATORS}.get(memory.operands, Level.LB)
+    if memory.operands == ("W",):
+        return Level.WEIGHTS
+    return Level.ACCUMULATORS if memory.operands == ("O",) else Level.LB
 
 
 def missing(model: MachineModel) -> Iterator[str]:

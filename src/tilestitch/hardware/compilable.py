@@ -11,9 +11,9 @@ def expect_compilable(machine: Accelerator) -> None:
         reasons.append("none of its cores has a vector unit")
     gb = machine.memory(Level.GB)
     if gb is None and any(machine.local(group.core, Level.LB) is None for group in machine.groups):
-        reasons.append("it has cores with neither a local buffer (memories.lb) nor a global one (memories.gb)")
+        reasons.append("it has cores with neither a local buffer nor one that the cores of a cluster share")
     if gb is not None and gb.sharing is Sharing.CHIP and machine.clusters > 1:
-        reasons.append("its clusters share one global buffer (memories.gb per chip)")
+        reasons.append("its clusters share one global buffer")
     if reasons:
         raise InputError(
             f"{machine.name}: cannot be compiled for yet: {'; '.join(reasons)}; "

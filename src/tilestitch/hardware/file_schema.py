@@ -84,7 +84,9 @@ class _Models:
             return {"enum": [str(one) for one in annotation]}
         if origin is Annotated:
             reader = _reader(arguments[1:])
-            return dict(reader.schema) if reader is not None else self._of_type(arguments[0]) | _least(arguments[1:])
+            return (
+                dict(reader.schema) if reader is not None else {**self._of_type(arguments[0]), **_least(arguments[1:])}
+            )
         if origin is list:
             return {"type": "array", "items": self._of_type(arguments[0])}
         if origin is dict:

@@ -15,7 +15,7 @@ from tilestitch.hardware.fields import closest
 from tilestitch.hardware.file_models import MachineModel
 from tilestitch.hardware.preset_files import preset_names, preset_text
 from tilestitch.hardware.read_file import MAX_FILE_BYTES, ONE_PAGE, checked, parsed
-from tilestitch.hardware.tree_file import multiplying, tree_of_model
+from tilestitch.hardware.tree_file import multiplier_of, tree_of_model
 from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.hardware.yaml_path import known_path, replaced, tree_of
 from tilestitch.hardware.yaml_tree import Tree, quoted, read_tree, tree_text
@@ -73,7 +73,7 @@ class Machine(Accelerator, Shown):
     def pictures(self) -> tuple[str, ...]:
         """Its memories, one above another, down to the units that multiply; none of a machine without those."""
         model = parsed(self.yaml_text(), f"machine {printable(self.name, 80)}")[1]
-        return () if multiplying(model) is None else (tree_svg(tree_of_model(model)),)
+        return () if multiplier_of(model) is None else (tree_svg(tree_of_model(model)),)
 
     def page(self) -> str:
         """Units, peaks and memories."""

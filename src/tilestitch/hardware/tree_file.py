@@ -6,11 +6,13 @@ in a register of each multiplier, whose energy is part of a multiply-accumulate.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 
 from tilestitch.hardware.accelerator import Dataflow, Level
-from tilestitch.hardware.chip import Layout, core_counts, layout_of, one_port, own_levels
+from tilestitch.hardware.chip import OPERANDS, Layout, core_counts, layout_of, one_port, own_levels
 from tilestitch.hardware.file_models import MAX_UNITS, CoreGroupModel, MachineModel, MemoryModel
 from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
 from tilestitch.hardware.tree_fields import MAX_BITS_PER_CYCLE
@@ -18,70 +20,61 @@ from tilestitch.hardware.unit_models import ArrayModel, MatrixModel
 from tilestitch.hardware.yaml_tree import Mistake
 
 SUM_BITS = 32  # of a partial sum in a matrix unit
-_ALL_FLOWS = tuple(Flow)
+WORD_BITS = 16  # of an operand, where a unit multiplies such
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """A group of cores that multiply, and the unit with which they do."""
+
+    group: CoreGroupModel
+    name: str
+    unit: MatrixModel | ArrayModel
+
+
+def multiplier_of(model: MachineModel) -> Multiplier | None:
+    """The first group of cores with a unit that multiplies; None where there is none."""
+    for group in model.cores or ():
+        name = group.matrix or group.array
+        unit = (model.units or {}).get(name) if name is not None else None
+        if name is not None and isinstance(unit, MatrixModel | ArrayModel):
+            return Multiplier(group, name, unit)
+    return None
 
 
 def tree_of_model(model: MachineModel) -> MachineTree:
     """The tree of a file: of a chip that of the cores that multiply, with the axes of their unit inside."""
+    axes, memories = _parts(model)
+    mac_pj = model.mac_pj or 0.0
+    found = multiplier_of(model)
+    if found is not None:
+        layout = layout_of(model)
+        inner, registers = _inside(found)
+        outer = tuple(axis for axis in _limited(model, found.group, axes, layout) if axis.size > 1)
+        levels = (*own_levels(found.group, layout), Level.GB, Level.DDR)
+        kept = {place.name for place in layout.places if place.level in levels}
+        names, repeated = tuple(axis.name for axis in inner), {axis.name for axis in outer}
+        around = (
+            replace(one, serves=(*names, *(axis for axis in one.serves if axis in repeated)))
+            for one in memories
+            if one.name in kept
+        )
+        axes, memories, mac_pj = (*inner, *outer), (*registers, *around), found.unit.mac_pj
+    return MachineTree(model.name, axes, memories, mac_pj, model.description, model.clock, model.mac_area_mm2)
+
+
+def _parts(model: MachineModel) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
+    """The axes and memories as they are in the file."""
     cycles = _cycles(model)
     axes = tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes)
-    memories = tuple(_memory(memory, cycles) for memory in model.memories)
-    found = MachineTree(
-        model.name, axes, memories, model.mac_pj or 0.0, model.description, model.clock, model.mac_area_mm2
-    )
-    group = multiplying(model)
-    if group is None:
-        return found
-    assert model.units is not None, "the group names one of them"
-    unit = model.units[group.matrix or group.array or ""]
-    layout = layout_of(model)
-    kept = own_levels(group, layout)
-    named = {place.name for place in layout.places if place.level in (*kept, Level.GB, Level.DDR)}
-    inner, registers = _inside(group.matrix or group.array or "", unit)
-    outer = tuple(axis for axis in _limited(model, group, axes, layout) if axis.size > 1)
-    repeated = {axis.name for axis in outer}
-    names = tuple(axis.name for axis in inner)
-    return MachineTree(
-        found.name,
-        (*inner, *outer),
-        (
-            *registers,
-            *(
-                TreeMemory(
-                    one.name,
-                    one.size_bits,
-                    one.operands,
-                    one.ports,
-                    one.read_pj,
-                    one.write_pj,
-                    (*names, *(axis for axis in one.serves if axis in repeated)),
-                    one.buffers,
-                    one.area_mm2,
-                )
-                for one in memories
-                if one.name in named
-            ),
-        ),
-        unit.mac_pj,
-        found.description,
-        found.clock_hz,
-        found.mac_area_mm2,
-    )
-
-
-def multiplying(model: MachineModel) -> CoreGroupModel | None:
-    """The first group of cores with a unit that multiplies; None where there is none."""
-    groups = model.cores if model.cores is not None and model.units is not None else []
-    return next((group for group in groups if group.matrix is not None or group.array is not None), None)
+    return axes, tuple(_memory(memory, cycles) for memory in model.memories)
 
 
 def _limited(model: MachineModel, group: CoreGroupModel, axes: tuple[Axis, ...], layout: Layout) -> tuple[Axis, ...]:
     """The axes of a chip with no more cores than there are of a group: of unlike cores the others do not multiply."""
     assert model.cores is not None, "the group is one of them"
     of_cores = [axis for axis in axes if axis.name in layout.core_axes]
-    total = 1
-    for axis in of_cores:
-        total *= axis.size
+    total = prod(axis.size for axis in of_cores)
     count = core_counts(model.cores, total)[model.cores.index(group)]
     if count == total:
         return axes
@@ -90,37 +83,30 @@ def _limited(model: MachineModel, group: CoreGroupModel, axes: tuple[Axis, ...],
     return tuple(Axis(axis.name, count if axis.name == last else axis.size, axis.loops) for axis in kept)
 
 
-def _inside(name: str, unit: object) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
+def _inside(found: Multiplier) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
     """The axes of a unit, and the registers in it."""
-    match unit:
-        case MatrixModel():
-            extents = (("m", unit.m, ("I", "O")), ("k", unit.k, ("I", "W")), ("n", unit.n, ("W", "O")))
-            axes = tuple(Axis(f"{name}.{key}", size, (), operands) for key, size, operands in extents if size > 1)
-            return axes, (_held(name, unit),)
-        case ArrayModel():
-            width = 16
-            everything = tuple((operand, flow) for operand in ("I", "W", "O") for flow in _ALL_FLOWS)
-            registers = TreeMemory(
-                f"{name}.registers",
-                unit.register_bytes * 8,
-                ("I", "W", "O"),
-                (Port("port-1", width, width, everything, Fraction(4 * width)),),
-                unit.register_pj_per_byte * width / 8,
-                unit.register_pj_per_byte * width / 8,
-                (),
-            )
-            return (Axis(f"{name}.rows", unit.rows), Axis(f"{name}.columns", unit.columns)), (registers,)
-        case _:
-            raise AssertionError("only these multiply")
+    name, unit = found.name, found.unit
+    if isinstance(unit, MatrixModel):
+        extents = (("m", unit.m, ("I", "O")), ("k", unit.k, ("I", "W")), ("n", unit.n, ("W", "O")))
+        return tuple(Axis(f"{name}.{key}", size, (), kept) for key, size, kept in extents if size > 1), (
+            _held(name, unit),
+        )
+    everything = tuple((operand, flow) for operand in OPERANDS for flow in Flow)
+    port = Port("port-1", WORD_BITS, WORD_BITS, everything, Fraction(len(Flow) * WORD_BITS))
+    energy = unit.register_pj_per_byte * WORD_BITS / 8
+    registers = TreeMemory(f"{name}.registers", unit.register_bytes * 8, OPERANDS, (port,), energy, energy, ())
+    return (Axis(f"{name}.rows", unit.rows), Axis(f"{name}.columns", unit.columns)), (registers,)
 
 
 def _held(name: str, unit: MatrixModel) -> TreeMemory:
     """The register of each multiplier: a weight, which takes k cycles to load; or a sum of m x n, which k share."""
     if unit.dataflow is Dataflow.OUTPUT_STATIONARY:
-        ports = (Port("sum", SUM_BITS, SUM_BITS, tuple(("O", flow) for flow in _ALL_FLOWS), Fraction(4 * SUM_BITS)),)
+        flows = tuple(("O", flow) for flow in Flow)
+        port = Port("sum", SUM_BITS, SUM_BITS, flows, Fraction(len(Flow) * SUM_BITS))
         serves = (f"{name}.k",) if unit.k > 1 else ()
-        return TreeMemory(f"{name}.sums", SUM_BITS, ("O",), ports, 0.0, 0.0, serves)
-    bits = 16 if any(str(dtype).endswith("16") for dtype in unit.rates) else max(one.bits for one in unit.rates)
+        return TreeMemory(f"{name}.sums", SUM_BITS, ("O",), (port,), 0.0, 0.0, serves)
+    widths = [dtype.bits for dtype in unit.rates]
+    bits = WORD_BITS if WORD_BITS in widths else max(widths)
     ports = (
         Port("use", bits, bits, (("W", Flow.FEED),)),
         Port("load", bits, bits, (("W", Flow.FILL),), Fraction(bits, unit.k)),
@@ -163,12 +149,7 @@ def _memory(model: MemoryModel, cycles: Mapping[bool, Fraction]) -> TreeMemory:
 
 def tree_mistakes(model: MachineModel) -> Iterator[Mistake]:
     """What the axes and memories of a file say together that makes no sense."""
-    tree = MachineTree(
-        model.name,
-        tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes),
-        tuple(_memory(memory, _cycles(model)) for memory in model.memories),
-        model.mac_pj or 0.0,
-    )
+    tree = MachineTree(model.name, *_parts(model), 0.0)
     for part, fault in (
         *tree_faults(tree),
         *_order_faults(tree, is_chip=model.cores is not None),

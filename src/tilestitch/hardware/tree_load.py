@@ -12,7 +12,7 @@ from tilestitch.hardware.load import Machine, machine_text, parse_machine
 from tilestitch.hardware.read_file import checked, parsed
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_describe import describe_tree
-from tilestitch.hardware.tree_file import multiplying, tree_of_model
+from tilestitch.hardware.tree_file import multiplier_of, tree_of_model
 from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.hardware.unit_models import UnitKind, unit_kind
 from tilestitch.hardware.yaml_path import tree_of
@@ -72,7 +72,7 @@ def parse_tree(text: str, where: str) -> TreeMachine:
 
 
 def _of_model(found: Tree, model: MachineModel, where: str) -> TreeMachine:
-    if model.units is not None and multiplying(model) is None:
+    if model.units is not None and multiplier_of(model) is None:
         raise InputError(f"{where}: none of its cores has a matrix unit or an array, so nothing can be mapped on it")
     return as_kind(TreeMachine, tree_of_model(model), yaml=tree_text(found))
 

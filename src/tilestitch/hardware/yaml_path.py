@@ -1,4 +1,4 @@
-"""Places of a machine's YAML form: `memories.ddr.size_bytes` as keys and list positions, and other values there."""
+"""Places of a machine's YAML form: `memories.ddr.size` as keys and list positions, and other values there."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Rational
