@@ -365,12 +365,14 @@ def damage(path: Path, kind: str) -> None:
             rows = sqlite3.connect(path)
             rows.execute("PRAGMA user_version = 99")
             rows.commit()
+            rows.close()  # which moves it from the log of writes to the file
         case "a point that is no JSON" | "a point of other numbers":
             rows = sqlite3.connect(path)
             rows.execute(
                 "UPDATE points SET metrics = ?", ("[[" if kind.endswith("JSON") else '[["a", "1", "B", "x"]]',)
             )
             rows.commit()
+            rows.close()  # which moves it from the log of writes to the file
         case "a folder":
             path.unlink()
             path.mkdir()

@@ -18,7 +18,7 @@ from tilestitch.exploration.parameters import (
     with_setting,
 )
 from tilestitch.hardware.load import parse_machine
-from tilestitch.hardware.tree_fields import SizeField
+from tilestitch.hardware.tree_fields import ClockField, SizeField
 from tilestitch.hardware.yaml_path import named
 from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree, tree_text
 
@@ -110,13 +110,18 @@ def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *,
     return made
 
 
-def _plain_numbers(tree: Tree) -> Tree:
-    """`65_536` as `65536`, so that a number is one text however it was written."""
+def _plain_numbers(tree: Tree, key: str = "") -> Tree:
+    """`65_536` and `64 KiB` as `65536`, `1 GHz` as `1000000000`: a number is one text however it was written."""
     match tree:
         case dict():
-            return {key: _plain_numbers(value) for key, value in tree.items()}
+            return {key: _plain_numbers(value, key) for key, value in tree.items()}
         case list():
             return [_plain_numbers(value) for value in tree]
+        case _ if key == "clock":
+            return Scalar(str(ClockField()(tree)), quoted=False)
+        case _ if key == "size":
+            bits = SizeField()(tree)
+            return Scalar(f"{bits} b" if bits % 8 else str(bits // 8), quoted=False)
         case _:
             grouped = not tree.quoted and _GROUPED.fullmatch(tree.text) is not None
             return Scalar(tree.text.replace("_", ""), quoted=False) if grouped else tree
