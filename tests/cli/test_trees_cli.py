@@ -62,7 +62,7 @@ def test_an_unknown_name_is_told_all_known_ones():
     result = run("show", "machine", "tpu-lik")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "found neither; the closest is 'tpu-like'; known presets: ascend910, " in line
+    assert "found neither; the closest is 'tpu-like'; known presets: ascend-like, " in line
     assert all(name in line for name in preset_names())
 
 
@@ -120,7 +120,7 @@ def test_what_does_not_run_on_trees_says_what_does(command):
     assert line.startswith(
         "error: tpu-like.yaml: is a machine for map and show machine; compile, simulate and validate"
     )
-    assert line.endswith("do not take it yet, because it says no units, cores, link, setup")
+    assert line.endswith("do not take it yet, because it says no units, cores, link, setup, clock")
 
 
 @pytest.mark.parametrize(

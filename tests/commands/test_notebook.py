@@ -244,7 +244,7 @@ def test_with_changes_one_place():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        ("memories.ddr.bandwith", 3, "memories.ddr.bandwith: unknown key; known.*: bandwidth_bytes_per_cycle"),
+        ("memories.ddr.bandwith", 3, "memories.ddr.bandwith: unknown key; known.*bandwidth_bytes_per_cycle"),
         ("memory.ddr", 3, "the machine has no 'memory'; the closest is 'memories'; known: name,"),
         ("cores.first.count", 3, "expected a position of cores from 0 to 0, found 'first'"),
         ("axes.core.size.x", 3, "axes.core.size is one value, which has no 'x'"),
