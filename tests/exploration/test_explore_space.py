@@ -147,7 +147,9 @@ def test_as_many_elements_as_there_are_keep_their_shape():
 
 def test_a_number_is_one_text_however_it_is_written():
     """Otherwise a machine would be two for the store."""
-    texts = {toy_space(f"memories.lb.size={value}").machine_text(0) for value in ("65536", "65_536", "64 KiB", "524288 b")}
+    texts = {
+        toy_space(f"memories.lb.size={value}").machine_text(0) for value in ("65536", "65_536", "64 KiB", "524288 b")
+    }
     assert texts == {toy_space("clusters=2").machine_text(0)}
 
 

@@ -386,6 +386,27 @@ def test_a_bandwidth_is_exactly_what_is_written(written, bandwidth):
     assert parse_machine(text, "mine.yaml").ddr.bandwidth_bytes_per_cycle == bandwidth
 
 
+@pytest.mark.parametrize(
+    "rate", ["12.8", "17.064", "19.2", "21.328", "25.6", "29.867", "34.1", "34.128", "51.2", "68.256"]
+)
+def test_usual_rates_of_dram_share_a_tick_with_powers_of_two(rate):
+    """Gigabytes a second at 1 GHz."""
+    text = edited(("bandwidth_bytes_per_cycle: 34", f"bandwidth_bytes_per_cycle: {rate}"))
+    assert parse_machine(text, "mine.yaml").ddr.bandwidth_bytes_per_cycle == Fraction(rate)
+
+
+def test_one_port_may_be_said_with_its_width_and_a_rate_a_second():
+    """A burst is the least that the port moves; energies are those of its width."""
+    said = edited(
+        (
+            "    bandwidth_bytes_per_cycle: 34\n    burst_bytes: 64\n    read_pj_per_byte: 100\n"
+            "    write_pj_per_byte: 101.5\n",
+            "    read_pj: 6400\n    write_pj: 6496\n    ports: [{width_bits: 512, bandwidth: 34 GB/s}]\n",
+        )
+    )
+    assert parse_machine(said, "mine.yaml") == parse_machine(BASE, "mine.yaml")
+
+
 def test_a_word_is_text_whatever_it_looks_like():
     """YAML's guesses about `no` and `920` are not taken."""
     assert parse_machine(edited(("name: base", "name: no")), "mine.yaml").name == "no"

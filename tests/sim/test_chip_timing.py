@@ -361,13 +361,21 @@ def test_ticks_make_every_byte_exact():
     assert trace.resource_busy_ticks.tolist() == [24, 478]
 
 
+def test_fine_ticks_are_as_exact():
+    """A rate of 29.867 GB/s at 1 GHz beside one of 512 B/cycle needs a tick of 1/15,291,904 cycle."""
+    trace = simulate(make_program([copy(0, 29_867_000, (0, 1))], [port("a", "29867/1000"), port("b", 512)]))
+    assert trace.ticks_per_cycle == 29_867 * 512
+    assert trace.latency_cycles >= 10**6
+    assert trace.resource_busy_ticks[0] == 10**6 * trace.ticks_per_cycle
+
+
 def test_ticks_that_are_too_fine_are_refused():
-    program = make_program([copy(0, 1, (0, 1))], [port("a", 1009), port("b", "1013/2")])
+    program = make_program([copy(0, 1, (0, 1))], [port("a", 10_007), port("b", "10009/2")])
     with pytest.raises(InputError) as error:
         simulate(program)
     assert str(error.value) == (
-        "bandwidths in bytes per cycle: the numerators' least common multiple must be at most 1,000,000, found "
-        "1,022,117 (a 1009, b 1013/2); round them to fractions that share factors."
+        "bandwidths in bytes per cycle: the numerators' least common multiple must be at most 100,000,000, found "
+        "100,160,063 (a 10007, b 10009/2); round them to fractions that share factors."
     )
 
 

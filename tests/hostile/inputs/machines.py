@@ -121,7 +121,7 @@ MACHINES = (
     toy("a number in the place of a list", "cores", "8"),
     toy("a unit that does not exist", "cores.0.matrix", "gpu"),
     toy("a size with its unit", "memories.ddr.size", "64 megabytes"),
-    toy("a size as text", "memories.ddr.size", '"67108864"'),
+    toy("a size as a list", "memories.ddr.size", "[67108864]"),
     toy("a size of zero", "memories.lb.size", "0"),
     toy("a negative size", "memories.lb.size", "-65536"),
     toy("a size beyond 64 bits", "memories.ddr.size", str(2**64)),
