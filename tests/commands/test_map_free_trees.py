@@ -198,6 +198,13 @@ def test_a_chip_is_mapped_with_its_matrix_unit_as_axes():
     assert {loop for axis, loop in along if axis == "mme.n"} == {"N"}
 
 
+def test_nothing_is_added_up_across_clusters_with_a_dram_each():
+    """A product of one row and one column is spread over the elements of its sum, and not over the clusters."""
+    layer = only_layer("C[M,N] += A[M,K] * B[K,N]; M=1 N=1 K=256", "toy")
+    assert {one["loop"] for one in layer["spatial"]} == {"K"}
+    assert "cluster" not in {one["axis"] for one in layer["spatial"]}
+
+
 def test_a_loop_of_all_operands_is_not_spread_in_a_matrix_unit():
     """Of groups of their own, as in depthwise layers, each has a product of its own."""
     layer = only_layer("C[g,m] += A[g,m,k] * B[g,k]; g=8 m=8 k=16", "toy")

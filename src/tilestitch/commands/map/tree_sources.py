@@ -69,16 +69,22 @@ def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
 
 
 def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
-    """The choices of a space that the axes of units allow: those that name operands take loops of exactly these."""
-    only = dict(space.only)
+    """The choices of a space that the axes of a machine allow.
+
+    Those that name operands take loops of exactly these. Along those outside every memory of the result, as that of
+    clusters with a DRAM each, nothing can be added up: they take loops of the result.
+    """
+    only, result = dict(space.only), placed.homes[-1]
+    apart = placed.tree.fan_outs(result)[-1]
     for axis in placed.tree.axes:
-        if axis.operands:
-            loops = [
-                loop.name
-                for number, loop in enumerate(placed.nest.loops)
-                if _operands_of(placed, number) == set(axis.operands)
-            ]
-            only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
+        if not axis.operands and axis.name not in apart:
+            continue
+        loops: list[str] = []
+        for number, loop in enumerate(placed.nest.loops):
+            operands = _operands_of(placed, number)
+            if operands == set(axis.operands) if axis.operands else result in operands:
+                loops.append(loop.name)
+        only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
     return replace(space, only=only)
 
 
