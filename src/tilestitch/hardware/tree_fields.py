@@ -13,7 +13,7 @@ from tilestitch.hardware.yaml_tree import Scalar
 MAX_BITS = 2**53
 MAX_CLOCK_HZ = 10**12
 MAX_BITS_PER_CYCLE = 2**24
-_DECIMAL = r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})"
+_DECIMAL = r"(?:[0-9]{1,16}(?:\.[0-9]{1,15})?|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})"
 _SIZE = rf"({_DECIMAL})(?: ?([KMGT]i?)?(B|b))?"
 _CLOCK = rf"({_DECIMAL})(?: ?([kMG]?)Hz)?"
 _RATE = rf"({_DECIMAL}) ?([kKMGT]i?)?(B|b)/(cycle|s)"
