@@ -8,9 +8,20 @@ from typing import Annotated, ClassVar, TypeAlias, cast
 from pydantic import Field, PlainValidator, ValidationError
 from pydantic_core import ErrorDetails
 
-from tilestitch.hardware.fields import AmountField, EnergyField, FieldReader, LineField, NameField, WholeField, shown
+from tilestitch.hardware.fields import (
+    AmountField,
+    ChoiceField,
+    EnergyField,
+    FieldReader,
+    LineField,
+    NameField,
+    SwitchField,
+    WholeField,
+    shown,
+)
 from tilestitch.hardware.tree import Flow
 from tilestitch.hardware.tree_fields import ClockField, NamesField, Rate, RateField, SizeField
+from tilestitch.hardware.tree_network import NetworkModel, Storage
 from tilestitch.hardware.unit_models import (
     BANDWIDTH,
     CHANNELS,
@@ -62,6 +73,7 @@ class AxisModel(Model):
     loops: _Loops | None = Field(
         None, description="the loops of a layer that may be spread along it; any, unless stated", examples=[["K", "C"]]
     )
+    networks: list[NetworkModel] = Field([], description="what carries operands along it, where that is not free")
 
 
 class PortModel(Model):
@@ -156,6 +168,17 @@ class MemoryModel(Model):
         description="area of one, in square millimetres; it is shown, and nothing else depends on it",
         examples=[0.25],
     )
+    sliding_window: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        False,
+        description="true: a tile of an input keeps what it has in common with the one before (a line buffer), and "
+        "only the rest is moved",
+        examples=[True],
+    )
+    storage: Annotated[Storage, PlainValidator(ChoiceField(tuple(Storage)))] = Field(
+        Storage.UNEVEN,
+        description="even: the tiles of all its operands change at the same place of the loop nest; uneven: at any",
+        examples=["even"],
+    )
 
 
 class CoreGroupModel(Model):
@@ -246,6 +269,7 @@ class MachineModel(Model):
 _MODELS: Mapping[tuple[str, ...], type[Model]] = {  # by the keys that lead there; "*" is any name or position
     (): MachineModel,
     ("axes", "*"): AxisModel,
+    ("axes", "*", "networks", "*"): NetworkModel,
     ("memories", "*"): MemoryModel,
     ("memories", "*", "ports", "*"): PortModel,
     ("cores", "*"): CoreGroupModel,

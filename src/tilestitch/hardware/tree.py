@@ -31,6 +31,23 @@ class Flow(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """What carries some operands along an axis, between what repeats there and the memory around it.
+
+    Without `multicast` what is read goes out once for each unit, without `reduction` each unit's sum comes back by
+    itself. With `forwarding` a unit passes on to its neighbour what that needs next. The energy is that of a bit at
+    every place that it reaches or leaves; the rate is that at the memory around.
+    """
+
+    operands: tuple[str, ...]
+    multicast: bool = True
+    reduction: bool = True
+    forwarding: bool = False
+    pj_per_bit: float = 0.0
+    bits_per_cycle: Fraction | None = None  # without limit unless stated
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     """One direction in which units repeat, and the loops that may spread there; none named means any.
 
@@ -41,6 +58,11 @@ class Axis:
     size: int
     loops: tuple[str, ...] = ()
     operands: tuple[str, ...] = ()
+    networks: tuple[Network, ...] = ()
+
+    def network(self, operand: str) -> Network | None:
+        """What carries an operand along the axis, where the machine says it."""
+        return next((one for one in self.networks if operand in one.operands), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +94,8 @@ class TreeMemory:
     serves: tuple[str, ...]  # axes between this memory and the units
     buffers: int = 1  # two: what is not the whole operand takes twice its room
     area_mm2: float | None = None  # of one; for people
+    has_sliding_window: bool = False  # a tile keeps what it has in common with the one before
+    has_even_storage: bool = False  # tiles of all operands change at the same place of the nest
 
     def port(self, operand: str, flow: Flow) -> Port | None:
         """The port that moves an operand in a direction; None where there is none. Of several the last counts."""

@@ -7,6 +7,7 @@ from math import prod
 
 from tilestitch.base.units import counted, format_bytes, format_number, format_rate
 from tilestitch.hardware.tree import Flow, MachineTree, Port, TreeMemory
+from tilestitch.hardware.tree_network import network_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def describe_tree(tree: MachineTree) -> str:
     lines += [f"{tree.mac_pj:g} pJ a multiply-accumulate{peak}", "", "memories, from the outermost"]
     for branch in branches(tree):
         lines += _branch_lines(tree, branch, 1)
+    lines += network_lines(tree)
     lines += ["", "chains, from the units", *_columns([_chain(tree, operand) for operand in tree.operands])]
     areas = _area_lines(tree)
     return "\n".join([*lines, *areas]) + "\n"
@@ -76,7 +78,8 @@ def _branch_lines(tree: MachineTree, branch: Branch, depth: int) -> Iterator[str
     yield (
         f"{indent}{memory.name}: {_size(memory.size_bits)}{_times(tree.instances(memory))}, keeps "
         f"{', '.join(memory.operands)}; {memory.read_pj:g} pJ a read, {memory.write_pj:g} pJ a write"
-        f"{'; two buffers' if memory.buffers == 2 else ''}"
+        f"{'; two buffers' if memory.buffers == 2 else ''}{'; sliding windows' if memory.has_sliding_window else ''}"
+        f"{'; even storage' if memory.has_even_storage else ''}"
     )
     for port in memory.ports:
         yield f"{indent}  port {port.name}: {_port(tree, memory, port)}"

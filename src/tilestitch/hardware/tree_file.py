@@ -15,7 +15,7 @@ from tilestitch.hardware.accelerator import Dataflow, Level
 from tilestitch.hardware.chip import OPERANDS, Layout, core_counts, layout_of, one_port, own_levels
 from tilestitch.hardware.file_models import MAX_UNITS, CoreGroupModel, MachineModel, MemoryModel
 from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
-from tilestitch.hardware.tree_fields import MAX_BITS_PER_CYCLE
+from tilestitch.hardware.tree_network import Storage, network_faults, networks_of, rate_fault
 from tilestitch.hardware.unit_models import ArrayModel, MatrixModel
 from tilestitch.hardware.yaml_tree import Mistake
 
@@ -66,7 +66,11 @@ def tree_of_model(model: MachineModel) -> MachineTree:
 def _parts(model: MachineModel) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
     """The axes and memories as they are in the file."""
     cycles = _cycles(model)
-    axes = tuple(Axis(axis.name, axis.size, axis.loops or ()) for axis in model.axes)
+    operands = sorted({operand for memory in model.memories for operand in memory.operands})
+    axes = tuple(
+        Axis(axis.name, axis.size, axis.loops or (), networks=networks_of(axis.networks, operands, cycles))
+        for axis in model.axes
+    )
     return axes, tuple(_memory(memory, cycles) for memory in model.memories)
 
 
@@ -80,7 +84,7 @@ def _limited(model: MachineModel, group: CoreGroupModel, axes: tuple[Axis, ...],
         return axes
     last = of_cores[-1].name  # one axis of all these cores, in the place of the outermost
     kept = [axis for axis in axes if axis.name not in layout.core_axes or axis.name == last]
-    return tuple(Axis(axis.name, count if axis.name == last else axis.size, axis.loops) for axis in kept)
+    return tuple(replace(axis, size=count) if axis.name == last else axis for axis in kept)
 
 
 def _inside(found: Multiplier) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
@@ -143,7 +147,16 @@ def _memory(model: MemoryModel, cycles: Mapping[bool, Fraction]) -> TreeMemory:
             for number, port in enumerate(model.ports, 1)
         )
     return TreeMemory(
-        model.name, model.size, model.operands, ports, *energies, model.serves, model.buffers, model.area_mm2
+        model.name,
+        model.size,
+        model.operands,
+        ports,
+        *energies,
+        model.serves,
+        model.buffers,
+        model.area_mm2,
+        model.sliding_window,
+        model.storage is Storage.EVEN,
     )
 
 
@@ -154,6 +167,7 @@ def tree_mistakes(model: MachineModel) -> Iterator[Mistake]:
         *tree_faults(tree),
         *_order_faults(tree, is_chip=model.cores is not None),
         *_port_faults(model),
+        *network_faults(tree, {axis.name: axis.networks for axis in model.axes}),
     ):
         yield Mistake((part,), fault)
     yield from _rate_mistakes(model)
@@ -164,16 +178,14 @@ def _rate_mistakes(model: MachineModel) -> list[Mistake]:
     mistakes: list[Mistake] = []
     for at, memory in enumerate(model.memories):
         for number, port in enumerate(memory.ports or ()):
-            place = ("memories", at, "ports", number, "bandwidth")
-            if port.bandwidth is None:
-                continue
-            if port.bandwidth.is_per_second not in cycles:
-                fault = "is said a second, and the machine has no clock; write clock, such as 1 GHz, or a rate a cycle"
-                mistakes.append(Mistake(place, fault))
-            elif not 0 < port.bandwidth.bits * cycles[port.bandwidth.is_per_second] <= MAX_BITS_PER_CYCLE:
-                found = float(port.bandwidth.bits * cycles[port.bandwidth.is_per_second])
-                fault = f"expected at most {MAX_BITS_PER_CYCLE:,} bits a cycle, found {found:,.0f}; look at the clock"
-                mistakes.append(Mistake(place, fault))
+            fault = rate_fault(port.bandwidth, cycles)
+            if fault is not None:
+                mistakes.append(Mistake(("memories", at, "ports", number, "bandwidth"), fault))
+    for at, axis in enumerate(model.axes):
+        for number, network in enumerate(axis.networks):
+            fault = rate_fault(network.bandwidth, cycles)
+            if fault is not None:
+                mistakes.append(Mistake(("axes", at, "networks", number, "bandwidth"), fault))
     return mistakes
 
 
