@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache
 from math import ceil, gcd, inf, prod
 
-from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
+from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
@@ -44,6 +44,8 @@ def better_and_better(placed: PlacedNest, *, final_sums: bool, enough: float) ->
             if energy < best and all(
                 sum(chosen[at][1][level] for at, level in members) <= size for size, members in shared
             ):
+                if not is_even(operands, chosen):
+                    continue
                 best = energy
                 found.insert(0, (energy + fixed, TreeMapping(order, tuple((*one[3], len(order)) for one in chosen))))
                 if energy + fixed <= enough:
@@ -64,11 +66,15 @@ def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]
     ]
     fixed = placed.tree.mac_pj * placed.nest.macs
     fastest, known = {}, set()
-    for order in set(itertools.permutations(loops)):
-        choices = [{one[2]: one for one in operand.places(order)}.values() for operand in operands]
+    for order in {order for order in itertools.permutations(loops) if follows(order, placed)}:
+        even = [operand.even_levels(operands) for operand in operands]
+        choices = [
+            {(one[2], *(one[3][level] for level in levels)): one for one in operand.places(order)}.values()
+            for operand, levels in zip(operands, even, strict=True)
+        ]
         for chosen in itertools.product(*choices):
             tiles = tuple(one[2] for one in chosen)
-            if tiles in known:
+            if not is_even(operands, chosen) or tiles in known:
                 continue
             known.add(tiles)
             if all(sum(chosen[at][1][level] for at, level in members) <= size for size, members in shared):
@@ -82,6 +88,25 @@ def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]
     return front
 
 
+def follows(order, placed) -> bool:
+    """Whether prime loops begin with those of the order that is asked for, each factor as a whole."""
+    left, innermost = list(placed.steps), []
+    for loop, factor in placed.order:
+        innermost.append([loop, factor or left[loop]])
+        left[loop] = Fraction(left[loop], innermost[-1][1])
+    if any(Fraction(count).denominator > 1 for count in left):
+        return False
+    innermost = [entry for entry in innermost if entry[1] > 1]
+    for loop, prime in order:
+        if not innermost:
+            return True
+        if innermost[0][0] != loop or innermost[0][1] % prime:
+            return False
+        innermost[0][1] //= prime
+        innermost = innermost[1:] if innermost[0][1] == 1 else innermost
+    return True
+
+
 def slow_latency(operands, tiles, order) -> int:
     """Latency as docs/trees.md defines it, by asking tile by tile how long it takes if the units stop at its end."""
     inside = [(1,) * len(operands[0].placed.steps)]
@@ -89,9 +114,9 @@ def slow_latency(operands, tiles, order) -> int:
         inside.append(tuple(n * factor if at == loop else n for at, n in enumerate(inside[-1])))
     crossings = {tile: [] for tile in inside}
     for operand, its in zip(operands, tiles, strict=True):
-        for number, tile in enumerate(its):
-            waits = number > 0 and operand.chain[number - 1].buffers == 1
-            crossings[tile].append((waits, operand.occupied(number, tile)))
+        for number, part, tile in its:
+            waits = part[0] == "first" or (number > 0 and operand.chain[number - 1].buffers == 1)
+            crossings[tile].append((waits, operand.occupied(number, part, tile)))
 
     def busiest(number):
         """Cycles of the busiest port in a tile with so many loops inside."""
@@ -122,6 +147,15 @@ def slow_latency(operands, tiles, order) -> int:
     return alone(len(order))
 
 
+def is_even(operands, chosen) -> bool:
+    """Whether all operands change at one place in every memory that stores evenly."""
+    ends = {}
+    for operand, one in zip(operands, chosen, strict=True):
+        for level in operand.even_levels(operands):
+            ends.setdefault(operand.chain[level].name, set()).add(one[3][level])
+    return all(len(places) == 1 for places in ends.values())
+
+
 @dataclass
 class _Operand:
     placed: PlacedNest
@@ -143,83 +177,173 @@ class _Operand:
         self.axes.append(left)
         self.known = {}
 
-    def spread(self, levels, loop):
-        here = set().union(*(self.axes[level] for level in levels))
+    def even_levels(self, operands):
+        """The levels of memories that store evenly what this and other operands pass on."""
+        return [
+            level
+            for level, memory in enumerate(self.chain[:-1])
+            if memory.has_even_storage and sum(memory in one.chain[:-1] for one in operands) > 1
+        ]
+
+    def inside(self, levels):
+        """The axes inside so many levels."""
+        return set().union(*self.axes[:levels])
+
+    def factor(self, axes, loop):
+        """How far a loop is spread along some axes."""
         return prod(
-            (one.factor for one in self.placed.unrolled if one.loop == loop and one.axis in here), start=Fraction(1)
+            (one.factor for one in self.placed.unrolled if one.loop == loop and one.axis in axes), start=Fraction(1)
         )
+
+    def spread(self, levels, loop):
+        return self.factor(set().union(*(self.axes[level] for level in levels)), loop)
 
     def touched(self, tile, levels):
         """Elements of the tile with what is spread at these levels."""
+        return self.together(tile, set().union(*(self.axes[level] for level in levels)))
+
+    def together(self, tile, axes, slides_along=None):
+        """Elements of the tile with what is spread along these axes; or those that the next one along a loop shares."""
         count = Fraction(1)
-        size = [Fraction(n) * self.spread(levels, loop) for loop, n in enumerate(tile)]
+        size = [Fraction(n) * self.factor(axes, loop) for loop, n in enumerate(tile)]
         for terms, there in zip(self.array.axes, self.array.shape, strict=True):
             if len(terms) == 1:
                 count *= size[terms[0][0]]
             elif terms:
                 (a, s), (b, t) = terms
                 m, n, g = int(size[a]), int(size[b]), gcd(s, t)
-                count *= min(there, m * n - max(0, n - s // g) * (m - t // g))
+                all_of_it = min(there, m * n - max(0, n - s // g) * (m - t // g))
+                if slides_along in (a, b):
+                    step = s * m if slides_along == a else t * n
+                    window = {s * x + t * y for x in range(m) for y in range(n)}
+                    all_of_it = min(all_of_it, len(window & {index + step for index in window}))
+                count *= all_of_it
         return count
+
+    def networks(self, number):
+        """What carries the operand over a fan-out: the axis, by number and name, and the network, by number too."""
+        for at, axis in enumerate(self.placed.tree.axes):
+            for which, network in enumerate(axis.networks):
+                if axis.name in self.axes[number] and self.home in network.operands:
+                    yield at, axis.name, which, network
+
+    def can_slide(self, number, tile, loop):
+        """Whether windows of this tile may slide along a loop at a crossing."""
+        keeps = number > 0 and self.chain[number - 1].has_sliding_window
+        forwards = {name for _, name, _, network in self.networks(number) if network.forwarding}
+        if self.is_write or not (keeps or forwards):
+            return False
+        for terms in self.array.axes:
+            if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
+                (_, step), (other, further) = terms if loop == terms[0][0] else terms[::-1]
+                sizes = [int(tile[loop] * self.factor(axes, loop)) for axes in self._windows(number, forwards)]
+                wide = self.placed.nest.extents[loop] > 1 and self.placed.nest.extents[other] > 1
+                return wide and all(size >= further // gcd(step, further) for size in sizes)
+        return False
+
+    def _windows(self, number, forwards):
+        return [self.inside(number), self.inside(number) | forwards]
 
     def is_partial(self, crossing, tile):
         reduced = [loop for loop in range(len(tile)) if loop not in self.moving]
-        outer = range(crossing + 1, len(self.axes))
-        return any(tile[loop] < self.placed.steps[loop] or self.spread(outer, loop) > 1 for loop in reduced)
+        outer = set().union(*self.axes[crossing + 1 :])
+        outer |= {name for _, name, _, network in self.networks(crossing) if not network.reduction}
+        return any(tile[loop] < self.placed.steps[loop] or self.factor(outer, loop) > 1 for loop in reduced)
 
-    def crossing(self, number, tile):
-        """Energy at both ends of a crossing at this tile."""
-        key = (number, tile)
+    def crossing(self, number, part, tile):
+        """Energy at both ends of a crossing at this tile, and of the networks between them."""
+        key = (number, part, tile)
         if key not in self.known:
-            self.known[key] = self._crossing(number, tile)
+            self.known[key] = self._crossing(number, part, tile)
         return self.known[key]
 
-    def _crossing(self, number, tile):
+    def _crossing(self, number, part, tile):
         times = self.placed.total_steps // prod(tile)
-        return sum(self._port(level, flow, bits, times) for level, flow, bits in self._moves(number, tile))
+        moves = sum(
+            self._port(level, flow, bits, times, part[0]) for level, flow, bits in self._moves(number, part, tile)
+        )
+        per_bit = sum(network.pj_per_bit for *_, network in self.networks(number))
+        inner, _ = self._counts(number, part, tile)
+        return moves + inner * sum(self._bits(number, tile)) * times * self._copies(number - 1) * per_bit
 
-    def _moves(self, number, tile):
-        """What one crossing at this tile moves: level, direction and bits."""
-        inner = 1 if number == 0 else round(self.touched(tile, range(number)))
-        ones = (1,) * len(tile)
-        differing = round(self.touched(ones, range(number + 1)) / self.touched(ones, range(number)))
+    def _counts(self, number, part, tile):
+        """Elements that cross once, at the inner end and at the outer one; of windows a part of them."""
+        kind, loop = part
+        inside, ones = self.inside(number), (1,) * len(tile)
+        networks = list(self.networks(number))
+        forwards = {name for _, name, _, one in networks if one.forwarding and not self.is_write}
+        shares = "reduction" if self.is_write else "multicast"
+        single = {name for _, name, _, one in networks if not getattr(one, shares)} - forwards
+        others = self.inside(number + 1) - single
+        parts = self.together(ones, others) / self.together(ones, inside | forwards)
+        for one in range(len(tile)):
+            parts *= self.factor(single, one)
+        parts = round(parts)
+
+        def of_window(axes):
+            kept = self.together(tile, axes, loop)
+            return round(kept if kind == "first" else self.together(tile, axes) - kept)
+
+        inner = 1 if number == 0 else round(self.together(tile, inside))
+        plain = inner if not forwards else round(self.together(tile, inside | forwards))
+        if kind == "all":
+            return inner, plain * parts
+        if number > 0 and self.chain[number - 1].has_sliding_window:
+            inner = of_window(inside)
+        elif kind == "first":
+            inner = 0
+        return inner, (of_window(inside | forwards) if forwards else inner) * parts
+
+    def _bits(self, number, tile):
+        """Bits of an element that crosses, and of it as a partial sum that comes back."""
         partial = self.is_write and self.is_partial(number, tile)
         bits = self.array.element_bits if partial or not self.is_write else self.placed.final_bits
-        yield number, Flow.COLLECT if self.is_write else Flow.FEED, inner * differing * bits
-        if partial:
-            yield number, Flow.FEED, inner * differing * bits
+        return bits, bits if partial else 0
+
+    def _moves(self, number, part, tile):
+        """What one crossing at this tile moves: level, direction and bits."""
+        inner, outer = self._counts(number, part, tile)
+        bits, back = self._bits(number, tile)
+        yield number, Flow.COLLECT if self.is_write else Flow.FEED, outer * bits
+        if back:
+            yield number, Flow.FEED, outer * back
         if number > 0:
             yield number - 1, Flow.DRAIN if self.is_write else Flow.FILL, inner * bits
-            if partial:
-                yield number - 1, Flow.FILL, inner * bits
+            if back:
+                yield number - 1, Flow.FILL, inner * back
 
-    def occupied(self, number, tile):
+    def occupied(self, number, part, tile):
         """Cycles of every port that one crossing at this tile takes: whole accesses, one a cycle."""
-        key = ("occupied", number, tile)
+        key = ("occupied", number, part, tile)
         if key not in self.known:
-            self.known[key] = self._occupied(number, tile)
+            self.known[key] = self._occupied(number, part, tile)
         return self.known[key]
 
-    def _occupied(self, number, tile):
+    def _occupied(self, number, part, tile):
         cycles = {}
-        for level, flow, bits in self._moves(number, tile):
+        for level, flow, bits in self._moves(number, part, tile):
             memory = self.chain[level]
             ((at, port),) = [one for one in enumerate(memory.ports) if (self.home, flow) in one[1].flows]
             moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits
             cycles[memory.name, at] = cycles.get((memory.name, at), 0) + ceil(Fraction(moved, port.width_bits))
+        _, outer = self._counts(number, part, tile)
+        for _, name, which, network in self.networks(number):
+            if network.bits_per_cycle is not None:
+                cycles[name, which] = ceil(outer * sum(self._bits(number, tile)) / network.bits_per_cycle)
         return cycles
 
-    def _port(self, level, flow, bits, times):
+    def _copies(self, level):
+        loops = range(len(self.placed.steps))
+        outer = range(level + 1, len(self.axes))
+        return round(float(prod((self.spread(outer, loop) for loop in loops), start=Fraction(1))))
+
+    def _port(self, level, flow, bits, times, kind):
         memory = self.chain[level]
         (port,) = [port for port in memory.ports if (self.home, flow) in port.flows]
-        loops = range(len(self.placed.steps))
-        copies = round(
-            float(prod((self.spread(range(level + 1, len(self.axes)), loop) for loop in loops), start=Fraction(1)))
-        )
-        accesses = Fraction(
-            ceil(Fraction(bits) / port.granule_bits) * port.granule_bits * times * copies, port.width_bits
-        )
-        return int(accesses) * (memory.read_pj if flow in (Flow.FEED, Flow.DRAIN) else memory.write_pj)
+        moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits * times * self._copies(level)
+        accesses = Fraction(moved, port.width_bits)
+        rounded = int(accesses) if kind == "all" else float(accesses)
+        return rounded * (memory.read_pj if flow in (Flow.FEED, Flow.DRAIN) else memory.write_pj)
 
     def room(self, level, tile, arriving, leaving):
         bits = self.array.element_bits
@@ -241,22 +365,40 @@ class _Operand:
         return True
 
     def places(self, order):
-        """Energy, room in every memory, tiles of the crossings, and cuts, of all places of this operand in an order."""
-        for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
-            yield self._placed_at(order, ends)
+        """Energy, room in every memory, crossings, and cuts, of all places of this operand in an order.
 
-    def _placed_at(self, order, ends):
-        tiles, inside = [], 0
-        for end in (0, *ends):
-            inside = max(inside, end)
-            while inside < len(order) and order[inside][0] not in self.moving:
-                inside += 1
-            tile = [1] * len(self.placed.steps)
-            for loop, factor in order[:inside]:
-                tile[loop] *= factor
-            tiles.append(tuple(tile))
-        if self.is_write:
-            tiles[0] = (1,) * len(self.placed.steps)
+        A crossing is its number, its part and its tile. Windows slide over any row of one loop directly outside a cut.
+        """
+        for ends in itertools.combinations_with_replacement(range(len(order) + 1), len(self.chain) - 1):
+            yield from self._placed_at(order, ends, 0, 0, ())
+
+    def _placed_at(self, order, ends, number, inside, crossings):
+        """All places where crossings from this one on slide or do not."""
+        if number > len(ends):
+            yield self._priced(ends, crossings)
+            return
+        inside = max(inside, (0, *ends)[number])
+        while inside < len(order) and order[inside][0] not in self.moving:
+            inside += 1
+        ones = (1,) * len(self.placed.steps)
+        tile = ones if self.is_write and number == 0 else self._tile(order[:inside])
+        yield from self._placed_at(order, ends, number + 1, inside, (*crossings, (number, ("all", None), tile)))
+        last = (*ends, len(order))[number]
+        for end in range(inside + 1, last + 1):
+            loop = order[inside][0]
+            if order[end - 1][0] != loop or not self.can_slide(number, tile, loop):
+                break
+            row = ((number, ("new", loop), tile), (number, ("first", loop), self._tile(order[:end])))
+            yield from self._placed_at(order, ends, number + 1, end, crossings + row)
+
+    def _tile(self, loops):
+        tile = [1] * len(self.placed.steps)
+        for loop, factor in loops:
+            tile[loop] *= factor
+        return tuple(tile)
+
+    def _priced(self, ends, crossings):
+        tiles = [tile for _, (kind, _), tile in crossings if kind != "first"]
         held = [*tiles[1:], self.placed.steps]
         rooms = []
         for level, tile in enumerate(held):
@@ -264,8 +406,8 @@ class _Operand:
             leaving = self.is_write and level + 1 < len(tiles) and self.is_partial(level + 1, tiles[level + 1])
             rooms.append(self.room(level, tile, arriving, leaving))
             if level < len(held) - 1 and not self.is_allowed(level, tile, rooms[-1]):
-                return inf, rooms, tuple(tiles), ends
-        return sum(self.crossing(number, tile) for number, tile in enumerate(tiles)), rooms, tuple(tiles), ends
+                return inf, rooms, crossings, ends
+        return sum(self.crossing(*one) for one in crossings), rooms, crossings, ends
 
 
 NESTS = {
@@ -308,6 +450,30 @@ def timed_case(seed, most_loops=3) -> PlacedNest:
     placed = random_case(seed, most_loops)
     memories = tuple(_with_ports(seed, memory) for memory in placed.tree.memories)
     return replace(placed, tree=replace(placed.tree, memories=memories))
+
+
+def with_networks(placed: PlacedNest, seed) -> PlacedNest:
+    """The same case with random networks along axes, memories with sliding windows, and ones that store evenly."""
+    axes = tuple(
+        replace(axis, networks=tuple(_network(seed, one) for one in (("W",), ("I",), ("O",)) if seed.random() < 0.7))
+        for axis in placed.tree.axes
+    )
+    memories = tuple(
+        replace(memory, has_sliding_window=seed.random() < 0.4, has_even_storage=seed.random() < 0.25)
+        for memory in placed.tree.memories
+    )
+    return replace(placed, tree=replace(placed.tree, axes=axes, memories=memories))
+
+
+def _network(seed, operands) -> Network:
+    return Network(
+        operands,
+        multicast=seed.random() < 0.5,
+        reduction=seed.random() < 0.5,
+        forwarding=seed.random() < 0.4,
+        pj_per_bit=seed.choice((0.0, 0.0625, 0.5)),
+        bits_per_cycle=seed.choice((None, Fraction(6), Fraction(33, 2))),
+    )
 
 
 def _with_ports(seed, memory) -> TreeMemory:

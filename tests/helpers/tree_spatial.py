@@ -5,7 +5,6 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, prod
 
-from tilestitch.hardware.tree import Axis
 from tilestitch.mapping.tree.placed import CutLimit, PlacedNest, Unrolled
 
 
@@ -81,7 +80,7 @@ def with_axes(placed: PlacedNest, seed) -> PlacedNest:
     """The nest of a random case with nothing spread, on axes of other sizes, some of which take only some loops."""
     names = [loop.name for loop in placed.nest.loops]
     axes = tuple(
-        Axis(axis.name, seed.choice((2, 3, 4)), tuple(seed.sample(names, 2)) if seed.random() < 0.3 else ())
+        replace(axis, size=seed.choice((2, 3, 4)), loops=tuple(seed.sample(names, 2)) if seed.random() < 0.3 else ())
         for axis in placed.tree.axes
     )
     return replace(placed, unrolled=(), tree=replace(placed.tree, axes=axes))

@@ -21,6 +21,7 @@ from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
 from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.sliding import unprovable
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
 
 PROVABLE = (Objective.ENERGY,)
@@ -67,6 +68,13 @@ def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: Obje
     return hashlib.sha256(values.encode()).hexdigest()[:16]
 
 
+def expect_provable(placed: PlacedNest) -> None:
+    """Raise `InputError` for a problem that certificates do not cover."""
+    uncovered = unprovable(placed)
+    if uncovered is not None:
+        raise InputError(f"{placed.nest.name}: certificates do not cover {uncovered}; map it without one")
+
+
 def spread_texts(placed: PlacedNest) -> tuple[str, ...]:
     """What is spread over the units: "D1 K 32", or "D1 K 64/5" where the factor does not divide."""
     return tuple(f"{one.axis} {placed.nest.loops[one.loop].name} {one.factor}" for one in placed.unrolled)
@@ -81,6 +89,7 @@ def certificate_of(
     placements: Sequence[PlacedNest], found: FoundMapping, objective: Objective = Objective.ENERGY
 ) -> TreeCertificate:
     """The proof of a search over all placements of a nest. Raises `InputError` where it was not searched to the end."""
+    expect_provable(found.placed)
     if not found.is_proven:
         raise InputError(
             f"--certificate: the search of {found.placed.nest.name} stopped after {found.labels:,} labels and proved "

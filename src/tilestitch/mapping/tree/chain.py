@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from tilestitch.hardware.tree import Flow
-from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.placed import PlacedNest
 
@@ -17,11 +17,13 @@ class TreeMapping:
     """Loops from the innermost with their factors, and of each operand how many of them each of its memories is inside.
 
     `loops` are (loop number, factor) pairs. `cuts[operand][level]` is the number of innermost loops whose tile the
-    memory of that level holds; of the outermost memory it is all of them.
+    memory of that level holds; of the outermost memory it is all of them. `rows` are (operand, crossing, loops inside)
+    of every row of windows that slide at a crossing: as far as there, over one loop.
     """
 
     loops: tuple[tuple[int, int], ...]
     cuts: tuple[tuple[int, ...], ...]
+    rows: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +63,79 @@ class TreePrice:
         return self.edp_pj_cycles * self.latency_cycles
 
 
-def crossing_tiles(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Of each operand the tile at each of its crossings."""
-    count = len(placed.nest.loops)
-    places = crossing_places(placed, mapping)
-    return tuple(tuple(_tile(mapping.loops[:at], count) for at in of_operand) for of_operand in places)
+@dataclass(frozen=True, slots=True)
+class PlacedCrossing:
+    """A part of what crosses, inside so many loops."""
+
+    operand: OperandOnTree
+    crossing: int
+    part: Part
+    place: int
+    tile: tuple[int, ...]
 
 
-def crossing_places(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[int, ...], ...]:
-    """Of each operand how many loops lie inside each of its crossings.
+def placed_crossings(placed: PlacedNest, mapping: TreeMapping) -> list[PlacedCrossing]:
+    """Every crossing of a mapping; where windows slide it has two parts.
 
     A loop that leaves an operand alone directly outside a crossing belongs inside: the operand stays where it is.
     Inputs stay at the units during the innermost loops that leave them alone; results leave them at every step.
     """
-    found: list[tuple[int, ...]] = []
+    count = len(placed.nest.loops)
+    ends = {(operand, crossing): end for operand, crossing, end in mapping.rows}
+    found: list[PlacedCrossing] = []
     for operand in operands_on_tree(placed):
-        alone = operand.leaves_alone
         inner = 0
-        places: list[int] = []
-        for cut in (0, *mapping.cuts[operand.number][:-1]):
+        for crossing, cut in enumerate((0, *mapping.cuts[operand.number][:-1])):
             at = max(inner, cut)
-            while at < len(mapping.loops) and mapping.loops[at][0] in alone:
+            while at < len(mapping.loops) and mapping.loops[at][0] in operand.leaves_alone:
                 at += 1
             inner = at
-            places.append(at)
-        if operand.is_write:
-            places[0] = 0
-        found.append(tuple(places))
-    return tuple(found)
+            if crossing == 0 and operand.is_write:
+                at = 0
+            end = ends.get((operand.number, crossing), 0)
+            tile = _tile(mapping.loops[:at], count)
+            if end <= at:
+                found.append(PlacedCrossing(operand, crossing, Part.ALL, at, tile))
+                continue
+            inner = end
+            found.append(PlacedCrossing(operand, crossing, Part.NEW, at, tile))
+            found.append(PlacedCrossing(operand, crossing, Part.FIRST, end, _tile(mapping.loops[:end], count)))
+    return found
+
+
+def crossing_tiles(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Of each operand the tile at each of its crossings; of windows that slide one of them."""
+    found: list[list[tuple[int, ...]]] = [[] for _ in placed.operands]
+    for one in placed_crossings(placed, mapping):
+        if one.part is not Part.FIRST:
+            found[one.operand.number].append(one.tile)
+    return tuple(map(tuple, found))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRow:
+    """Windows that slide: an operand by name, what they slide into, the loop, and its steps in a row."""
+
+    operand: str
+    into: str  # a memory, or the units
+    loop: str
+    steps: int
+
+
+def window_rows(placed: PlacedNest, mapping: TreeMapping) -> list[WindowRow]:
+    """The rows of windows of a mapping."""
+    found: list[WindowRow] = []
+    inside: dict[tuple[int, int], int] = {}
+    for one in placed_crossings(placed, mapping):
+        key = one.operand.number, one.crossing
+        if one.part is Part.NEW:
+            inside[key] = one.place
+        if one.part is Part.FIRST:
+            row = mapping.loops[inside[key] : one.place]
+            into = one.operand.memories[one.crossing - 1].name if one.crossing > 0 else "units"
+            loop = placed.nest.loops[row[0][0]].name
+            found.append(WindowRow(one.operand.array.name, into, loop, prod(factor for _, factor in row)))
+    return found
 
 
 def _tile(loops: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
@@ -97,22 +144,13 @@ def _tile(loops: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
 
 def price(placed: PlacedNest, mapping: TreeMapping) -> TreePrice:
     """The energy of a mapping, flow by flow, and its latency."""
-    tiles = crossing_tiles(placed, mapping)
-    flows: list[PricedFlow] = []
-    for operand in operands_on_tree(placed):
-        for crossing, tile in enumerate(tiles[operand.number]):
-            flows += _priced(operand, crossing, tile)
+    flows = [flow for one in placed_crossings(placed, mapping) for flow in _priced(one)]
     return TreePrice(placed.tree.mac_pj * placed.nest.macs, tuple(flows), latency_cycles(placed, mapping))
 
 
 def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
     """The latency of a mapping: its loops and crossings, from the innermost."""
-    places, tiles = crossing_places(placed, mapping), crossing_tiles(placed, mapping)
-    crossings = [
-        (at, operand.is_hidden(crossing), _served(operand, crossing, tiles[operand.number][crossing]))
-        for operand in operands_on_tree(placed)
-        for crossing, at in enumerate(places[operand.number])
-    ]
+    crossings = [(one.place, _is_hidden(one), _served(one)) for one in placed_crossings(placed, mapping)]
     pace = Pace()
     for inside in range(len(mapping.loops) + 1):
         for at, hidden, served in crossings:
@@ -123,14 +161,25 @@ def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
     return pace.alone
 
 
-def _served(operand: OperandOnTree, crossing: int, tile: tuple[int, ...]) -> dict[PortNumber, int]:
-    return {port: int(cycles[0]) for port, cycles in operand.served(crossing, np.array([tile], np.int64)).items()}
+def _is_hidden(one: PlacedCrossing) -> bool:
+    return one.part is not Part.FIRST and one.operand.is_hidden(one.crossing)
 
 
-def _priced(operand: OperandOnTree, crossing: int, tile: tuple[int, ...]) -> list[PricedFlow]:
+def _served(one: PlacedCrossing) -> dict[PortNumber, int]:
+    served = one.operand.served(one.crossing, np.array([one.tile], np.int64), one.part)
+    return {port: int(cycles[0]) for port, cycles in served.items()}
+
+
+def _priced(one: PlacedCrossing) -> list[PricedFlow]:
+    operand, tiles = one.operand, np.array([one.tile], np.int64)
     found: list[PricedFlow] = []
-    for moved in operand.moved(crossing, np.array([tile], np.int64)):
+    for moved in operand.moved(one.crossing, tiles, one.part):
         level = operand.memories.index(moved.memory)
         count, energy = int(moved.accesses[0]), float(moved.energy_pj[0])
         found.append(PricedFlow(operand.number, level, moved.memory.name, moved.flow, count, energy))
+    delivered = float(operand.delivered_pj(one.crossing, tiles, one.part)[0])
+    if delivered > 0:
+        name = f"network inside {operand.memories[one.crossing].name}"
+        flow = Flow.COLLECT if operand.is_write else Flow.FEED
+        found.append(PricedFlow(operand.number, one.crossing, name, flow, 0, delivered))
     return found

@@ -16,6 +16,7 @@ from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
     TreeCertificate,
+    expect_provable,
     mac_value,
     problem_digest,
     spread_texts,
@@ -57,6 +58,7 @@ def check_certificate(
     certificate: TreeCertificate, placements: Sequence[PlacedNest], sums: Sums, objective: Objective = Objective.ENERGY
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
+    expect_provable(placements[0])
     claim = _Claim(placements[0].nest.name, certificate.value)
     if certificate.problem != problem_digest(placements, sums, objective):
         raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")

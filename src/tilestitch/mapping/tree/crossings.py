@@ -4,11 +4,13 @@ Crossing 0 lies between the units and the innermost memory of an operand, crossi
 A crossing at the tile T happens total/|T| times, whatever the order of the loops outside, and moves what T touches.
 Accesses and energies are those of ZigZag 3.9.1's evaluator: an access moves whole granules of a port and costs the
 share of its width; a fan-out hands the elements that differ over it from the memory above, those that are alike once;
-partial sums are read back before every addition.
+partial sums are read back before every addition. Networks that share less or more than that, and windows that slide,
+are ours: docs/trees.md#networks-and-windows.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from math import gcd, prod
 from typing import TypeAlias
@@ -16,14 +18,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.hardware.tree import Flow, TreeMemory
+from tilestitch.hardware.tree import Axis, Flow, Network, TreeMemory
 from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.placed import PlacedNest, distinct
 
 Tiles: TypeAlias = NDArray[np.int64]  # points x loops
 Numbers: TypeAlias = NDArray[np.float64]
+Terms: TypeAlias = tuple[tuple[int, int], ...]  # loop and step, of an index
 Flags: TypeAlias = NDArray[np.bool_]
-PortNumber: TypeAlias = tuple[int, int]  # of the memory in the tree, and of the port in the memory
+PortNumber: TypeAlias = tuple[int, int]  # of the memory in the tree, and its port; below 0 an axis, and its network
+
+
+class Part(StrEnum):
+    """What of a crossing is moved: all of it; or of windows that slide what is new, or what their row begins with."""
+
+    ALL = "all"
+    NEW = "new"  # of each window
+    FIRST = "first"  # of each row: what the first window has beside as much as is new in every one
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,15 @@ class Moved:
     @property
     def energy_pj(self) -> Numbers:
         return self.accesses * (self.memory.read_pj if self.flow.is_read else self.memory.write_pj)
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """What a fan-out makes of what crosses it to one memory inside."""
+
+    together: tuple[Fraction, ...]  # how far loops are spread over neighbours that pass values on, and inside them
+    parts: int  # into how many that are carried by themselves the rest divides it
+    is_forwarded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +96,48 @@ class OperandOnTree:
         """Whether the units go on while this crossing brings the next tile: it has a buffer of its own, or a latch."""
         return crossing == 0 or self.memories[crossing - 1].buffers == 2
 
-    def differing(self, crossing: int) -> int:
-        """Into how many different parts a fan-out divides what crosses it.
+    def networks(self, crossing: int) -> list[tuple[Axis, Network]]:
+        """What carries the operand along the axes of a fan-out, where the machine says it."""
+        home, axes = self.placed.homes[self.number], self.placed.tree.axes
+        found = [(axis, network) for axis in axes if (network := axis.network(home)) is not None]
+        names = self.placed.tree.fan_outs(home)[crossing] if found else ()
+        return [(axis, network) for axis, network in found if axis.name in names]
+
+    def fan_out(self, crossing: int) -> FanOut:
+        """How a fan-out divides what crosses it.
 
         Counted by the loops that are spread there on top of those inside, without the loops that run in steps.
         """
-        inner, outer = (
-            distinct(self.array, [float(one) for one in self.inside(at)]) for at in (crossing, crossing + 1)
-        )
-        return round(outer / inner)
+        together, outer, alone = self.inside(crossing), self.inside(crossing + 1), Fraction(1)
+        is_forwarded = False
+        for axis, network in self.networks(crossing):
+            along = self.placed.spread_along(axis.name)
+            if network.forwarding and not self.is_write:
+                together = tuple(one * more for one, more in zip(together, along, strict=True))
+                is_forwarded = True
+            elif not (network.reduction if self.is_write else network.multicast):
+                outer = tuple(one / more for one, more in zip(outer, along, strict=True))
+                alone *= prod(along, start=Fraction(1))
+        inner, all_of_it = (distinct(self.array, [float(one) for one in tile]) for tile in (together, outer))
+        parts = all_of_it / inner
+        return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_forwarded)
+
+    def is_sliding(self, crossing: int) -> bool:
+        """Whether the machine lets windows slide at a crossing: into a memory that keeps them, or past neighbours."""
+        keeps = crossing > 0 and self.memories[crossing - 1].has_sliding_window
+        return not self.is_write and (keeps or self.fan_out(crossing).is_forwarded)
+
+    def slide(self, crossing: int) -> int | None:
+        """The loop along which windows slide at a crossing."""
+        return self.placed.slide(self.number, crossing)
+
+    def can_begin(self, crossing: int, tiles: Tiles) -> Flags:
+        """Which tiles may be windows that slide: the steps between their values are no larger than they are."""
+        loop = self.slide(crossing)
+        if loop is None:
+            return np.ones(len(tiles), np.bool_)
+        insides = [self.inside(crossing), self.fan_out(crossing).together]
+        return np.logical_and(*(is_window(self.array, tiles, inside, loop) for inside in insides))
 
     def held(self, level: int, tiles: Tiles) -> Numbers:
         """Elements in one memory of a level."""
@@ -95,22 +148,36 @@ class OperandOnTree:
         steps = np.array(self.placed.steps, np.int64)
         reduced = list(self.leaves_alone)
         spread = any(level[loop] > 1 for level in self.spread[crossing + 1 :] for loop in reduced)
+        for axis, network in self.networks(crossing):
+            along = self.placed.spread_along(axis.name)
+            spread = spread or (not network.reduction and any(along[loop] > 1 for loop in reduced))
         return np.logical_or(spread, (tiles[:, reduced] < steps[reduced]).any(axis=1))
 
-    def moved(self, crossing: int, tiles: Tiles) -> Iterator[Moved]:
+    def moved(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Iterator[Moved]:
         """What one crossing at each of these tiles costs in the memories at both its ends."""
         times = self.placed.total_steps // tiles.prod(axis=1)
-        for level, flow, bits in self._transfers(crossing, tiles):
-            yield self._accesses(level, flow, bits, times)
+        for level, flow, bits in self._transfers(crossing, tiles, part):
+            yield self._accesses(level, flow, bits, times, part)
 
-    def served(self, crossing: int, tiles: Tiles) -> dict[PortNumber, NDArray[np.int64]]:
+    def delivered_pj(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Numbers:
+        """What the networks of a crossing at each of these tiles cost, by bits that reach or leave what is inside."""
+        per_bit = sum(network.pj_per_bit for _, network in self.networks(crossing))
+        energy = np.zeros(len(tiles))
+        if per_bit > 0 and self.array.element_bits > 0:
+            times = self.placed.total_steps // tiles.prod(axis=1)
+            inner, _ = self._amounts(crossing, tiles, part)
+            for bits in self._both_ways(crossing, tiles, inner):
+                energy += bits * times * self.instances(crossing - 1) * per_bit
+        return energy
+
+    def served(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> dict[PortNumber, NDArray[np.int64]]:
         """Cycles for which one crossing at each of these tiles, once, occupies every port at both its ends.
 
         A port makes one access a cycle, of up to its width, unless its bandwidth is stated. What a crossing moves in
-        one direction begins a new access.
+        one direction begins a new access. Networks of a stated bandwidth are ports of their own.
         """
         found: dict[PortNumber, NDArray[np.int64]] = {}
-        for level, flow, bits in self._transfers(crossing, tiles):
+        for level, flow, bits in self._transfers(crossing, tiles, part):
             memory = self.memories[level]
             port = memory.port(self.placed.homes[self.number], flow)
             if port is None:
@@ -119,25 +186,62 @@ class OperandOnTree:
             key = (self.placed.tree.memories.index(memory), memory.ports.index(port))
             cycles = np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9)
             found[key] = found.get(key, 0) + cycles.astype(np.int64)
+        for axis, network in self.networks(crossing):
+            if network.bits_per_cycle is not None and self.array.element_bits > 0:
+                _, outer = self._amounts(crossing, tiles, part)
+                bits = sum(self._both_ways(crossing, tiles, outer), np.zeros(len(tiles)))
+                key = (-1 - self.placed.tree.axes.index(axis), axis.networks.index(network))
+                found[key] = np.ceil(bits / float(network.bits_per_cycle) - 1e-9).astype(np.int64)
         return found
 
-    def _transfers(self, crossing: int, tiles: Tiles) -> Iterator[tuple[int, Flow, Numbers]]:
+    def _amounts(self, crossing: int, tiles: Tiles, part: Part) -> tuple[Numbers, Numbers]:
+        """Elements that cross once, inside at each memory and outside of all that share one memory there."""
+        fan_out = self.fan_out(crossing)
+        keeps = crossing > 0 and self.memories[crossing - 1].has_sliding_window
+        ones = np.ones(len(tiles))
+        if part is not Part.ALL and keeps:
+            inner = self._of_windows(crossing, tiles, part, self.inside(crossing))
+        elif part is Part.FIRST:
+            inner = 0 * ones
+        else:
+            inner = ones if crossing == 0 else np.rint(self.held(crossing - 1, tiles))
+        if not fan_out.is_forwarded:
+            return inner, inner * fan_out.parts
+        if part is Part.ALL:
+            return inner, np.rint(elements(self.array, tiles, fan_out.together)) * fan_out.parts
+        return inner, self._of_windows(crossing, tiles, part, fan_out.together) * fan_out.parts
+
+    def _of_windows(self, crossing: int, tiles: Tiles, part: Part, spread: tuple[Fraction, ...]) -> Numbers:
+        """What is new in each of the windows that tiles with so much spread are, or what their row begins with."""
+        loop = self.slide(crossing)
+        assert loop is not None
+        kept = kept_elements(self.array, tiles, spread, loop)
+        return np.rint(kept if part is Part.FIRST else elements(self.array, tiles, spread) - kept)
+
+    def _both_ways(self, crossing: int, tiles: Tiles, count: Numbers) -> tuple[Numbers, Numbers]:
+        """The bits of so many elements, and those of them that return as partial sums."""
+        if not self.is_write:
+            return count * self.array.element_bits, np.zeros(len(tiles))
+        partial = self.is_partial(crossing, tiles)
+        bits = count * np.where(partial, self.array.element_bits, self.placed.final_bits)
+        return bits, np.where(partial, bits, 0)
+
+    def _transfers(self, crossing: int, tiles: Tiles, part: Part) -> Iterator[tuple[int, Flow, Numbers]]:
         """Bits that one crossing at each of these tiles, once, moves in one memory of a level in a direction."""
         if self.array.element_bits == 0:
             return
-        count = np.ones(len(tiles)) if crossing == 0 else np.rint(self.held(crossing - 1, tiles))
-        partial = self.is_partial(crossing, tiles) if self.is_write else np.zeros(len(tiles), np.bool_)
-        bits = np.where(partial | (not self.is_write), self.array.element_bits, self.placed.final_bits)
+        inner, outer = self._amounts(crossing, tiles, part)
         above, below = (Flow.COLLECT, Flow.DRAIN) if self.is_write else (Flow.FEED, Flow.FILL)
-        ends = [(crossing, count * self.differing(crossing), above, Flow.FEED)]
+        ends = [(crossing, outer, above, Flow.FEED)]
         if crossing > 0:
-            ends.append((crossing - 1, count, below, Flow.FILL))
+            ends.append((crossing - 1, inner, below, Flow.FILL))
         for level, amount, flow, returning in ends:
-            yield level, flow, amount * bits
+            bits, back = self._both_ways(crossing, tiles, amount)
+            yield level, flow, bits
             if self.is_write:
-                yield level, returning, np.where(partial, amount * bits, 0)
+                yield level, returning, back
 
-    def _accesses(self, level: int, flow: Flow, bits: Numbers, times: NDArray[np.int64]) -> Moved:
+    def _accesses(self, level: int, flow: Flow, bits: Numbers, times: NDArray[np.int64], part: Part) -> Moved:
         memory = self.memories[level]
         port = memory.port(self.placed.homes[self.number], flow)
         if port is None:
@@ -145,23 +249,69 @@ class OperandOnTree:
             return Moved(memory, flow, np.where(bits > 0, np.inf, 0.0))
         share = port.granule_bits / port.width_bits
         granules = np.ceil(bits / port.granule_bits)
-        return Moved(memory, flow, np.trunc(granules * share * times * self.instances(level)))
+        accesses = granules * share * times * self.instances(level)
+        # two parts must not cost less than all of a crossing, because both of them are rounded down
+        return Moved(memory, flow, np.trunc(accesses) if part is Part.ALL else accesses)
 
 
 def elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
     """Elements of an array that tiles touch, with so many iterations of each loop spread beside one another."""
     count = np.ones(len(tiles))
     for terms, size in zip(array.axes, array.shape, strict=True):
-        if len(terms) == 2:
-            (first, step_first), (second, step_second) = terms
-            common = gcd(step_first, step_second)
-            a, b = (tiles[:, loop] * spread[loop].numerator // spread[loop].denominator for loop in (first, second))
-            twice = np.maximum(0, b - step_first // common) * (a - step_second // common)
-            count *= np.minimum(size, a * b - twice)
-        elif terms:
-            loop = terms[0][0]
-            count *= tiles[:, loop] * float(spread[loop])
+        count *= _indices(terms, size, tiles, spread)
     return count
+
+
+def _indices(terms: Terms, size: int, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+    """Indices along one axis of an array that tiles touch."""
+    if len(terms) == 2:
+        (first, step_first), (second, step_second) = terms
+        common = gcd(step_first, step_second)
+        a, b = (_iterations(tiles, spread, loop) for loop in (first, second))
+        twice = np.maximum(0, b - step_first // common) * (a - step_second // common)
+        return np.minimum(size, a * b - twice).astype(np.float64)
+    if not terms:
+        return np.ones(len(tiles))
+    return (tiles[:, terms[0][0]] * float(spread[terms[0][0]])).astype(np.float64)
+
+
+def _iterations(tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> NDArray[np.int64]:
+    return tiles[:, loop] * spread[loop].numerator // spread[loop].denominator
+
+
+def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Flags:
+    """Whether a tile is a window along a loop: then what it shares with the next one depends on the other loop alone.
+
+    Of an index `s*a + t*b` that is where a tile has at least t/g iterations of a, or s/g of b.
+    """
+    for terms in array.axes:
+        if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
+            _, step_of_other = _steps(terms, loop)
+            return _iterations(tiles, spread, loop) >= step_of_other
+    return np.zeros(len(tiles), np.bool_)
+
+
+def kept_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
+    """Elements that a window shares with the next one along a loop, and no more than it has.
+
+    Of an index `s*a + t*b` and the loop of a: t/g * (B - s/g) values; of the loop of b: s/g * (A - t/g).
+    """
+    count = np.ones(len(tiles))
+    for terms, size in zip(array.axes, array.shape, strict=True):
+        found = _indices(terms, size, tiles, spread)
+        if len(terms) == 2 and loop in (terms[0][0], terms[1][0]):
+            other = terms[0][0] if loop == terms[1][0] else terms[1][0]
+            step, step_of_other = _steps(terms, loop)
+            found = np.minimum(found, step_of_other * np.maximum(0, _iterations(tiles, spread, other) - step))
+        count *= found
+    return count
+
+
+def _steps(terms: Terms, loop: int) -> tuple[int, int]:
+    """The steps of a loop and of the other one of two, without their common divisor."""
+    common = gcd(terms[0][1], terms[1][1])
+    first, second = terms[0][1] // common, terms[1][1] // common
+    return (first, second) if loop == terms[0][0] else (second, first)
 
 
 def operands_on_tree(placed: PlacedNest) -> tuple[OperandOnTree, ...]:

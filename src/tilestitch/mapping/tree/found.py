@@ -10,6 +10,7 @@ from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
+from tilestitch.mapping.tree.crossings import Part
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Cut, Sums, Tables
 
@@ -89,23 +90,54 @@ def mapping_of(tables: Tables, numbered: Sequence[Cut], chain: NDArray[np.int64]
     """Loops and cuts of a chain; between two cuts loops stand in the order of the nest, primes of one together."""
     tiles = tables.lattice.tiles()
     loops: list[tuple[int, int]] = []
+    places: dict[int, int] = {}
     cuts: list[list[int]] = [[] for _ in tables.cuts]
+    rows: list[tuple[int, int, int]] = []
     tile = np.ones(len(tables.placed.steps), np.int64)
     for number, point in [*chain.tolist(), (-1, tables.lattice.points - 1)]:
-        loops += [(loop, int(n)) for loop, n in enumerate(tiles[point] // tile) if n > 1]
+        loops += _between(tables.placed.innermost, tile.tolist(), tiles[point].tolist())
         tile = tiles[point]
-        if number >= 0 and numbered[number].memory is not None:
-            cuts[numbered[number].operand].append(len(loops))
+        cut = numbered[number]
+        if number >= 0 and cut.place_of is not None:
+            places[cut.place_of] = len(loops)
+        if number >= 0 and cut.memory is not None:
+            cuts[cut.operand].append(places.get(cut.memory, len(loops)) if cut.crossing is not None else len(loops))
+        if number >= 0 and cut.part is Part.FIRST and cut.crossing is not None:
+            rows.append((cut.operand, cut.crossing, len(loops)))
     whole = [tables.placed.chain(operand) for operand in range(len(cuts))]
+    for one in cuts:  # what changes at the place of an outer memory does not change behind it
+        for level in range(len(one) - 2, -1, -1):
+            one[level] = min(one[level], one[level + 1])
     return TreeMapping(
         tuple(loops),
         tuple(tuple(one) if one else (len(loops),) * len(memories) for one, memories in zip(cuts, whole, strict=True)),
+        tuple(sorted(rows)),
     )
+
+
+def _between(order: Sequence[tuple[int, int]], inner: list[int], outer: list[int]) -> list[tuple[int, int]]:
+    """The loops from one tile to a larger one: as an order says, then those of the nest."""
+    found: list[tuple[int, int]] = []
+    left, inside = list(inner), [1] * len(inner)
+    for loop, factor in order:
+        inside[loop] *= factor
+        reached = min(outer[loop], inside[loop])
+        if reached > left[loop]:
+            found.append((loop, reached // left[loop]))
+            left[loop] = reached
+    return found + [
+        (loop, much // done) for loop, (much, done) in enumerate(zip(outer, left, strict=True)) if much > done
+    ]
 
 
 def why_nothing_fits(tables: Tables) -> str:
     """Which memory is too small for an operand alone, at the tile that takes the least of it."""
     placed = tables.placed
+    if not tables.allowed[-1]:
+        names = [loop.name for loop in placed.nest.loops]
+        said = ", ".join(f"{names[loop]} {factor}" for loop, factor in placed.innermost)
+        steps = ", ".join(f"{name} {count}" for name, count in zip(names, placed.steps, strict=True))
+        return f"the order {said} does not divide the steps {steps}; write other factors, or '*' for all that are left"
     for array, operand_cuts in zip(placed.operands, tables.cuts, strict=True):
         side = int(array is placed.nest.write and tables.partial_from_units)
         for level, cut in enumerate(operand_cuts):

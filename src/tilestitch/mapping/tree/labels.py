@@ -32,6 +32,11 @@ class Problem(NamedTuple):
     strides: np.ndarray  # by axis of the lattice
     shape: np.ndarray
     starts_partial: bool  # whether partial sums come from the units
+    is_restricted: bool  # whether any of the following forbids anything
+    free: np.ndarray  # by cut and axis of the lattice: whether it may be stepped along while the cut is the next one
+    place: np.ndarray  # by cut: the chain whose only cut is the place of its memory, or -1
+    alone: np.ndarray  # by operand and axis: whether the loop leaves the operand alone
+    allowed: np.ndarray  # by point: whether an order that is given comes to it
 
 
 class Labels(NamedTuple):
@@ -135,10 +140,31 @@ def is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: 
 
 
 @compiled
+def is_free(problem: Problem, placed: np.ndarray, point: int, axis: int) -> bool:
+    """Whether a loop may go on from a point.
+
+    A row of windows takes one loop. From the place of a memory to the cut of an operand there, loops leave it alone.
+    """
+    if not problem.is_restricted:
+        return True
+    if not problem.allowed[point + problem.strides[axis]]:
+        return False
+    for operand in range(len(placed)):
+        for cut in range(problem.first[operand] + placed[operand], problem.first[operand + 1]):
+            if cut == problem.first[operand] + placed[operand] and not problem.free[cut, axis]:
+                return False
+            if problem.place[cut] >= 0 and placed[problem.place[cut]] > 0 and not problem.alone[operand, axis]:
+                return False
+    return True
+
+
+@compiled
 def place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, point: int, taken: np.ndarray) -> int:
     """Place the next cut of an operand: what it costs, `taken` and `placed` as they are then; NEVER where it cannot."""
     cut = problem.first[operand] + placed[operand]
     if cut >= problem.first[operand + 1]:
+        return NEVER
+    if problem.place[cut] >= 0 and placed[problem.place[cut]] == 0:
         return NEVER
     side = partial if operand == problem.write else 0
     component = int(problem.shared[cut])
@@ -221,7 +247,8 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
             new_spent, state, rank = spent + price, state + place_of[move], (rank + 1) * points + target
         else:
             axis = move - operands
-            if target // problem.strides[axis] % problem.shape[axis] + 1 >= problem.shape[axis]:
+            is_last = target // problem.strides[axis] % problem.shape[axis] + 1 >= problem.shape[axis]
+            if is_last or not is_free(problem, placed, target, axis):
                 rest = NEVER
                 continue
             new_spent, target = spent, target + problem.strides[axis]

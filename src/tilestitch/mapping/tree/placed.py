@@ -29,12 +29,25 @@ class CutLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Slide:
+    """Windows of one operand at one crossing that slide along a loop, each keeping what it shares with the one before.
+
+    Crossing 0 is that from the innermost memory to the units.
+    """
+
+    operand: int
+    crossing: int
+    loop: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedNest:
     """A nest on a tree, with what is fixed before loops are put in an order.
 
     `homes` are the names that the machine gives the operands of the nest, in the order of the nest; partial sums have
     the width of the result's elements, complete ones `final_bits`. The shape of an operand is what there is to move:
     indices of padding are not. `limits` leave the outermost memory alone, and loops that do not move an operand.
+    `slides` say where windows slide; where the machine has no such memory or network there is no choice.
     """
 
     nest: LoopNest
@@ -43,6 +56,8 @@ class PlacedNest:
     unrolled: tuple[Unrolled, ...]
     tree: MachineTree
     limits: tuple[CutLimit, ...] = ()
+    slides: tuple[Slide, ...] | None = None  # none: not chosen yet
+    order: tuple[tuple[int, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
 
     @property
     def operands(self) -> tuple[LoopOperand, ...]:
@@ -63,6 +78,19 @@ class PlacedNest:
                     here[one.loop] *= one.factor
             levels.append(tuple(here))
         return tuple(levels)
+
+    def spread_along(self, axis: str) -> tuple[Fraction, ...]:
+        """How far each loop is spread along one axis."""
+        here = [Fraction(1)] * len(self.nest.loops)
+        for one in self.unrolled:
+            if one.axis == axis:
+                here[one.loop] *= one.factor
+        return tuple(here)
+
+    def slide(self, operand: int, crossing: int) -> int | None:
+        """The loop along which windows of an operand slide at a crossing."""
+        found = (one.loop for one in self.slides or () if (one.operand, one.crossing) == (operand, crossing))
+        return next(found, None)
 
     def limits_of(self, operand: int, memory: TreeMemory) -> tuple[int, tuple[tuple[int, int, int], ...]]:
         """Bits that an operand may take of a memory, and limits of the steps of the loops that move it."""
@@ -85,6 +113,15 @@ class PlacedNest:
         for level in self.spread(0):
             left = [ceil(count / factor) for count, factor in zip(left, level, strict=True)]
         return tuple(left)
+
+    @property
+    def innermost(self) -> tuple[tuple[int, int], ...]:
+        """The loops of the order with their factors, from the innermost."""
+        left, found = list(self.steps), []
+        for loop, factor in self.order:
+            found.append((loop, factor or left[loop]))
+            left[loop] = max(1, left[loop] // found[-1][1])
+        return tuple(found)
 
     @property
     def total_steps(self) -> int:

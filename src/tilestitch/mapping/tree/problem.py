@@ -13,12 +13,13 @@ MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 
 
 def cuts_by_operand(tables: Tables) -> list[tuple[Cut, ...]]:
-    """The cuts of each operand that moves anything."""
-    return [cuts for array, cuts in zip(tables.placed.operands, tables.cuts, strict=True) if array.element_bits]
+    """The cuts of each operand that moves anything, then the place of each memory that has one."""
+    operands = zip(tables.placed.operands, tables.cuts, strict=True)
+    return [*(cuts for array, cuts in operands if array.element_bits), *((place,) for place in tables.places)]
 
 
 def numbered(tables: Tables) -> list[Cut]:
-    """The cuts of all operands that move anything, as the search numbers them."""
+    """The cuts of `cuts_by_operand`, as the search numbers them."""
     return [cut for cuts in cuts_by_operand(tables) for cut in cuts]
 
 
@@ -30,6 +31,7 @@ def problem_of(tables: Tables) -> labels.Problem:
     counts = [len(one) for one in operands]
     memories = [cut.memory for cut in cuts]
     shared = sorted({memory for memory in memories if memory is not None and memories.count(memory) > 1})
+    loops = [loop for loop, _ in tables.lattice.primes] or [0]
     return labels.Problem(
         cost=np.stack([cut.cost_fj for cut in cuts]),
         room=np.stack([cut.room_bits for cut in cuts]),
@@ -37,12 +39,31 @@ def problem_of(tables: Tables) -> labels.Problem:
         shared=np.array([shared.index(one) if one in shared else -1 for one in memories], np.int64),
         limit=np.array([placed.tree.memories[memory].size_bits * (1 + 1e-12) for memory in shared], np.float64),
         first=np.array([sum(counts[:at]) for at in range(len(counts) + 1)], np.int64),
-        write=len(counts) - 1,
+        write=len(counts) - len(tables.places) - 1,
         togo=np.concatenate([least_from(one, [cut.cost_fj for cut in one], shape) for one in operands]),
         strides=np.array([np.prod(shape[at + 1 :], dtype=np.int64) for at in range(len(shape))], np.int64),
         shape=np.array(shape, np.int64),
         starts_partial=tables.partial_from_units,
+        is_restricted=bool(tables.places or tables.placed.slides or tables.placed.order),
+        free=np.array(
+            [[cut.after_loops is None or loop in cut.after_loops for loop in loops] for cut in cuts], np.bool_
+        ),
+        place=np.array([_place_of(tables, cut, len(counts)) for cut in cuts], np.int64),
+        alone=np.array([[not _moves(tables, one[0], loop) for loop in loops] for one in operands], np.bool_),
+        allowed=tables.allowed,
     )
+
+
+def _place_of(tables: Tables, cut: Cut, chains: int) -> int:
+    """Which chain is the place of a cut's memory; none of the outermost memory of an operand."""
+    places = [place.place_of for place in tables.places]
+    if cut.memory not in places or cut.crossing is None:
+        return -1
+    return chains - len(places) + places.index(cut.memory)
+
+
+def _moves(tables: Tables, cut: Cut, loop: int) -> bool:
+    return cut.place_of is None and loop in tables.placed.operands[cut.operand].indexed_by
 
 
 def states_of(problem: labels.Problem) -> int:

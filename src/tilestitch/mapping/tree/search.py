@@ -16,6 +16,7 @@ from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.found import FoundMapping, mapping_of, why_nothing_fits
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, numbered, problem_of, states_of
+from tilestitch.mapping.tree.sliding import with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, tables_of
 from tilestitch.mapping.tree.timed_search import FEW_LABELS, best_in_time, pareto_front
 
@@ -34,6 +35,9 @@ def best_mapping(
 
     The front of `pareto` is `pareto_front`'s. Raises `DoesNotFit` where no mapping fits the memories.
     """
+    placements = with_slides([placed])
+    if len(placements) > 1:
+        return best_of(placements, sums, most_labels, objective)
     if objective is not TreeObjective.ENERGY:
         return best_in_time([placed], sums, most_labels, objective)
     tables = tables_of(placed, sums)
@@ -81,6 +85,7 @@ def best_of(
 
     Those whose root bound is not below the best known are not searched. Raises `DoesNotFit` where none fits.
     """
+    placements = with_slides(placements)
     if objective is not TreeObjective.ENERGY:
         return best_in_time(placements, sums, most_labels, objective)
     if len(placements) == 1:
@@ -111,7 +116,7 @@ def _root_bound_pj(placed: PlacedNest, sums: Sums) -> float:
     """What no mapping of a placement costs less than: of every operand alone the least."""
     tables = tables_of(placed, sums)
     problem = problem_of(tables)
-    side = np.where(np.arange(problem.write + 1) == problem.write, int(problem.starts_partial), 0)
+    side = np.where(np.arange(len(problem.first) - 1) == problem.write, int(problem.starts_partial), 0)
     least = problem.togo[problem.first[:-1], side, 0]
     if (least >= labels.NEVER).any():
         return inf

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
+from tilestitch.hardware.tree import Network
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree import labels
@@ -30,6 +31,7 @@ from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.problem import MOST_STATES
 from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed, units_alone
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
+from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_search import best_in_order
 
@@ -188,12 +190,15 @@ def _different(bare: PlacedNest, choices: Choices) -> Choices:
     """One of those that must cost the same.
 
     Such spread all loops alike over each fan-out, so that nothing but the names of their axes differs; or, with whole
-    factors only, one is the other with loops exchanged that the nest does not tell apart, as rows and columns.
+    factors only, one is the other with loops exchanged that the nest does not tell apart, as rows and columns. Axes
+    with other networks differ, and so do loops where the user limits or orders some of them.
     """
-    parts = [part for axes in _fan_outs(bare).values() for part in _class_factors(choices, axes)]
+    parts = [part for axes in _alike(bare) for part in _class_factors(choices, axes)]
     if not parts:
         return choices
-    exchanged = [list(range(len(bare.nest.loops))), *_exchanges(bare.nest)]
+    exchanged = [list(range(len(bare.nest.loops)))]
+    if not bare.limits and not bare.order:
+        exchanged += _exchanges(bare.nest)
     rows = np.concatenate([np.concatenate([part[:, order] for part in parts], axis=1) for order in exchanged])
     codes = _codes(rows).reshape(len(exchanged), len(choices))
     whole = (choices.under == 1).all(axis=(1, 2))
@@ -231,6 +236,15 @@ def _fan_outs(bare: PlacedNest) -> dict[tuple[int, ...], list[int]]:
         key = tuple(next(at for at, here in enumerate(levels) if axis.name in here) for levels in fan_outs)
         found.setdefault(key, []).append(number)
     return found
+
+
+def _alike(bare: PlacedNest) -> list[list[int]]:
+    """The axes that nothing but their names tells apart."""
+    found: dict[tuple[tuple[int, ...], tuple[Network, ...]], list[int]] = {}
+    for fan_out, axes in _fan_outs(bare).items():
+        for axis in axes:
+            found.setdefault((fan_out, bare.tree.axes[axis].networks), []).append(axis)
+    return list(found.values())
 
 
 def _class_factors(choices: Choices, axes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -310,8 +324,9 @@ def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.
     complete at once, and many choices are alike.
     """
     total = np.zeros(len(choices), np.int64)
-    for number in range(len(task.operands)):
-        total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
+    for number, operand in enumerate(task.operands):
+        if not any(map(operand.is_sliding, range(len(operand.memories)))):
+            total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
     return total
 
 
@@ -375,6 +390,8 @@ def best_spread(
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
     if objective is not TreeObjective.ENERGY:
         return _best_in_time(task, choices, bounds, most_labels, objective)
+    if needs_tables(bare):
+        return _best_by_tables(task, choices, bounds, most_labels)
     best, winner, count, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
@@ -424,13 +441,47 @@ def _best_in_time(
         for energy, count in zip(bounds, cycles, strict=True)
     ]
     order = [number for number in np.argsort(least, kind="stable").tolist() if least[number] < inf]
-    ordered = ((placement(task.bare, choices, number), least[number]) for number in order)
-    found, opened = best_in_order(ordered, task.sums, most_labels, objective)
+    searched: set[int] = set()
+
+    def ordered() -> Iterator[tuple[PlacedNest, float]]:
+        for number in order:
+            for one in with_slides([placement(task.bare, choices, number)]):
+                yield one, least[number]
+                searched.add(number)
+
+    found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
     if found is None:
         raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
     bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
     found = replace(found, bound_pj=bound_pj, bound_cycles=int(cycles[order].min()))
-    return SpatialSearch(found, len(choices), opened)
+    return SpatialSearch(found, len(choices), len(searched))
+
+
+def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int) -> SpatialSearch:
+    """Choices by their bounds, each with the tables of its placement."""
+    best: FoundMapping | None = None
+    count, opened, left_pj = 0, 0, inf
+    for number in np.argsort(bounds, kind="stable").tolist():
+        placed = placement(task.bare, choices, number)
+        least_pj = int(bounds[number]) / FEMTO + placed.tree.mac_pj * placed.nest.macs
+        if bounds[number] >= labels.NEVER or (best is not None and least_pj >= best.price.energy_pj):
+            break
+        if count > most_labels:
+            left_pj = min(left_pj, least_pj)
+            break
+        opened += 1
+        try:
+            found = best_mapping(placed, task.sums, most_labels)
+        except DoesNotFit:
+            continue
+        count, left_pj = count + found.labels, min(left_pj, found.bound_pj)
+        if best is None or found.price.energy_pj < best.price.energy_pj:
+            best = found
+    if best is None:
+        raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+    bound_pj = min(left_pj, best.price.energy_pj)
+    proven = replace(best, bound_pj=bound_pj, is_proven=bound_pj >= best.price.energy_pj, labels=count)
+    return SpatialSearch(proven, len(choices), opened)
 
 
 class Opener:

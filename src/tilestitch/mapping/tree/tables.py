@@ -2,7 +2,8 @@
 
 Every operand places its cuts from the innermost outwards. Of what is read the first cut is that of the units, inside
 which only loops lie that leave the operand alone; then comes one cut for each memory, the last at the whole tile. A
-cut costs what crosses there, in whole femtojoules, so that sums do not depend on their order.
+cut costs what crosses there, in whole femtojoules, so that sums do not depend on their order. Where windows slide there
+is a second cut behind that of the memory: the end of their row, with nothing but the loop between them.
 """
 
 from dataclasses import dataclass, replace
@@ -11,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.crossings import Flags, Numbers, OperandOnTree, Tiles, operands_on_tree
+from tilestitch.base.errors import InputError, TooLarge
+from tilestitch.mapping.tree.crossings import Flags, Numbers, OperandOnTree, Part, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -40,6 +41,10 @@ class Cut:
     cost_fj: NDArray[np.int64]  # [partial, point]; NEVER where the tile does not fit alone
     room_bits: Numbers  # [partial, point]
     is_partial: Flags  # whether what crosses at this cut are partial sums, which the next memory receives
+    crossing: int | None  # what the cut pays for; none where the memory is the outermost
+    part: Part = Part.ALL
+    after_loops: tuple[int, ...] | None = None  # since the cut before only these loops; any where it is none
+    place_of: int | None = None  # the memory whose place it is, instead of a cut of an operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Tables:
     cuts: tuple[tuple[Cut, ...], ...]
     partial_from_units: bool
     fixed_fj: int  # at the units, of results
+    places: tuple[Cut, ...]  # where the tiles of all operands change, of every memory that stores evenly
+    allowed: Flags  # the points that an order of loops comes to
 
 
 def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
@@ -66,9 +73,47 @@ def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
             fixed = int(femtojoules(operand, 0, one)[0])
             made = [_write_cut(operand, level, tiles, sums) for level in range(len(operand.memories))]
         else:
-            made = [_read_cut(operand, level, tiles) for level in range(-1, len(operand.memories))]
+            made = [cut for level in range(-1, len(operand.memories)) for cut in _read_cuts(operand, level, tiles)]
         cuts.append(tuple(_limited(cut, placed, tiles) for cut in made) if placed.limits else tuple(made))
-    return Tables(placed, lattice, tuple(cuts), from_units, fixed)
+    allowed = in_order(placed, tiles)
+    if placed.order:
+        cuts = [tuple(replace(cut, cost_fj=np.where(allowed, cut.cost_fj, NEVER)) for cut in one) for one in cuts]
+    places = _places(placed, len(tiles))
+    if places and sums is Sums.FINAL:
+        raise InputError(
+            f"--sums final: what a memory with storage: even holds of complete sums is not known; leave it out, or "
+            f"write storage: uneven for {placed.tree.memories[places[0].place_of or 0].name}"
+        )
+    return Tables(placed, lattice, tuple(cuts), from_units, fixed, places, allowed)
+
+
+def _places(placed: PlacedNest, points: int) -> tuple[Cut, ...]:
+    """The place of every memory that stores evenly what several operands cut there."""
+    found: list[Cut] = []
+    moving = [number for number, array in enumerate(placed.operands) if array.element_bits > 0]
+    nothing = np.zeros((2, points), np.int64)
+    for at, memory in enumerate(placed.tree.memories):
+        inner = [number for number in moving if memory in placed.chain(number)[:-1]]
+        if memory.has_even_storage and len(inner) > 1:
+            partial = np.zeros(points, np.bool_)
+            found.append(Cut(inner[0], None, nothing, nothing.astype(np.float64), partial, None, place_of=at))
+    return tuple(found)
+
+
+def in_order(placed: PlacedNest, tiles: Tiles) -> Flags:
+    """Which tiles an order of loops comes to: one of its loops in part, those before it whole, none behind it.
+
+    None at all where it does not divide the steps.
+    """
+    inside, found = np.ones_like(tiles), np.zeros(len(tiles), np.bool_)
+    for loop, factor in placed.innermost:
+        step = inside.copy()
+        step[:, loop] = tiles[:, loop]
+        divides = (tiles[:, loop] % inside[:, loop] == 0) & (factor * inside[:, loop] % tiles[:, loop] == 0)
+        found |= (step == tiles).all(axis=1) & divides
+        inside[:, loop] *= factor
+    found |= (tiles % inside == 0).all(axis=1)
+    return found & (np.array(placed.steps) % inside[0] == 0).all()
 
 
 def _limited(cut: Cut, placed: PlacedNest, tiles: Tiles) -> Cut:
@@ -82,10 +127,10 @@ def _limited(cut: Cut, placed: PlacedNest, tiles: Tiles) -> Cut:
     return replace(cut, cost_fj=np.where(allowed, cut.cost_fj, NEVER))
 
 
-def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles) -> NDArray[np.int64]:
+def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> NDArray[np.int64]:
     """What a crossing costs at each tile; a direction without a port can not be."""
-    energy = np.zeros(len(tiles))
-    for moved in operand.moved(crossing, tiles):
+    energy = operand.delivered_pj(crossing, tiles, part)
+    for moved in operand.moved(crossing, tiles, part):
         energy += np.where(moved.accesses > 0, moved.energy_pj, 0.0)
     cannot = ~np.isfinite(energy)
     if (energy[~cannot] * FEMTO > MOST_FJ).any():
@@ -114,20 +159,47 @@ def _only_whole(cost: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def _read_cut(operand: OperandOnTree, level: int, tiles: Tiles) -> Cut:
+def _read_cuts(operand: OperandOnTree, level: int, tiles: Tiles) -> list[Cut]:
+    """The cut of a memory; where windows slide into it, the end of their row as well."""
+    if level == len(operand.memories) - 1:
+        return [_read_cut(operand, level, tiles, Part.ALL)]
+    loop = operand.slide(level + 1)
+    if loop is None:
+        return [_read_cut(operand, level, tiles, Part.ALL)]
+    window = _read_cut(operand, level, tiles, Part.NEW)
+    cost = femtojoules(operand, level + 1, tiles, Part.FIRST)
+    end = Cut(
+        operand.number,
+        None,
+        np.stack([cost, cost]),
+        np.zeros((2, len(tiles))),
+        window.is_partial,
+        level + 1,
+        Part.FIRST,
+        (loop,),
+    )
+    return [window, end]
+
+
+def _read_cut(operand: OperandOnTree, level: int, tiles: Tiles, part: Part) -> Cut:
     never_partial = np.zeros(len(tiles), np.bool_)
+    is_top = level == len(operand.memories) - 1
+    if is_top:
+        cost = _only_whole(np.zeros(len(tiles), np.int64))
+    else:
+        cost = femtojoules(operand, level + 1, tiles, part)
+        cost = np.where(operand.can_begin(level + 1, tiles), cost, NEVER)
     if level < 0:
         moving = sorted(operand.array.indexed_by)
-        cost = femtojoules(operand, 0, tiles)
         cost = np.where((tiles[:, moving] > 1).any(axis=1), NEVER, cost)
-        return Cut(operand.number, None, np.stack([cost, cost]), np.zeros((2, len(tiles))), never_partial)
-    is_top = level == len(operand.memories) - 1
+        return Cut(
+            operand.number, None, np.stack([cost, cost]), np.zeros((2, len(tiles))), never_partial, level + 1, part
+        )
     room = _room(operand, level, tiles, operand.array.element_bits)
-    cost = np.zeros(len(tiles), np.int64)
-    cost = _only_whole(cost) if is_top else femtojoules(operand, level + 1, tiles)
     cost = _with_room(cost, room, operand.memories[level].size_bits)
     memory = operand.placed.tree.memories.index(operand.memories[level])
-    return Cut(operand.number, memory, np.stack([cost, cost]), np.stack([room, room]), never_partial)
+    crossing = None if is_top else level + 1
+    return Cut(operand.number, memory, np.stack([cost, cost]), np.stack([room, room]), never_partial, crossing, part)
 
 
 def _write_cut(operand: OperandOnTree, level: int, tiles: Tiles, sums: Sums) -> Cut:
@@ -145,4 +217,5 @@ def _write_cut(operand: OperandOnTree, level: int, tiles: Tiles, sums: Sums) -> 
         costs.append(_with_room(cost, room, memory.size_bits))
         rooms.append(room)
     number = operand.placed.tree.memories.index(memory)
-    return Cut(operand.number, number, np.stack(costs), np.stack(rooms), partial)
+    crossing = None if is_top else level + 1
+    return Cut(operand.number, number, np.stack(costs), np.stack(rooms), partial, crossing)

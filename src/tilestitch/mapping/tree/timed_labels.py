@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, place_cut, remaining
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, is_free, place_cut, remaining
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FRONT, FASTEST, EDP, ED2P = 0, 1, 2, 3  # what is least
@@ -366,7 +366,7 @@ def least_chains(
         else:
             axis = move - operands
             index = target // base.strides[axis] % base.shape[axis]
-            fits = index + 1 < base.shape[axis]
+            fits = index + 1 < base.shape[axis] and is_free(base, placed, target, axis)
             if fits:
                 inside = timed.left[target]
                 target += base.strides[axis]

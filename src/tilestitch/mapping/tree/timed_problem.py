@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber, Tiles, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
@@ -36,10 +36,7 @@ def timed_problem(tables: Tables) -> TimedProblem:
     tiles, shape = tables.lattice.tiles(), tables.lattice.shape
     left = tables.placed.total_steps // tiles.prod(axis=1)
     on_tree = operands_on_tree(tables.placed)
-    operands = [
-        [_timed(on_tree[cut.operand], cut, at, len(cuts), tiles) for at, cut in enumerate(cuts)]
-        for cuts in cuts_by_operand(tables)
-    ]
+    operands = [[_timed(on_tree[cut.operand], cut, tiles) for cut in cuts] for cuts in cuts_by_operand(tables)]
     numbered = [cut for cuts in operands for cut in cuts]
     worst = sum(float((cut.wait.astype(float) * left).max()) for cut in numbered) + float(tables.placed.total_steps)
     if worst > MOST_CYCLES:
@@ -80,15 +77,14 @@ def fixed_fj(tables: Tables) -> int:
     return tables.fixed_fj + round(tables.placed.tree.mac_pj * tables.placed.nest.macs * FEMTO)
 
 
-def _timed(operand: OperandOnTree, cut: Cut, crossing: int, cuts: int, tiles: Tiles) -> _TimedCut:
-    """The cut of a result is that of its memory: one crossing further out than those of what is read."""
+def _timed(operand: OperandOnTree, cut: Cut, tiles: Tiles) -> _TimedCut:
+    """A cut with the cycles of its crossing; what a row of windows begins with stops the units."""
     nothing = np.zeros(len(tiles), np.int64)
-    if crossing == cuts - 1:
+    if cut.crossing is None:
         return _TimedCut(cut, False, nothing, {})
-    crossing += operand.is_write
-    served = operand.served(crossing, tiles)
+    served = operand.served(cut.crossing, tiles, cut.part)
     wait = np.max(np.stack([nothing, *served.values()]), axis=0)
-    return _TimedCut(cut, operand.is_hidden(crossing), wait, served)
+    return _TimedCut(cut, cut.part is not Part.FIRST and operand.is_hidden(cut.crossing), wait, served)
 
 
 def _start(result: OperandOnTree, tables: Tables) -> Pace:

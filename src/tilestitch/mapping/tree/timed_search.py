@@ -14,6 +14,7 @@ from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, value_of, why_nothing_fits
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, numbered, states_of
+from tilestitch.mapping.tree.sliding import with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, Tables, tables_of
 from tilestitch.mapping.tree.timed_labels import TimedProblem, least_chains
 from tilestitch.mapping.tree.timed_problem import fixed_fj, timed_problem
@@ -50,7 +51,7 @@ class _Task:
     def least_fj(self) -> int:
         """Below what no energy comes: of every operand alone the least."""
         base = self.timed.base
-        side = np.where(np.arange(base.write + 1) == base.write, int(base.starts_partial), 0)
+        side = np.where(np.arange(len(base.first) - 1) == base.write, int(base.starts_partial), 0)
         return min(int(base.togo[base.first[:-1], side, 0].sum()), labels.NEVER) + fixed_fj(self.tables)
 
     @property
@@ -81,6 +82,7 @@ def best_in_time(
 
     Raises `DoesNotFit` where no mapping fits the memories.
     """
+    placements = with_slides(placements)
     best, _ = best_in_order(_in_order(placements, sums, objective), sums, most_labels, objective)
     if best is None:
         raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
@@ -126,6 +128,7 @@ def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int)
 
     Raises `DoesNotFit` where no mapping fits the memories.
     """
+    placements = with_slides(placements)
     points: list[FoundMapping] = []
     count, proven = 0, True
     for placed, _ in _in_order(placements, sums, TreeObjective.PARETO):
