@@ -140,7 +140,10 @@ mapspace_constraints:
         ("mapspace: [{target: buffer, type: temporal, factors: [N=2]}]", "only if rf, further inside, has one too"),
         ("memories: {buffer: {share: {I: 2}}}", "expected a share of at most 1, found 2"),
         ("memories: {rf: {tile: {N: 12}}}", "no mapping fits the memories within the limits that are given"),
-        ("order: []", "unknown field; known: spatial, memories"),
+        ("limits: []", "unknown field; known: spatial, memories, order"),
+        ("order: []", "expected a list of loops, found an empty list"),
+        ("order: [[M, 2, 3]]", "expected a loop, or a loop and its factor, as in [K, 4]"),
+        ("order: [P]", "no layer has a loop P; known: M, N, K"),
     ],
 )
 def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, words):

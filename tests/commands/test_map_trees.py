@@ -88,6 +88,28 @@ def test_an_open_axis_is_searched(layers, tmp_path):
     assert "D2: chosen by the search, one loop along each" in free["layers"][0]["notes"]
 
 
+def test_constraints_hold_beside_a_spatial_mapping(layers, tmp_path):
+    """An order of the innermost loops costs no less, and is that of the mapping; what is spread is said elsewhere."""
+    fixed = tmp_path / "fixed.yaml"
+    fixed.write_text("order: [FY, [OX, 8], FX]")
+    given = ("--layer", "1", "--json", "-")
+    free, held = (mapped(layers, *given, *more) for more in ((), ("--constraints", fixed)))
+    assert held.exit_code == 0, held.output
+    (layer,) = json.loads(held.output)["layers"]
+    assert layer["proven_best"]
+    assert json.loads(free.output)["energy_pj"] <= layer["energy_pj"]
+    inner = [tuple(loop) for level in layer["temporal"]["O"] for loop in level]
+    assert inner[:3] == [("FY", 3), ("OX", 8), ("FX", 3)]
+    fixed.write_text("spatial: {D1: {K: 16}}")
+    refused = mapped(layers, "--constraints", fixed)
+    assert refused.exit_code == 2
+    assert "fixes what is spread; leave spatial out" in refused.output
+    fixed.write_text("order: [[FY, 2]]")
+    refused = mapped(layers, "--constraints", fixed, "--layer", "1")
+    assert refused.exit_code == 2
+    assert "the order FY 2 does not divide the steps" in refused.output
+
+
 @pytest.mark.parametrize(
     "given, words",
     [

@@ -243,7 +243,7 @@ class _TreeFiles:
 
 
 _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "html")
-_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "constraints", "batch", "dims", "fold_bn")
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "batch", "dims", "fold_bn")
 
 
 def _is_tree(machine: str) -> bool:
@@ -303,7 +303,7 @@ def _map_on_tree(
                 files.constraints,
             )
         else:
-            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
         text, json_text = tree_text(mapped), tree_json(mapped)
         proofs: Files = []
@@ -342,7 +342,7 @@ def _check_on_tree(
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
-        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers)
+        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
         asked = TreeClaimed(
             Sums(given["sums"]) if is_given("sums") else None,
             TreeObjective(given["objective"]) if is_given("objective") else None,

@@ -37,11 +37,12 @@ class Constraints:
     bypass: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # operands by memory
     shares: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)  # by memory and operand
     tiles: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # by memory and loop
+    order: tuple[tuple[str, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
     notes: tuple[str, ...] = ()
 
     def loops(self) -> tuple[str, ...]:
         """Every loop that is named, once."""
-        named = [loop for _, loop in (*self.factors, *self.tiles)]
+        named = [loop for loop, _ in self.order] + [loop for _, loop in (*self.factors, *self.tiles)]
         return tuple(dict.fromkeys([*named, *(loop for loops in self.only.values() for loop in loops)]))
 
     def space(self, space: SpatialSpace) -> SpatialSpace:
@@ -49,7 +50,7 @@ class Constraints:
         return replace(space, given=dict(self.factors), only=dict(self.only))
 
     def limited(self, bare: PlacedNest) -> PlacedNest:
-        """A nest with the limits of what memories hold of its operands."""
+        """A nest with the limits of what memories hold of its operands, and the order of its loops."""
         limits: list[CutLimit] = []
         for memory in bare.tree.memories:
             tile = tuple(
@@ -61,7 +62,9 @@ class Constraints:
                 share = self.shares.get((memory.name, home), Fraction(1))
                 if tile or share < 1:
                     limits.append(CutLimit(memory.name, home, share, tile))
-        return replace(bare, limits=tuple(limits))
+        numbers = {loop.name: number for number, loop in enumerate(bare.nest.loops)}
+        order = tuple((numbers[loop], factor) for loop, factor in self.order if loop in numbers)
+        return replace(bare, limits=tuple(limits), order=order)
 
     def bypassed(self, tree: MachineTree) -> MachineTree:
         """The tree in which memories do not hold what goes past them."""
@@ -98,7 +101,7 @@ def expect_known_loops(constraints: Constraints, nests: Iterable[Sequence[str]])
 
 
 def _ours(file: Part, tree: MachineTree) -> Constraints:
-    parts = file.fields((), ("spatial", "memories"))
+    parts = file.fields((), ("spatial", "memories", "order"))
     factors: dict[tuple[str, str], int] = {}
     only: dict[str, tuple[str, ...]] = {}
     for axis, part in _named(parts.get("spatial"), [axis.name for axis in tree.axes], "axis"):
@@ -122,7 +125,18 @@ def _ours(file: Part, tree: MachineTree) -> Constraints:
         if "tile" in fields:
             for loop, one in fields["tile"].entries().items():
                 tiles[memory, loop] = _range(one)
-    return Constraints(file.file, factors, only, bypass, shares, tiles)
+    order = tuple(map(_ordered, parts["order"].items("loops"))) if "order" in parts else ()
+    return Constraints(file.file, factors, only, bypass, shares, tiles, order)
+
+
+def _ordered(part: Part) -> tuple[str, int]:
+    """A loop with all steps that are left, or with a factor, as ZigZag's `temporal_ordering` has it."""
+    if not isinstance(part.value, list):
+        return part.text("a loop"), 0
+    pair = part.items("a loop and its factor", least=2)
+    if len(pair) != 2:
+        part.expected("a loop, or a loop and its factor, as in [K, 4]")
+    return pair[0].text("a loop"), 0 if pair[1].value == "*" else pair[1].whole("", 1, MAX_EXTENT)
 
 
 def _named(part: Part | None, known: Sequence[str], what: str) -> list[tuple[str, Part]]:

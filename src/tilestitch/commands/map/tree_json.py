@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
+from tilestitch.mapping.tree.chain import window_rows
 from tilestitch.mapping.tree.search import FoundMapping
 
 _UNITS = {
@@ -77,6 +79,7 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
         ],
         "memories": {name: [memory.name for memory in placed.chain(number)] for number, name in enumerate(operands)},
         "temporal": {name: _levels(found, number) for number, name in enumerate(operands)},
+        "windows": [asdict(row) for row in window_rows(placed, found.mapping)],
         "flows": [
             {
                 "operand": operands[flow.operand],

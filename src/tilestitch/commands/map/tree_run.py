@@ -106,7 +106,9 @@ class TreeMappings:
         return all(layer.found.is_proven for layer in self.layers)
 
 
-def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[str]) -> TreeTask:
+def open_tree_task(
+    workload: str, machine: str, spatial: str, names: Sequence[str], constraints: Path | None = None
+) -> TreeTask:
     """ZigZag's layers and spatial mapping, on its machine or a tree by name or file; `names` of layers, or all of them.
 
     Raises `InputError` for what is wrong with a file.
@@ -116,7 +118,22 @@ def open_tree_task(workload: str, machine: str, spatial: str, names: Sequence[st
     tree, machine_notes = open_tree(machine)
     mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
     chosen = _chosen(layers, names, where[0])
-    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], (*notes, *machine_notes, *mapping_notes))
+    tree, fixed = _constrained(tree, layers, constraints)
+    if fixed.factors or fixed.only:
+        raise InputError(f"{fixed.file}: {where[1]} fixes what is spread; leave spatial out, or --spatial {where[1]}")
+    notes = (*notes, *machine_notes, *mapping_notes, *fixed.notes)
+    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], notes, constraints=fixed)
+
+
+def _constrained(
+    tree: MachineTree, layers: Sequence[TreeLayer], constraints: Path | None
+) -> tuple[MachineTree, Constraints]:
+    """A machine with what constraints let pass by its memories, and the constraints."""
+    if constraints is None:
+        return tree, Constraints()
+    fixed = open_constraints(constraints, tree)
+    expect_known_loops(fixed, ([loop.name for loop in layer.nest.loops] for layer in layers))
+    return fixed.bypassed(tree), fixed
 
 
 def open_tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
@@ -163,11 +180,7 @@ def open_free_task(
         name = nests.name
         layers, notes = layers_of_nests(nests)
     chosen = _chosen(layers, names, name)
-    fixed = Constraints()
-    if constraints is not None:
-        fixed = open_constraints(constraints, tree)
-        expect_known_loops(fixed, ([loop.name for loop in layer.nest.loops] for layer in layers))
-        tree = fixed.bypassed(tree)
+    tree, fixed = _constrained(tree, layers, constraints)
     notes = (*notes, *machine_notes, *fixed.notes)
     return TreeTask(name, tree, chosen, (), "", notes, fixed.space(space), fixed)
 
@@ -246,7 +259,8 @@ class _Searched:
 def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
     if task.space is not None:
         return (task.constraints.limited(bound_nest(layer, task.tree)),), ()
-    return placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree)
+    found, notes = placed_layer(layer, chosen_mapping(layer, task.mappings, task.mapping_file), task.tree)
+    return tuple(map(task.constraints.limited, found)), notes
 
 
 def _searched(

@@ -6,6 +6,7 @@ from tilestitch.base.units import counted, format_energy
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.chain import window_rows
 from tilestitch.mapping.tree.search import FoundMapping
 from tilestitch.mapping.tree.spatial import Ragged
 from tilestitch.mapping.tree.tables import Sums
@@ -131,9 +132,11 @@ def _layer_lines(layer: MappedOnTree) -> list[str]:
     if layer.front:
         lines += _front_lines(layer)
     lines += _loop_lines(found)
+    for row in window_rows(placed, found.mapping):
+        lines.append(f"  windows of {row.operand} slide into {row.into} along {row.loop}, {row.steps:,} in a row")
     rows = [("units", "", "multiply-accumulate", f"{placed.nest.macs:,}", *_share(price.mac_pj, price.energy_pj))]
     for flow in price.flows:
-        if flow.accesses > 0:
+        if flow.accesses > 0 or flow.energy_pj > 0:
             name = placed.operands[flow.operand].name
             share = _share(flow.energy_pj, price.energy_pj)
             rows.append((flow.memory, name, str(flow.flow), f"{flow.accesses:,}", *share))
