@@ -283,6 +283,7 @@ _LISTS = {
     ("axes",): "a list of axes, such as [{name: core, size: 8}]",
     ("memories",): "a list of memories, at least one",
     ("memories", "*", "ports"): "a list of ports, at least one",
+    ("axes", "*", "networks"): "a list of networks",
     ("cores",): "a list with at least one group of cores, such as [{matrix: mme, vector: vme}]",
     ("units",): "a mapping from the names of units to what they are",
 }
