@@ -7,7 +7,7 @@ import pytest
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.tree import Network
 from tilestitch.hardware.tree_describe import describe_tree
-from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_load import parse_tree
 
 TREE = """
 name: small
@@ -25,7 +25,7 @@ memories:
 
 
 def test_a_file_says_networks_windows_and_storage():
-    tree = machine_tree(TREE, "small.yaml")
+    tree = parse_tree(TREE, "small.yaml")
     (axis,) = tree.axes
     carried = Network(("I",), forwarding=True, pj_per_bit=0.5, bits_per_cycle=Fraction(32))
     assert axis.networks == (carried, Network(("O",), reduction=False))
@@ -52,11 +52,11 @@ def test_a_file_says_networks_windows_and_storage():
         ),
         ("operands: [I, O], read_pj: 9", "operands: [I], read_pj: 9", "buffer: storage: even is of several operands"),
         ("write_pj: 99,", "write_pj: 99, sliding_window: true,", "dram: sliding_window: it is the outermost memory"),
-        ("forwarding: true", "forwarding: yes", "axes[0].networks[0].forwarding: expected true or false, found 'yes'"),
-        ("pj_per_bit", "pj_a_bit", "axes[0].networks[0].pj_a_bit: unknown key"),
-        ("storage: even", "storage: evn", "memories[1].storage: expected uneven or even, found 'evn'"),
-        ("clock: 1 GHz\n", "", "axes[0].networks[0].bandwidth: is said a second, and the machine has no clock"),
-        ("4 GB/s", "4 GB", "axes[0].networks[0].bandwidth: expected a bandwidth above 0"),
+        ("forwarding: true", "forwarding: yes", "axes.D1.networks[0].forwarding: expected true or false, found 'yes'"),
+        ("pj_per_bit", "pj_a_bit", "axes.D1.networks[0].pj_a_bit: unknown key"),
+        ("storage: even", "storage: evn", "memories.buffer.storage: expected uneven or even, found 'evn'"),
+        ("clock: 1 GHz\n", "", "axes.D1.networks[0].bandwidth: is said a second, and the machine has no clock"),
+        ("4 GB/s", "4 GB", "axes.D1.networks[0].bandwidth: expected a bandwidth above 0"),
     ],
 )
 def test_what_contradicts_itself_is_refused(found, instead, words):
@@ -64,7 +64,7 @@ def test_what_contradicts_itself_is_refused(found, instead, words):
     assert found in TREE
     text = TREE.replace(found, instead)
     with pytest.raises(InputError) as refused:
-        machine_tree(text, "small.yaml")
+        parse_tree(text, "small.yaml")
     assert words in str(refused.value)
 
 
@@ -80,4 +80,4 @@ def test_a_network_along_an_axis_that_no_memory_serves_is_refused():
         "operands: [O], reduction", "operands: [X], reduction"
     )
     with pytest.raises(InputError, match="a network carries X, of which no memory lies around the axis"):
-        machine_tree(text, "small.yaml")
+        parse_tree(text, "small.yaml")
