@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from tilestitch.commands.fuse.run import Fusion, fuse
     from tilestitch.commands.listings import Listing, machines, models, strategies
     from tilestitch.commands.map.run import NetworkMapping
-    from tilestitch.commands.map.run import map_network as map
+    from tilestitch.commands.map.tree_value import NetworkOnTree, TreeOptions
+    from tilestitch.commands.map.tree_value import map_either as map
     from tilestitch.commands.simulate.layers import SimulateOptions
     from tilestitch.commands.simulate.run import Simulation, simulate
     from tilestitch.commands.validate.run import ValidateOptions, ValidationPage, validate
@@ -63,7 +64,8 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.explore.run": "Exploration ExploreOptions explore",
     "tilestitch.commands.fuse.run": "Fusion fuse",
     "tilestitch.commands.listings": "Listing machines models strategies",
-    "tilestitch.commands.map.run": "NetworkMapping map=map_network",
+    "tilestitch.commands.map.run": "NetworkMapping",
+    "tilestitch.commands.map.tree_value": "NetworkOnTree TreeOptions map=map_either",
     "tilestitch.commands.simulate.layers": "SimulateOptions",
     "tilestitch.commands.simulate.run": "Simulation simulate",
     "tilestitch.commands.validate.run": "ValidateOptions ValidationPage validate",
@@ -119,6 +121,7 @@ __all__ = [
     "MissingPackage",
     "NamedBlock",
     "NetworkMapping",
+    "NetworkOnTree",
     "Options",
     "Program",
     "ReportPage",
@@ -130,6 +133,7 @@ __all__ = [
     "TilestitchError",
     "Trace",
     "TreeMachine",
+    "TreeOptions",
     "ValidateOptions",
     "ValidationPage",
     "Why",

@@ -46,6 +46,37 @@ def test_free_factors_cost_no_more_than_fixed_ones(machine):
     assert free["energy_pj"] < max(energies)
 
 
+@pytest.mark.parametrize("effort", [1, 20, 60])
+def test_a_search_that_stops_early_says_the_gap(machine, effort):
+    """The bound holds for the best of a whole search, and what was found is no more than the gap above the bound."""
+    best = only_layer(PRODUCT, machine)
+    assert effort < best["labels"]
+    result = mapped(PRODUCT, machine, "--effort", effort, "--json", "-")
+    (layer,) = json.loads(result.output)["layers"]
+    assert not layer["proven_best"]
+    assert layer["bound_pj"] <= best["energy_pj"] <= layer["energy_pj"]
+    assert layer["gap"] == pytest.approx(layer["energy_pj"] / layer["bound_pj"] - 1)
+    text = mapped(PRODUCT, machine, "--effort", effort).output
+    assert "proven" not in text
+    assert f"at most {layer['gap']:.2%} too much" in text
+
+
+@pytest.mark.parametrize("objective", ["latency", "edp", "ed2p"])
+def test_a_search_in_time_that_stops_early_says_the_gap(machine, objective):
+    searched = ("map", PRODUCT, "--machine", machine, "--objective", objective, "--json", "-")
+    (best,) = json.loads(run(*searched).output)["layers"]
+    (layer,) = json.loads(run(*searched, "--effort", 20).output)["layers"]
+    assert best["proven_best"]
+    assert not layer["proven_best"]
+    values = [
+        one["latency_cycles"] ** {"latency": 1, "edp": 1, "ed2p": 2}[objective]
+        * (1 if objective == "latency" else one["energy_pj"])
+        for one in (best, layer)
+    ]
+    assert values[1] / (1 + layer["gap"]) <= values[0] * (1 + 1e-9)
+    assert values[0] <= values[1]
+
+
 def test_more_factors_cost_no_more_and_more_use_no_less(machine):
     free, ragged = only_layer(PRODUCT, machine), only_layer(PRODUCT, machine, "--ragged")
     used = only_layer(PRODUCT, machine, "--utilization", "0.75")

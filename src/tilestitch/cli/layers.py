@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from tilestitch.cli.options import Choices
 
 if TYPE_CHECKING:
+    from tilestitch.api import Model
     from tilestitch.commands.map.sources import Nests
 
 
-def open_layers(model: str, choices: Choices, layers: tuple[str, ...]) -> "Nests":
+def open_layers(model: "Model", choices: Choices, layers: tuple[str, ...]) -> "Nests":
     """The nests of a network, a line of einsum or a file of layers, or those of them that `layers` names."""
     from tilestitch.commands.map.run import nests_of
 

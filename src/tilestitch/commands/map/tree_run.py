@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tilestitch.api import Model
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
@@ -107,9 +108,9 @@ class TreeMappings:
 
 
 def open_tree_task(
-    workload: str, machine: str, spatial: str, names: Sequence[str], constraints: Path | None = None
+    workload: str, machine: str | MachineTree, spatial: str, names: Sequence[str], constraints: Path | None = None
 ) -> TreeTask:
-    """ZigZag's layers and spatial mapping, on its machine or a tree by name or file; `names` of layers, or all of them.
+    """ZigZag's layers and spatial mapping, on its machine or a tree; `names` of layers, or all of them.
 
     Raises `InputError` for what is wrong with a file.
     """
@@ -136,8 +137,10 @@ def _constrained(
     return fixed.bypassed(tree), fixed
 
 
-def open_tree(machine: str) -> tuple[MachineTree, tuple[str, ...]]:
+def open_tree(machine: str | MachineTree) -> tuple[MachineTree, tuple[str, ...]]:
     """The tree of a name or file, ours or ZigZag's, and notes on what was read otherwise than it stands there."""
+    if isinstance(machine, MachineTree):
+        return machine, ()
     text, where = machine_text(machine)
     where = Path(where).name
     if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
@@ -160,11 +163,11 @@ def maps_on_tree(machine: str) -> bool:
 
 
 def open_free_task(
-    workload: str,
-    machine: str,
+    workload: Model,
+    machine: str | MachineTree,
     space: SpatialSpace,
     names: Sequence[str],
-    load: Callable[[str], Nests],
+    load: Callable[[Model], Nests],
     constraints: Path | None = None,
 ) -> TreeTask:
     """The layers of a network, of einsum or of another program's file (`load`), with everything free to be spread.
@@ -172,8 +175,8 @@ def open_free_task(
     Raises `InputError` for what is wrong with a file.
     """
     tree, machine_notes = open_tree(machine)
-    if is_zigzag_workload(workload):
-        name, layers, notes = zigzag_layers_of(workload)
+    if isinstance(workload, str | Path) and is_zigzag_workload(str(workload)):
+        name, layers, notes = zigzag_layers_of(str(workload))
         layers = _different(layers)
     else:
         nests = load(workload)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, lending
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
@@ -90,7 +90,7 @@ def grown(old: Labels, used: int) -> Labels:
     return new
 
 
-@compiled
+@lending
 def remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -> int:
     """The least that all cuts that are not placed cost from a point, if no memory were shared."""
     total = 0
@@ -104,7 +104,7 @@ def remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) ->
     return total
 
 
-@compiled
+@lending
 def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
     """Whether an operand that shares a memory has no cut there yet."""
     for operand in range(len(placed)):
@@ -114,7 +114,7 @@ def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
     return False
 
 
-@compiled
+@lending
 def is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
     other = heads[place]
@@ -139,7 +139,7 @@ def is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: 
     return False
 
 
-@compiled
+@lending
 def is_free(problem: Problem, placed: np.ndarray, point: int, axis: int) -> bool:
     """Whether a loop may go on from a point.
 
@@ -158,7 +158,7 @@ def is_free(problem: Problem, placed: np.ndarray, point: int, axis: int) -> bool
     return True
 
 
-@compiled
+@lending
 def place_cut(problem: Problem, placed: np.ndarray, operand: int, partial: int, point: int, taken: np.ndarray) -> int:
     """Place the next cut of an operand: what it costs, `taken` and `placed` as they are then; NEVER where it cannot."""
     cut = problem.first[operand] + placed[operand]
@@ -193,6 +193,7 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
         states *= problem.first[operand + 1] - problem.first[operand] + 1
     heads = np.full(states * points, -1, np.int32)
     labels = empty(1024, len(problem.limit))
+    order = order_of(labels)
     placed = np.zeros(operands, np.int64)
     taken = np.zeros(len(problem.limit), np.float64)
     start = 1 if problem.starts_partial else 0
@@ -206,6 +207,7 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
         if rest < NEVER and not is_beaten(labels, heads, state * points + target, new_spent, taken):
             if count == len(labels.bound):
                 labels = grown(labels, count)
+                order = order_of(labels)
             labels.bound[count], labels.rank[count] = new_spent + weight * rest, rank
             labels.spent[count], labels.state[count], labels.point[count] = new_spent, state, target
             labels.parent[count], labels.dead[count] = label, False
@@ -213,13 +215,13 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
             labels.taken[count, :] = taken
             labels.following[count] = heads[state * points + target]
             heads[state * points + target] = count
-            push(labels.heap, order_of(labels), waiting, count)
+            push(labels.heap, order, waiting, count)
             count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and (label < 0 or labels.dead[label]):
-                label = pop(labels.heap, order_of(labels), waiting)
+                label = pop(labels.heap, order, waiting)
                 waiting -= 1
             if label < 0 or labels.dead[label]:
                 return NOTHING, NEVER, count, nothing

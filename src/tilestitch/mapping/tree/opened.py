@@ -105,9 +105,13 @@ def least_of_choice(
     if not _have_room(bounds, placed, first, shared, limit, final_sums):
         return NOTHING, NEVER, 0, nothing
     labels = empty(1024, len(limit))
+    order = order_of(labels)
     cuts_placed, chosen = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
     taken = np.zeros(len(limit), np.float64)
-    at = np.zeros(operands + 1, np.int64)  # the point of each operand, and of the label
+    at, here = np.zeros(operands, np.int64), np.zeros(operands, np.int64)  # of each operand the point; of the label too
+    powers = np.zeros(len(axes), np.int64)
+    is_early = np.zeros(len(axes), np.bool_)
+    keeps_complete = arrays.bits[operands - 1, 1] <= arrays.bits[operands - 1, 0]
     tile = np.ones(loops, np.int64)
     count, waiting = 0, 0
     label, move, moves = -1, 0, 0
@@ -128,20 +132,22 @@ def least_of_choice(
             if spent + rest < below and not is_beaten(labels, heads, state * points + target, spent, taken):
                 if count == len(labels.bound):
                     labels = grown(labels, count)
+                    order = order_of(labels)
                 labels.bound[count], labels.rank[count] = spent + rest, rank
                 labels.spent[count], labels.state[count], labels.point[count] = spent, state, target
                 labels.parent[count], labels.dead[count] = label, False
                 labels.action[count] = first[move] + cuts_placed[move] if label >= 0 and move < operands else -1
-                labels.taken[count, :] = taken
+                for component in range(len(taken)):
+                    labels.taken[count, component] = taken[component]
                 labels.following[count] = heads[state * points + target]
                 heads[state * points + target] = count
-                push(labels.heap, order_of(labels), waiting, count)
+                push(labels.heap, order, waiting, count)
                 count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and (label < 0 or labels.dead[label]):
-                label = pop(labels.heap, order_of(labels), waiting)
+                label = pop(labels.heap, order, waiting)
                 waiting -= 1
             if label < 0 or labels.dead[label]:
                 break
@@ -156,15 +162,29 @@ def least_of_choice(
                 size = first[operand + 1] - first[operand] + 1
                 cuts_placed[operand] = labels.state[label] // place_of[operand] % size
             tile[:] = 1
+            here[:] = 0
             for axis in range(len(axes)):
-                power = labels.point[label] // strides[operands, axis] % axes[axis, 2]
-                tile[axes[axis, 0]] *= axes[axis, 1] ** power
+                powers[axis] = labels.point[label] // strides[operands, axis] % axes[axis, 2]
+                tile[axes[axis, 0]] *= axes[axis, 1] ** powers[axis]
+                is_early[axis] = False
+                for operand in range(operands):
+                    here[operand] += powers[axis] * strides[operand, axis]
+            last = label
+            while labels.action[last] >= 0:  # what was placed at this tile would rather be placed after such a loop
+                operand = 0
+                while labels.action[last] >= first[operand + 1]:
+                    operand += 1
+                if operand < operands - 1 or keeps_complete:
+                    for axis in range(len(axes)):
+                        is_early[axis] = is_early[axis] or strides[operand, axis] == 0
+                last = labels.parent[last]
         state, partial = labels.state[label], labels.state[label] % 2
         spent, target = labels.spent[label], labels.point[label]
-        chosen[:] = cuts_placed
-        taken[:] = labels.taken[label]
+        for component in range(len(taken)):
+            taken[component] = labels.taken[label, component]
         depth = 0
         for operand in range(operands):
+            chosen[operand] = cuts_placed[operand]
             depth += cuts_placed[operand]
         can = False
         if move < operands:
@@ -197,15 +217,12 @@ def least_of_choice(
             spent, depth = spent + int(cost), depth + 1
         else:
             axis = move - operands
-            if target // strides[operands, axis] % axes[axis, 2] + 1 >= axes[axis, 2]:
+            if is_early[axis] or powers[axis] + 1 >= axes[axis, 2]:
                 continue
             target += strides[operands, axis]
         can, rank = True, depth * points + target
-        at[:] = 0
-        for axis in range(len(axes)):
-            power = target // strides[operands, axis] % axes[axis, 2]
-            for operand in range(operands):
-                at[operand] += power * strides[operand, axis]
+        for operand in range(operands):
+            at[operand] = here[operand] + (strides[operand, move - operands] if move >= operands else 0)
     for number in range(count):
         heads[labels.state[number] * points + labels.point[number]] = -1
     return ended, value, count, chain

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import inner
+from tilestitch.base.jit import inner, lending
 
 
 class Order(NamedTuple):
@@ -16,7 +16,7 @@ class Order(NamedTuple):
     rank: np.ndarray  # how far a label is
 
 
-@inner
+@lending
 def _goes_first(order: Order, one: int, other: int) -> bool:
     if order.value[one] != order.value[other]:
         return order.value[one] < order.value[other]
@@ -29,7 +29,7 @@ def _goes_first(order: Order, one: int, other: int) -> bool:
     return one < other
 
 
-@inner
+@lending
 def push(heap: np.ndarray, order: Order, waiting: int, label: int) -> None:
     """Add a label to so many that wait."""
     heap[waiting] = label
@@ -42,7 +42,7 @@ def push(heap: np.ndarray, order: Order, waiting: int, label: int) -> None:
         at = above
 
 
-@inner
+@lending
 def pop(heap: np.ndarray, order: Order, waiting: int) -> int:
     """Take the first of so many that wait."""
     found = heap[0]

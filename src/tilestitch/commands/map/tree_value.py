@@ -1,0 +1,158 @@
+"""What `tilestitch.map` gives on a machine tree: the mappings, with their text, JSON and table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tilestitch.api import Model, choice_of, expect_count, shown
+from tilestitch.base.errors import InputError
+from tilestitch.base.html import Record
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Shown
+from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, NetworkMapping, map_network, nests_of
+from tilestitch.commands.map.tree_json import tree_json
+from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, map_on_tree, open_free_task, open_tree_task
+from tilestitch.commands.map.tree_text import tree_text
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_load import is_tree_machine
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.network import MapOptions
+from tilestitch.mapping.tree.search import MOST_LABELS
+from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
+from tilestitch.mapping.tree.tables import Sums
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """What a search on a machine tree may do; the options of `tilestitch map` of the same names.
+
+    `spatial` is ZigZag's mapping file, which fixes what is spread; without one all choices are searched.
+    """
+
+    objective: TreeObjective = TreeObjective.EDP
+    spatial: str | Path | None = None
+    utilization: float = 0.0
+    ragged: bool = False
+    constraints: str | Path | None = None
+    sums: Sums = Sums.FULL
+    effort: int = MOST_LABELS
+
+    def space(self) -> SpatialSpace:
+        """What may be spread. Raises `InputError` for a share of the units that is none."""
+        share = self.utilization
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise InputError(f"utilization: expected a share from 0 to 1, found {shown(share)}")
+        return SpatialSpace(Ragged.ALL if self.ragged else Ragged.FILLING, share)
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkOnTree(Shown):
+    """The best mapping of every different layer on a machine tree; all numbers are estimated."""
+
+    mapped: TreeMappings
+
+    def __iter__(self) -> Iterator[MappedOnTree]:
+        return iter(self.mapped.layers)
+
+    def __len__(self) -> int:
+        return len(self.mapped.layers)
+
+    def __getitem__(self, number: int) -> MappedOnTree:
+        return self.mapped.layers[number]
+
+    def __str__(self) -> str:
+        return tree_text(self.mapped)
+
+    def to_json(self) -> str:
+        """What `tilestitch map --json` writes."""
+        return tree_json(self.mapped)
+
+    def heading(self) -> str:
+        """Layers, machine, and the sums."""
+        found = self.mapped
+        return (
+            f"{found.task.name} on {found.task.tree.name}: {found.latency_cycles:,} cycles, {found.energy_pj:,.0f} pJ "
+            "(estimated)"
+        )
+
+    def records(self) -> tuple[Record, ...]:
+        """The best mapping of every layer."""
+        return tuple(
+            {
+                "layer": one.name,
+                "kind": one.operator,
+                "times": one.times,
+                "macs": one.found.placed.nest.macs,
+                "cycles": one.found.price.latency_cycles,
+                "energy_pj": one.found.price.energy_pj,
+                "edp": one.found.price.edp_pj_cycles,
+                "utilization": one.found.utilization,
+                "proven_best": one.found.is_proven,
+                "gap": one.found.gap,
+                "choices": one.choices,
+                "labels": one.found.labels,
+            }
+            for one in self.mapped.layers
+        )
+
+
+def map_either(
+    model: Model,
+    machine: GivenArray | MachineTree = ARRAY_MACHINE,
+    options: MapOptions | TreeOptions | None = None,
+    *,
+    layers: Sequence[str] = (),
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    progress: Progress | None = None,
+) -> NetworkMapping | NetworkOnTree:
+    """The best mappings of every different layer of a network on an array of processing elements, or on a tree.
+
+    A model may also be a line of einsum or a file of layers, as for `tilestitch map`; `layers` names those that are
+    mapped. An array takes `MapOptions` and gives a `NetworkMapping`; a tree (a value, a name or a file) takes
+    `TreeOptions` and gives a `NetworkOnTree`. Raises `InputError` for a machine that is neither, `DoesNotFit` for a
+    layer that has no mapping, on a tree where no layer has one.
+    """
+    tree = machine if isinstance(machine, MachineTree) else None
+    if tree is None and not (isinstance(machine, str | Path) and is_tree_machine(machine)):
+        if isinstance(options, TreeOptions):
+            raise InputError("options: TreeOptions go with a machine that is a tree; for an array write MapOptions")
+        chosen = MapOptions() if options is None else options
+        return map_network(
+            model,
+            cast(GivenArray, machine),
+            chosen,
+            layers=layers,
+            batch=batch,
+            dims=dims,
+            fold_bn=fold_bn,
+            progress=progress,
+        )
+    asked = TreeOptions() if options is None else options
+    if not isinstance(asked, TreeOptions):
+        raise InputError(
+            f"options: expected TreeOptions for a tree, such as TreeOptions('energy'), found {shown(asked)}"
+        )
+    objective, sums = choice_of("objective", asked.objective, TreeObjective), choice_of("sums", asked.sums, Sums)
+    expect_count("effort", asked.effort)
+    if isinstance(layers, str) or not all(isinstance(name, str) for name in layers):
+        raise InputError(f"layers: expected a list of names or numbers such as ['conv1'], found {shown(layers)}")
+    given = tree if tree is not None else str(machine)
+    if asked.spatial is None:
+        task = open_free_task(
+            model,
+            given,
+            asked.space(),
+            layers,
+            lambda one: nests_of(one, (), batch=batch, dims=dims, fold_bn=fold_bn),
+            None if asked.constraints is None else Path(asked.constraints),
+        )
+    else:
+        if asked.ragged or asked.utilization or asked.constraints is not None:
+            raise InputError("options: spatial fixes what is spread; leave out ragged, utilization and constraints")
+        if not isinstance(model, str | Path):
+            raise InputError(f"model: with spatial expected the path of ZigZag's layers, found {shown(model)}")
+        task = open_tree_task(str(model), given, str(asked.spatial), layers)
+    return NetworkOnTree(map_on_tree(task, sums, asked.effort, progress or quiet, objective))

@@ -1,0 +1,54 @@
+"""`tilestitch.map` on machine trees gives what the command prints, as a value that shows itself."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import tilestitch
+from tests.helpers.command import run
+from tilestitch import MapOptions, TreeOptions
+
+PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=6 n=4 k=8"
+
+
+def test_a_tree_by_name_and_by_value_gives_what_the_command_prints(tmp_path):
+    """To the byte, text and JSON."""
+    path = tmp_path / "found.json"
+    done = run("map", PRODUCT, "--machine", "tpu-like", "--objective", "energy", "--json", path)
+    assert done.exit_code == 0
+    for machine in ("tpu-like", tilestitch.load_tree("tpu-like")):
+        found = tilestitch.map(PRODUCT, machine, TreeOptions("energy"))
+        assert found.to_json() == path.read_text()
+        assert str(found) in done.output
+
+
+def test_a_result_on_a_tree_is_a_table_in_a_notebook():
+    found = tilestitch.map(PRODUCT, "tpu-like", TreeOptions("energy"))
+    (row,) = found.records()
+    assert (len(found), next(iter(found)), found[0].found.is_proven) == (1, found[0], True)
+    assert row["energy_pj"] == json.loads(found.to_json())["energy_pj"]
+    assert "tpu-like" in found._repr_html_()
+    assert len(repr(found)) < 100
+    assert f"{row['cycles']:,} cycles" in found.heading()
+
+
+def test_an_array_still_gives_mappings_of_arrays():
+    assert isinstance(tilestitch.map(PRODUCT), tilestitch.NetworkMapping)
+
+
+@pytest.mark.parametrize(
+    "machine, options, message",
+    [
+        ("tpu-like", MapOptions(), "options: expected TreeOptions for a tree"),
+        ("dmazerunner-256", TreeOptions(), "TreeOptions go with a machine that is a tree"),
+        ("tpu-like", TreeOptions("speed"), "objective 'speed': expected one of"),
+        ("tpu-like", TreeOptions(effort=0), "effort: expected at least 1"),
+        ("tpu-like", TreeOptions(utilization=2.0), "utilization: expected a share from 0 to 1"),
+        ("tpu-like", replace(TreeOptions(spatial="mapping.yaml"), ragged=True), "spatial fixes what is spread"),
+        ("tpu-like", TreeOptions(utilization=1.0), "no choice of what to spread uses 100% of 1,024 units"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(machine, options, message):
+    with pytest.raises(tilestitch.TilestitchError, match=message):
+        tilestitch.map(PRODUCT, machine, options)
