@@ -3,7 +3,17 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("array_simulation", "chip_timing", "compilation", "fusion", "growth", "mapping", "partition", "wide")
+BENCHMARKS = (
+    "array_simulation",
+    "chip_timing",
+    "compilation",
+    "fusion",
+    "growth",
+    "mapping",
+    "partition",
+    "trees",
+    "wide",
+)
 BY_NAME = ("peers",)  # installs other programs
 
 

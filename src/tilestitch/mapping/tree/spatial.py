@@ -395,20 +395,22 @@ def best_spread(
     best, winner, count, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
+    is_worth = True
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
         batch = batch[bounds[batch] < best]
         if len(batch) == 0:
             break
-        bounds[batch] = np.minimum(units[batch] + bounds_fj(task, choices[batch], loose=False), labels.NEVER)
-        for number in batch[np.argsort(bounds[batch], kind="stable")].tolist():
-            if bounds[number] >= best:
+        if is_worth:
+            bounds[batch] = np.minimum(units[batch] + bounds_fj(task, choices[batch], loose=False), labels.NEVER)
+            batch = batch[np.argsort(bounds[batch], kind="stable")]
+            # the search of a choice begins with the same bound: made beforehand it pays if it settles many
+            is_worth = 2 * int((bounds[batch] < best).sum()) < len(batch) or best == labels.NEVER
+        for number in batch.tolist():
+            if bounds[number] >= best or count > most_labels:
                 break
-            if count > most_labels:
-                break
-            opened += 1
             ended, value, more = opener.least(number, most_labels - count, best)
-            count += more
+            count, opened = count + more, opened + (more > 0)
             if ended == labels.STOPPED:
                 left = min(left, value)
                 continue

@@ -1,0 +1,113 @@
+"""Seconds until the least energy of every layer on machine trees is proven, with everything free to be spread.
+
+Processor time of one core after warm-up: every different layer of ResNet-50 with batch 1, on a machine of five levels
+(registers of each operand, two shared memories and DRAM; 16 x 16 units) and on presets of two, three and four axes.
+Beside it, on a few choices, the time of the search that makes tables of the whole lattice for each of them.
+"""
+
+import time
+from collections.abc import Sequence
+
+from tilestitch import api
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.commands.map.sources import network_nests
+from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest, layers_of_nests
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_file import machine_tree
+from tilestitch.hardware.tree_load import load_tree
+from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
+from tilestitch.mapping.tree.spatial import Opener, best_spread, choices_of, placement, task_of
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.passes import simplify
+
+FIVE_LEVELS = """
+name: five levels
+mac_pj: 0.04
+axes: [{name: D1, size: 16}, {name: D2, size: 16}]
+memories:
+  - {name: rf_W, size: 64, operands: [W], read_pj: 0.1, write_pj: 0.1, serves: [], ports: [{width_bits: 16}]}
+  - {name: rf_I, size: 64, operands: [I], read_pj: 0.1, write_pj: 0.1, serves: [], ports: [{width_bits: 16}]}
+  - {name: rf_O, size: 64, operands: [O], read_pj: 0.1, write_pj: 0.1, serves: [], ports: [{width_bits: 16}]}
+  - name: L1
+    size: 64 KiB
+    operands: [I, W, O]
+    read_pj: 10
+    write_pj: 12
+    serves: [D1, D2]
+    ports: [{width_bits: 256, granule_bits: 16}]
+  - name: L2
+    size: 1 MiB
+    operands: [I, W, O]
+    read_pj: 40
+    write_pj: 45
+    serves: [D1, D2]
+    ports: [{width_bits: 512, granule_bits: 16}]
+  - {name: dram, size: 4 GiB, operands: [I, W, O], read_pj: 700, write_pj: 750, serves: [D1, D2],
+     ports: [{width_bits: 64}]}
+"""  # assumed: sizes and energies of the usual order, so that registers, memories and DRAM all matter
+CONV5_2, CONV5_2_LIMIT = "layer4.1.conv2", 0.3  # seconds
+LIMITS = {2: 1.0, 3: 5.0, 4: 5.0}  # seconds for a layer, by axes
+PRESETS = ("eyeriss-like", "tpu-like", "tesla-npu-like", "edge-tpu-like", "meta-prototype", "ascend-like")
+COMPARED = 25  # choices that both searches open
+
+
+def main() -> None:
+    """Print a line for each machine, and the ratio of the two searches of one choice."""
+    nests = network_nests(simplify(api.load_graph("resnet50", batch=1)))
+    layers = layers_of_nests(nests)[0]
+    five = machine_tree(FIVE_LEVELS, "five-levels.yaml")
+    conv5_2 = next(layer for layer in layers if layer.nest.name == CONV5_2)
+    _seconds(conv5_2, five)  # compiles
+    seconds = _seconds(conv5_2, five)
+    print(f"  conv5_2, five levels: {seconds:.2f} s, limit {CONV5_2_LIMIT} s {_kept(seconds, CONV5_2_LIMIT)}")
+    for tree in (five, *map(load_tree, PRESETS)):
+        _machine(layers, tree)
+    _searches(conv5_2, five)
+
+
+def _seconds(layer: TreeLayer, tree: MachineTree) -> float:
+    bare = bound_nest(layer, tree)
+    begin = time.process_time()
+    best_spread(bare)
+    return time.process_time() - begin
+
+
+def _machine(layers: Sequence[TreeLayer], tree: MachineTree) -> None:
+    times: dict[str, float] = {}
+    for layer in layers:
+        try:
+            times[layer.nest.name] = _seconds(layer, tree)
+        except DoesNotFit:
+            continue
+    slowest = max(times, key=lambda name: times[name])
+    limit = LIMITS[len(tree.axes)]
+    late = sum(seconds > limit for seconds in times.values())
+    print(
+        f"  {tree.name}, {len(tree.axes)} axes: {len(times)} different layers proven in {sum(times.values()):.1f} s; "
+        f"slowest {slowest} in {times[slowest]:.2f} s, limit {limit:.0f} s {_kept(times[slowest], limit)}"
+        f"{f' by {late} layers' if late else ''}"
+    )
+
+
+def _searches(layer: TreeLayer, tree: MachineTree) -> None:
+    """The same choices by both searches, each to the end."""
+    bare = bound_nest(layer, tree)
+    choices, task = choices_of(bare), task_of(bare, Sums.FULL)
+    opener = Opener(task, choices)
+    numbers = range(0, len(choices), -(-len(choices) // COMPARED))
+    placements = [placement(bare, choices, number) for number in numbers]
+    begin = time.process_time()
+    for number in numbers:
+        opener.least(number, MOST_LABELS, NEVER)
+    middle = time.process_time()
+    for placed in placements:
+        best_mapping(placed)
+    ratio = (time.process_time() - middle) / (middle - begin)
+    print(
+        f"  conv5_2, five levels, {len(numbers)} choices one by one: with tables of the lattice {ratio:.1f} x"
+    )
+
+
+def _kept(seconds: float, limit: float) -> str:
+    return "kept" if seconds <= limit else "BROKEN"
