@@ -22,7 +22,7 @@ from tilestitch.mapping.tree.tables import Sums
 from tilestitch.passes import simplify
 
 FIVE_LEVELS = """
-name: five levels
+name: five-levels
 mac_pj: 0.04
 axes: [{name: D1, size: 16}, {name: D2, size: 16}]
 memories:
@@ -104,9 +104,7 @@ def _searches(layer: TreeLayer, tree: MachineTree) -> None:
     for placed in placements:
         best_mapping(placed)
     ratio = (time.process_time() - middle) / (middle - begin)
-    print(
-        f"  conv5_2, five levels, {len(numbers)} choices one by one: with tables of the lattice {ratio:.1f} x"
-    )
+    print(f"  conv5_2, five levels, {len(numbers)} choices one by one: with tables of the lattice {ratio:.1f} x")
 
 
 def _kept(seconds: float, limit: float) -> str:

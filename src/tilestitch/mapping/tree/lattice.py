@@ -1,6 +1,8 @@
 """The lattice of tiles: of every loop the divisors of its steps, ordered by divisibility."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -40,7 +42,13 @@ def lattice_of(steps: tuple[int, ...]) -> Lattice:
     )
 
 
-def _factored(number: int) -> list[tuple[int, int]]:
+def points_of(steps: Iterable[int]) -> int:
+    """How many points the lattice of these steps has."""
+    return prod(power + 1 for count in steps for _, power in _factored(count))
+
+
+@cache
+def _factored(number: int) -> tuple[tuple[int, int], ...]:
     """Primes of a number with their exponents."""
     found: list[tuple[int, int]] = []
     prime = 2
@@ -51,4 +59,4 @@ def _factored(number: int) -> list[tuple[int, int]]:
         if power:
             found.append((prime, power))
         prime += 1
-    return [*found, (number, 1)] if number > 1 else found
+    return (*found, (number, 1)) if number > 1 else tuple(found)

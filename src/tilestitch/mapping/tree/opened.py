@@ -5,10 +5,12 @@ depends only on the loops that move it, so those tables are small. A choice that
 after a few labels, and many are opened one after another.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from tilestitch.base.jit import compiled
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, empty, grown, is_beaten, order_of
+from tilestitch.base.jit import compiled, lending
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
 from tilestitch.mapping.tree.quick import (
     TOO_MUCH,
     Arrays,
@@ -20,9 +22,149 @@ from tilestitch.mapping.tree.quick import (
     no_choice,
     place,
 )
-from tilestitch.mapping.tree.waiting import chain_of, pop, push
+from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 TOO_LARGE = 3  # energies that are not compared
+
+
+class Ground(NamedTuple):
+    """What the search of one choice stands on."""
+
+    first: np.ndarray  # by operand: its first cut; one more at the end
+    place_of: np.ndarray  # by operand: what a cut that is placed adds to the state
+    axes: np.ndarray  # of the lattice: loop, prime, how many powers
+    strides: np.ndarray  # [operand, axis] of the lattice of each operand, at the end of all loops
+    inner: np.ndarray  # by operand: points of its lattice
+    offsets: np.ndarray  # by operand: where its part of `togo` begins
+    togo: np.ndarray  # by cut, whether partial sums arrive, and point: what it and the later cuts cost at least
+    shared: np.ndarray  # by cut: which of the shared memories it lies in, or -1
+    limit: np.ndarray  # by shared memory: its bits
+    points: int
+    final_sums: bool
+
+
+class Desk(NamedTuple):
+    """The label that is at hand, and the one that comes of it."""
+
+    placed: np.ndarray  # by operand: cuts that are placed
+    chosen: np.ndarray  # and in the one that comes of it
+    here: np.ndarray  # by operand: its point
+    powers: np.ndarray  # by axis
+    tile: np.ndarray
+    taken: np.ndarray  # by shared memory
+
+
+@lending
+def _lay(ground: Ground, desk: Desk, state: int, point: int) -> None:
+    """Take a label at this state and point."""
+    desk.tile[:] = 1
+    desk.here[:] = 0
+    for operand in range(len(desk.placed)):
+        size = ground.first[operand + 1] - ground.first[operand] + 1
+        desk.placed[operand] = state // ground.place_of[operand] % size
+    for axis in range(len(ground.axes)):
+        power = point // ground.strides[len(desk.placed), axis] % ground.axes[axis, 2]
+        desk.powers[axis] = power
+        for _ in range(power):
+            desk.tile[ground.axes[axis, 0]] *= ground.axes[axis, 1]
+        for operand in range(len(desk.placed)):
+            desk.here[operand] += power * ground.strides[operand, axis]
+
+
+@lending
+def _rest(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
+    """The least that all cuts that are not chosen cost, if no memory were shared, a step along an axis further."""
+    rest, last = 0, len(desk.placed) - 1
+    for operand in range(last + 1):
+        cut = desk.chosen[operand]
+        if cut < ground.first[operand + 1] - ground.first[operand]:
+            side = partial if operand == last else 0
+            at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
+            rest += ground.togo[ground.offsets[operand] + (cut * 2 + side) * ground.inner[operand] + at]
+            if rest >= NEVER:
+                return NEVER
+    return rest
+
+
+@lending
+def _closes(ground: Ground, desk: Desk, component: int) -> bool:
+    """Whether all operands that share a memory have their cut there."""
+    for operand in range(len(desk.placed)):
+        for other in range(ground.first[operand] + desk.chosen[operand], ground.first[operand + 1]):
+            if ground.shared[other] == component:
+                return False
+    return True
+
+
+@lending
+def _go_on(
+    labels: Labels,
+    order: Order,
+    heads: np.ndarray,
+    arrays: Arrays,
+    placed: Placed,
+    ground: Ground,
+    desk: Desk,
+    label: int,
+    count: int,
+    waiting: int,
+    below: int,
+) -> tuple[int, int]:
+    """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
+    state, point = labels.state[label], labels.point[label]
+    _lay(ground, desk, state, point)
+    operands, depth = len(desk.placed), 0
+    for operand in range(operands):
+        depth += desk.placed[operand]
+    for move in range(operands + len(ground.axes)):
+        for component in range(len(desk.taken)):
+            desk.taken[component] = labels.taken[label, component]
+        for operand in range(operands):
+            desk.chosen[operand] = desk.placed[operand]
+        to_state, partial, spent, target, action, axis = state, state % 2, labels.spent[label], point, -1, -1
+        if move < operands:
+            action = ground.first[move] + desk.placed[move]
+            if action >= ground.first[move + 1]:
+                continue
+            side = partial if move == operands - 1 else 0
+            cost, room, after = cut_of(arrays, placed, move, desk.placed[move], desk.tile, side, ground.final_sums)
+            if cost == TOO_MUCH:
+                return -1, waiting
+            desk.chosen[move] += 1
+            component = ground.shared[action]
+            if component >= 0:
+                desk.taken[component] += room
+                if desk.taken[component] > ground.limit[component]:
+                    continue
+                if _closes(ground, desk, component):
+                    desk.taken[component] = 0.0
+            if cost >= NEVER:
+                continue
+            to_state += ground.place_of[move]
+            if move == operands - 1:
+                to_state += (1 if after else 0) - partial
+                partial = 1 if after else 0
+            spent += int(cost)
+        else:
+            axis = move - operands
+            if desk.powers[axis] + 1 >= ground.axes[axis, 2]:
+                continue
+            target += ground.strides[operands, axis]
+        rest = _rest(ground, desk, partial, axis)
+        place_number = to_state * ground.points + target
+        if spent + rest >= below or is_beaten(labels, heads, place_number, spent, desk.taken):
+            continue
+        labels.bound[count] = spent + rest
+        labels.rank[count] = (depth + (1 if move < operands else 0)) * ground.points + target
+        labels.spent[count], labels.state[count], labels.point[count] = spent, to_state, target
+        labels.parent[count], labels.dead[count], labels.action[count] = label, False, action
+        for component in range(len(desk.taken)):
+            labels.taken[count, component] = desk.taken[component]
+        labels.following[count] = heads[place_number]
+        heads[place_number] = count
+        push(labels.heap, order, waiting, count)
+        count, waiting = count + 1, waiting + 1
+    return count, waiting
 
 
 @compiled
@@ -104,125 +246,52 @@ def least_of_choice(
         states *= first[operand + 1] - first[operand] + 1
     if not _have_room(bounds, placed, first, shared, limit, final_sums):
         return NOTHING, NEVER, 0, nothing
+    ground = Ground(
+        first, place_of, axes, strides, inner, offsets, togo, shared, limit, points, final_sums
+    )  # fmt: skip
+    desk = Desk(
+        np.zeros(operands, np.int64), np.zeros(operands, np.int64), np.zeros(operands, np.int64),
+        np.zeros(len(axes), np.int64), np.ones(loops, np.int64), np.zeros(len(limit), np.float64),
+    )  # fmt: skip
     labels = empty(1024, len(limit))
     order = order_of(labels)
-    cuts_placed, chosen = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
-    taken = np.zeros(len(limit), np.float64)
-    at, here = np.zeros(operands, np.int64), np.zeros(operands, np.int64)  # of each operand the point; of the label too
-    powers = np.zeros(len(axes), np.int64)
-    is_early = np.zeros(len(axes), np.bool_)
-    keeps_complete = arrays.bits[operands - 1, 1] <= arrays.bits[operands - 1, 0]
-    tile = np.ones(loops, np.int64)
     count, waiting = 0, 0
-    label, move, moves = -1, 0, 0
-    state, partial, spent, target = 1 if is_partial else 0, 1 if is_partial else 0, 0, 0
     ended, value, chain = NOTHING, NEVER, nothing
-    rank, can = 0, True
-    while True:
-        if can:
-            rest = 0
-            for operand in range(operands):
-                cut = chosen[operand]
-                cuts = first[operand + 1] - first[operand]
-                if cut < cuts:
-                    side = partial if operand == operands - 1 else 0
-                    rest += togo[offsets[operand] + (cut * 2 + side) * inner[operand] + at[operand]]
-                    if rest >= NEVER:
-                        break
-            if spent + rest < below and not is_beaten(labels, heads, state * points + target, spent, taken):
-                if count == len(labels.bound):
-                    labels = grown(labels, count)
-                    order = order_of(labels)
-                labels.bound[count], labels.rank[count] = spent + rest, rank
-                labels.spent[count], labels.state[count], labels.point[count] = spent, state, target
-                labels.parent[count], labels.dead[count] = label, False
-                labels.action[count] = first[move] + cuts_placed[move] if label >= 0 and move < operands else -1
-                for component in range(len(taken)):
-                    labels.taken[count, component] = taken[component]
-                labels.following[count] = heads[state * points + target]
-                heads[state * points + target] = count
-                push(labels.heap, order, waiting, count)
-                count, waiting = count + 1, waiting + 1
-        move += 1
-        if label < 0 or move >= moves:
-            label = -1
-            while waiting > 0 and (label < 0 or labels.dead[label]):
-                label = pop(labels.heap, order, waiting)
-                waiting -= 1
-            if label < 0 or labels.dead[label]:
-                break
-            if labels.rank[label] // points == first[operands]:
-                ended, value, chain = FOUND, labels.spent[label] + fixed, chain_of(labels, label, int(first[operands]))
-                break
-            if count > most:
-                ended, value = STOPPED, labels.bound[label] + fixed
-                break
-            move, moves = 0, operands + len(axes)
-            for operand in range(operands):
-                size = first[operand + 1] - first[operand] + 1
-                cuts_placed[operand] = labels.state[label] // place_of[operand] % size
-            tile[:] = 1
-            here[:] = 0
-            for axis in range(len(axes)):
-                powers[axis] = labels.point[label] // strides[operands, axis] % axes[axis, 2]
-                tile[axes[axis, 0]] *= axes[axis, 1] ** powers[axis]
-                is_early[axis] = False
-                for operand in range(operands):
-                    here[operand] += powers[axis] * strides[operand, axis]
-            last = label
-            while labels.action[last] >= 0:  # what was placed at this tile would rather be placed after such a loop
-                operand = 0
-                while labels.action[last] >= first[operand + 1]:
-                    operand += 1
-                if operand < operands - 1 or keeps_complete:
-                    for axis in range(len(axes)):
-                        is_early[axis] = is_early[axis] or strides[operand, axis] == 0
-                last = labels.parent[last]
-        state, partial = labels.state[label], labels.state[label] % 2
-        spent, target = labels.spent[label], labels.point[label]
-        for component in range(len(taken)):
-            taken[component] = labels.taken[label, component]
-        depth = 0
-        for operand in range(operands):
-            chosen[operand] = cuts_placed[operand]
-            depth += cuts_placed[operand]
-        can = False
-        if move < operands:
-            cut = cuts_placed[move]
-            if first[move] + cut >= first[move + 1]:
-                continue
-            side = partial if move == operands - 1 else 0
-            cost, room, after = cut_of(arrays, placed, move, cut, tile, side, final_sums)
-            if cost == TOO_MUCH:
-                ended = TOO_LARGE
-                break
-            chosen[move] += 1
-            component = shared[first[move] + cut]
-            if component >= 0:
-                taken[component] += room
-                if taken[component] > limit[component]:
-                    continue
-                is_open = False
-                for operand in range(operands):
-                    for other in range(first[operand] + chosen[operand], first[operand + 1]):
-                        is_open = is_open or shared[other] == component
-                if not is_open:
-                    taken[component] = 0.0
-            if cost >= NEVER:
-                continue
-            state += place_of[move]
-            if move == operands - 1:
-                state += (1 if after else 0) - partial
-                partial = 1 if after else 0
-            spent, depth = spent + int(cost), depth + 1
-        else:
-            axis = move - operands
-            if is_early[axis] or powers[axis] + 1 >= axes[axis, 2]:
-                continue
-            target += strides[operands, axis]
-        can, rank = True, depth * points + target
-        for operand in range(operands):
-            at[operand] = here[operand] + (strides[operand, move - operands] if move >= operands else 0)
+    start = 1 if is_partial else 0
+    least_of_all = _rest(ground, desk, start, -1)
+    if least_of_all < below:
+        labels.bound[0], labels.rank[0], labels.spent[0], labels.state[0], labels.point[0] = (
+            least_of_all,
+            0,
+            0,
+            start,
+            0,
+        )
+        labels.parent[0], labels.dead[0], labels.action[0], labels.following[0] = -1, False, -1, -1
+        labels.taken[0, :] = 0.0
+        labels.heap[0], heads[start * points] = 0, 0
+        count, waiting = 1, 1
+    while waiting > 0:
+        label = pop(labels.heap, order, waiting)
+        waiting -= 1
+        if labels.dead[label]:
+            continue
+        if labels.rank[label] // points == first[operands]:
+            ended, value, chain = FOUND, labels.spent[label] + fixed, chain_of(labels, label, int(first[operands]))
+            break
+        if count > most:
+            ended, value = STOPPED, labels.bound[label] + fixed
+            break
+        if count + operands + len(axes) > len(labels.bound):
+            labels = grown(labels, len(labels.bound))
+            order = order_of(labels)
+        more, waiting = _go_on(
+            labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below
+        )  # fmt: skip
+        if more < 0:
+            ended = TOO_LARGE
+            break
+        count = more
     for number in range(count):
         heads[labels.state[number] * points + labels.point[number]] = -1
     return ended, value, count, chain

@@ -355,6 +355,86 @@ def divisors(steps: np.ndarray, moving: np.ndarray) -> np.ndarray:
     return found[:count]
 
 
+@lending
+def _fill(
+    arrays: Arrays,
+    placed: Placed,
+    operand: int,
+    level: int,
+    axes: np.ndarray,
+    bits: tuple[tuple[int, int], tuple[int, int]],
+    partial: bool,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+    found: np.ndarray,
+) -> bool:
+    """The part of `least_from` of one cut, without the outermost; false where it is too much to compare.
+
+    `bits` of an element are those at a tile and at the whole, of complete and of partial sums; `room` is written to.
+    """
+    is_write = operand == len(arrays.axes) - 1
+    cut, points, array_axes = level + (0 if is_write else 1), found.shape[2], arrays.axes[operand]
+    (rooms, last_bits), (tile, powers, touched) = bits, room
+    size_bits = arrays.size_bits[operand, level] * (1 + 1e-12)
+    is_double, whole = arrays.buffers[operand, level] == 2, placed.whole[operand, level]
+    over, under = placed.over[operand, level + 1], placed.under[operand, level + 1]
+    share = placed.share[operand, level + 1]
+    cost_bits = arrays.bits[operand, 1 if is_write and not partial else 0]
+    inner_copies, outer_copies = placed.instances[operand, level + 1], placed.instances[operand, level + 2]
+    ports, energies = arrays.ports[operand, level], arrays.access_pj[operand, level]
+    above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
+    differing = placed.differing[operand, level + 1]
+    for axis in range(len(axes)):
+        tile[axes[axis, 0]], powers[axis] = 1, 0
+    for axis in range(array_axes):
+        touched[axis] = _axis_elements(arrays.terms[operand, axis], tile, over, under, share)
+    times = 1
+    for axis in range(len(axes)):
+        times *= axes[axis, 1] ** (axes[axis, 2] - 1)
+    for point in range(points):
+        elements = 1.0
+        for axis in range(array_axes):
+            elements *= touched[axis]
+        cost = 0.0
+        if elements * min(rooms) <= size_bits:
+            held = np.rint(elements)
+            energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, outer_copies, partial)
+            energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, inner_copies, partial)
+            cost = in_femtojoules(energy)
+            if cost == TOO_MUCH:
+                return False
+        for side in range(2 if is_write else 1):
+            needed = elements * rooms[side]
+            if is_double and needed < whole * last_bits[side]:
+                needed = 2 * needed
+            rest = found[cut + 1, 1 if partial else 0, point]
+            fits = needed <= size_bits and is_within(arrays, operand, level, tile)
+            found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
+        for axis in range(len(axes) - 1, -1, -1):
+            loop = axes[axis, 0]
+            powers[axis] += 1
+            if powers[axis] < axes[axis, 2]:
+                tile[loop] *= axes[axis, 1]
+                times //= axes[axis, 1]
+            else:
+                for _ in range(axes[axis, 2] - 1):
+                    tile[loop] //= axes[axis, 1]
+                    times *= axes[axis, 1]
+                powers[axis] = 0
+            for own in range(array_axes):
+                terms = arrays.terms[operand, own]
+                if (terms[0] >= 1 and terms[1] == loop) or (terms[0] == 2 and terms[3] == loop):
+                    touched[own] = _axis_elements(terms, tile, over, under, share)
+            if powers[axis] > 0:
+                break
+    _least_outwards(found[cut, 0], axes)
+    if is_write:
+        _least_outwards(found[cut, 1], axes)
+    else:
+        for point in range(points):
+            found[cut, 1, point] = found[cut, 0, point]
+    return True
+
+
 @inner
 def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -> np.ndarray:
     """The least that each cut and the later ones cost an operand from a tile on: [cut, partial, point]; -1 if too much.
@@ -380,69 +460,14 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
         if is_write and final_sums:
             bits = arrays.bits[operand, 0 if partial else 1]
             rooms = last_bits = (bits, bits)
-        size_bits = arrays.size_bits[operand, level] * (1 + 1e-12)
-        is_double, whole = arrays.buffers[operand, level] == 2, placed.whole[operand, level]
         if is_top:  # which holds everything, whatever lies inside
             for side in range(2):
-                room = whole * rooms[side if is_write else 0]
-                found[cut, side] = 0 if room <= size_bits else NEVER
+                room = placed.whole[operand, level] * rooms[side if is_write else 0]
+                found[cut, side] = 0 if room <= arrays.size_bits[operand, level] * (1 + 1e-12) else NEVER
             continue
-        over, under = placed.over[operand, level + 1], placed.under[operand, level + 1]
-        share = placed.share[operand, level + 1]
-        cost_bits = arrays.bits[operand, 1 if is_write and not partial else 0]
-        inner_copies, outer_copies = placed.instances[operand, level + 1], placed.instances[operand, level + 2]
-        ports, energies = arrays.ports[operand, level], arrays.access_pj[operand, level]
-        above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
-        differing = placed.differing[operand, level + 1]
-        for axis in range(len(axes)):
-            tile[axes[axis, 0]], powers[axis] = 1, 0
-        for axis in range(array_axes):
-            touched[axis] = _axis_elements(arrays.terms[operand, axis], tile, over, under, share)
-        times = 1
-        for axis in range(len(axes)):
-            times *= axes[axis, 1] ** (axes[axis, 2] - 1)
-        for point in range(points):
-            elements = 1.0
-            for axis in range(array_axes):
-                elements *= touched[axis]
-            cost = 0.0
-            if elements * min(rooms) <= size_bits:
-                held = np.rint(elements)
-                energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, outer_copies, partial)
-                energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, inner_copies, partial)
-                cost = in_femtojoules(energy)
-                if cost == TOO_MUCH:
-                    found[0, 0, 0] = -1
-                    return found
-            for side in range(2 if is_write else 1):
-                room = elements * rooms[side]
-                if is_double and room < whole * last_bits[side]:
-                    room = 2 * room
-                rest = found[cut + 1, 1 if partial else 0, point]
-                fits = room <= size_bits and is_within(arrays, operand, level, tile)
-                found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
-            for axis in range(len(axes) - 1, -1, -1):
-                loop = axes[axis, 0]
-                powers[axis] += 1
-                if powers[axis] < axes[axis, 2]:
-                    tile[loop] *= axes[axis, 1]
-                    times //= axes[axis, 1]
-                else:
-                    for _ in range(axes[axis, 2] - 1):
-                        tile[loop] //= axes[axis, 1]
-                        times *= axes[axis, 1]
-                    powers[axis] = 0
-                for own in range(array_axes):
-                    terms = arrays.terms[operand, own]
-                    if (terms[0] >= 1 and terms[1] == loop) or (terms[0] == 2 and terms[3] == loop):
-                        touched[own] = _axis_elements(terms, tile, over, under, share)
-                if powers[axis] > 0:
-                    break
-        _least_outwards(found[cut, 0], axes)
-        if is_write:
-            _least_outwards(found[cut, 1], axes)
-        else:
-            found[cut, 1] = found[cut, 0]
+        if not _fill(arrays, placed, operand, level, axes, (rooms, last_bits), partial, (tile, powers, touched), found):
+            found[0, 0, 0] = -1
+            return found
     if first == 1:  # at the units: only loops that leave the operand alone lie inside
         moved = 1
         for loop in range(len(placed.steps)):

@@ -25,7 +25,7 @@ from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.found import FoundMapping, value_of
-from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.lattice import points_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.problem import MOST_STATES
@@ -500,7 +500,7 @@ class Opener:
     def least(self, number: int, most_labels: int, below: int) -> tuple[int, int, int]:
         """How the search of a choice ended, its least cost or bound in femtojoules, and the labels that it took."""
         task, steps = self._task, self._steps[number]
-        places = self._states * lattice_of(tuple(steps.tolist())).points
+        places = self._states * points_of(steps.tolist())
         if places > MOST_STATES:
             raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
         if places > len(self._heads):
