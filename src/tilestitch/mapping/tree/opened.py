@@ -80,7 +80,7 @@ def _rest(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
         if cut < ground.first[operand + 1] - ground.first[operand]:
             side = partial if operand == last else 0
             at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
-            rest += ground.togo[ground.offsets[operand] + (cut * 2 + side) * ground.inner[operand] + at]
+            rest += int(ground.togo[ground.offsets[operand] + (cut * 2 + side) * ground.inner[operand] + at])
             if rest >= NEVER:
                 return NEVER
     return rest
@@ -131,7 +131,7 @@ def _go_on(
             if cost == TOO_MUCH:
                 return -1, waiting
             desk.chosen[move] += 1
-            component = ground.shared[action]
+            component = int(ground.shared[action])
             if component >= 0:
                 desk.taken[component] += room
                 if desk.taken[component] > ground.limit[component]:
