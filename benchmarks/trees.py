@@ -14,8 +14,7 @@ from tilestitch.base.errors import DoesNotFit
 from tilestitch.commands.map.sources import network_nests
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest, layers_of_nests
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.hardware.tree_file import machine_tree
-from tilestitch.hardware.tree_load import load_tree
+from tilestitch.hardware.tree_load import load_tree, parse_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.spatial import Opener, best_spread, choices_of, placement, task_of
@@ -57,7 +56,7 @@ def main() -> None:
     """Print a line for each machine, and the ratio of the two searches of one choice."""
     nests = network_nests(simplify(api.load_graph("resnet50", batch=1)))
     layers = layers_of_nests(nests)[0]
-    five = machine_tree(FIVE_LEVELS, "five-levels.yaml")
+    five = parse_tree(FIVE_LEVELS, "five-levels.yaml")
     conv5_2 = next(layer for layer in layers if layer.nest.name == CONV5_2)
     _seconds(conv5_2, five)  # compiles
     seconds = _seconds(conv5_2, five)

@@ -148,15 +148,15 @@ def open_tree(machine: str | MachineTree) -> tuple[MachineTree, tuple[str, ...]]
     return parse_tree(text, where), ()
 
 
-def maps_on_tree(machine: str) -> bool:
+def maps_on_tree(machine: str | Path) -> bool:
     """Whether a name or a path is that of a machine whose layers are mapped on its tree: one without PE arrays.
 
     Not where there is no such file, or it is no YAML of a machine of ours.
     """
-    if machine in preset_names():
+    if isinstance(machine, str) and machine in preset_names():
         return not has_array(machine)
     try:
-        found = read_tree(file_text(Path(machine), "YAML", MAX_YAML_BYTES), machine, [])
+        found = read_tree(file_text(Path(machine), "YAML", MAX_YAML_BYTES), str(machine), [])
     except InputError:
         return False
     return isinstance(found, dict) and "memories" in found and not has_array(machine)

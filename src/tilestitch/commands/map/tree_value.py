@@ -12,10 +12,16 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, NetworkMapping, map_network, nests_of
 from tilestitch.commands.map.tree_json import tree_json
-from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, map_on_tree, open_free_task, open_tree_task
+from tilestitch.commands.map.tree_run import (
+    MappedOnTree,
+    TreeMappings,
+    map_on_tree,
+    maps_on_tree,
+    open_free_task,
+    open_tree_task,
+)
 from tilestitch.commands.map.tree_text import tree_text
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.hardware.tree_load import is_tree_machine
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.network import MapOptions
 from tilestitch.mapping.tree.search import MOST_LABELS
@@ -116,7 +122,7 @@ def map_either(
     layer that has no mapping, on a tree where no layer has one.
     """
     tree = machine if isinstance(machine, MachineTree) else None
-    if tree is None and not (isinstance(machine, str | Path) and is_tree_machine(machine)):
+    if tree is None and not (isinstance(machine, str | Path) and maps_on_tree(machine)):
         if isinstance(options, TreeOptions):
             raise InputError("options: TreeOptions go with a machine that is a tree; for an array write MapOptions")
         chosen = MapOptions() if options is None else options
