@@ -72,7 +72,7 @@ def main() -> None:
     )
     outside = replace(machine, register_pj_per_byte=0.0, network_pj_per_byte=0.0)
     for peer in PEERS:
-        python = _environment(peer)
+        python = environment(peer)
         if python is None:
             continue
         for nest in NESTS:
@@ -142,7 +142,7 @@ def _shown(result: dict[str, float]) -> str:
     return f"{result['energy_pj'] / 1e6:,.1f} uJ" if result else "nothing"
 
 
-def _environment(peer: Peer) -> Path | None:
+def environment(peer: Peer) -> Path | None:
     """The Python of an environment that has the program; makes it where there is none. None where it cannot be made."""
     root = Path(os.environ.get("TILESTITCH_PEERS", Path.home() / ".cache" / "tilestitch" / "peers"))
     folder = root / peer.packages[0].replace("==", "-")

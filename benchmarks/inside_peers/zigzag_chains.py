@@ -93,49 +93,74 @@ class Unasked:
     """A stage that the others want to be followed by."""
 
 
+class Opened:
+    """One layer on one machine of ZigZag's, with what its mapping file spreads over the units."""
+
+    def __init__(self, folder: Path, pair: tuple[str, str], given: dict) -> None:
+        self.accelerator = AcceleratorParserStage.parse_accelerator(str(folder / "hardware" / f"{pair[0]}.yaml"))
+        with tempfile.TemporaryDirectory() as at:
+            workload = Path(at) / "workload.yaml"
+            workload.write_text(yaml.safe_dump([given]))
+            mapping = str(folder / "mapping" / f"{pair[1]}.yaml")
+            parser = WorkloadParserStage([Unasked], workload=str(workload), mapping=mapping)  # pyright: ignore
+            self.node = next(iter(parser.parse_workload().node_list))
+        (unrolled,) = SpatialMappingGeneratorStage(
+            [Unasked], accelerator=self.accelerator, layer=self.node
+        ).generate_spatial_mappings()  # pyright: ignore
+        self.node.spatial_mapping = unrolled
+        stage = SpatialMappingConversionStage([Unasked], accelerator=self.accelerator, layer=self.node)  # pyright: ignore
+        self.spatial, self.whole = stage.convert_user_spatial_mapping(unrolled)
+
+    def loops(self) -> list[tuple[str, int]]:
+        """The temporal loops by their primes."""
+        engine = LomaEngine(
+            accelerator=self.accelerator,
+            layer=self.node,
+            spatial_mapping=self.spatial,
+            mapping_type=TemporalMappingType.UNEVEN,
+        )
+        return [(str(dim), prime) for dim, size in engine.get_temporal_loops().items() for prime in primes(int(size))]
+
+    def memories(self, operand: LayerOperand) -> int:
+        """How many memories an operand has one above another."""
+        home = self.node.memory_operand_links.layer_to_mem_op(operand)
+        return len(self.accelerator.memory_hierarchy.get_memory_levels(home))
+
+    def priced(self, chain: dict, model: type[CostModelEvaluation] = CostModelEvaluation) -> CostModelEvaluation:
+        """What the evaluator says of loops from the innermost and cuts, the text and numbers of `chains.json`."""
+        words = chain["loops"].split()
+        loops = [(name, int(size)) for name, size in zip(words[::2], words[1::2], strict=True)]
+        levels: dict[LayerOperand, list] = {}
+        for operand in self.node.layer_operands:
+            ends = chain["cuts"][str(operand)]
+            parts = zip([0, *ends], ends, strict=False)
+            levels[operand] = [[(LayerDim(dim), size) for dim, size in loops[start:end]] for start, end in parts]
+        return model(
+            accelerator=self.accelerator,
+            layer=self.node,
+            spatial_mapping=self.spatial,
+            spatial_mapping_int=self.whole,
+            temporal_mapping=TemporalMapping(levels, self.node, TemporalMappingType.UNEVEN),
+        )
+
+
 def evaluated(folder: Path, pair: tuple[str, str], given: dict, seed: random.Random, latency: bool) -> dict:
     """One random chain of a layer with its price."""
-    accelerator = AcceleratorParserStage.parse_accelerator(str(folder / "hardware" / f"{pair[0]}.yaml"))
-    with tempfile.TemporaryDirectory() as at:
-        workload = Path(at) / "workload.yaml"
-        workload.write_text(yaml.safe_dump([given]))
-        mapping = str(folder / "mapping" / f"{pair[1]}.yaml")
-        parser = WorkloadParserStage([Unasked], workload=str(workload), mapping=mapping)  # pyright: ignore
-        node = next(iter(parser.parse_workload().node_list))
-    (unrolled,) = SpatialMappingGeneratorStage(
-        [Unasked], accelerator=accelerator, layer=node
-    ).generate_spatial_mappings()  # pyright: ignore
-    node.spatial_mapping = unrolled
-    stage = SpatialMappingConversionStage([Unasked], accelerator=accelerator, layer=node)  # pyright: ignore
-    spatial, whole = stage.convert_user_spatial_mapping(unrolled)
-    uneven = TemporalMappingType.UNEVEN
-    engine = LomaEngine(accelerator=accelerator, layer=node, spatial_mapping=spatial, mapping_type=uneven)
-    loops = [(str(dim), prime) for dim, size in engine.get_temporal_loops().items() for prime in primes(int(size))]
+    opened = Opened(folder, pair, given)
+    loops = opened.loops()
     seed.shuffle(loops)
     cuts: dict[str, list[int]] = {}
-    levels: dict[LayerOperand, list] = {}
-    for operand in node.layer_operands:
-        home = node.memory_operand_links.layer_to_mem_op(operand)
-        memories = len(accelerator.memory_hierarchy.get_memory_levels(home))
-        ends = [*sorted(seed.randint(0, len(loops)) for _ in range(memories - 1)), len(loops)]
-        parts = zip([0, *ends], ends, strict=False)
-        levels[operand] = [[(LayerDim(dim), size) for dim, size in loops[start:end]] for start, end in parts]
-        cuts[str(operand)] = ends
-    model = CostModelEvaluation if latency else EnergyOnly
-    found = model(
-        accelerator=accelerator,
-        layer=node,
-        spatial_mapping=spatial,
-        spatial_mapping_int=whole,
-        temporal_mapping=TemporalMapping(levels, node, uneven),
-    )
+    for operand in opened.node.layer_operands:
+        inner = (seed.randint(0, len(loops)) for _ in range(opened.memories(operand) - 1))
+        cuts[str(operand)] = [*sorted(inner), len(loops)]
+    chain = {"loops": " ".join(f"{dim} {size}" for dim, size in loops), "cuts": cuts}
+    found = opened.priced(chain, CostModelEvaluation if latency else EnergyOnly)
     cycles = float(found.latency_total2) if latency else None
     return {
         "machine": pair[0],
         "mapping": pair[1],
         "layer": given["name"],
-        "loops": " ".join(f"{dim} {size}" for dim, size in loops),
-        "cuts": cuts,
+        **chain,
         "energy_pj": float(found.energy_total),
         "latency_cycles": cycles,
     }

@@ -67,6 +67,12 @@ MAX_LINES_BYTES = 2**30
     help="On a tree: what is fixed of spread factors, tiles, shares and bypasses; ours or Timeloop's YAML.",
 )
 @click.option(
+    "--energies",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="On a tree of Timeloop or AccelForge: the picojoules of its parts, an ERT as Accelergy writes it.",
+)
+@click.option(
     "--utilization",
     type=click.FloatRange(0, 1),
     default=0.0,
@@ -118,6 +124,7 @@ def map_(
     top: int,
     spatial: Path | None,
     constraints: Path | None,
+    energies: Path | None,
     utilization: float,
     sums: str,
     effort: int,
@@ -139,8 +146,8 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
-    if spatial is not None or (is_given("machine") and _is_tree(machine)):
-        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check)
+    if spatial is not None or energies is not None or (is_given("machine") and _is_tree(machine)):
+        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
         ("sums", "effort", "utilization", "constraints"),
@@ -236,6 +243,7 @@ class _TreeFiles:
     constraints: Path | None
     certificate: Path | None
     check: Path | None
+    energies: Path | None
 
     @property
     def is_free(self) -> bool:
@@ -243,14 +251,18 @@ class _TreeFiles:
 
 
 _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "html")
-_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "batch", "dims", "fold_bn")
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 
 
 def _is_tree(machine: str) -> bool:
     """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
     from tilestitch.commands.map.tree_run import maps_on_tree
 
-    return maps_on_tree(machine)
+    if maps_on_tree(machine):
+        return True
+    from tilestitch.commands.map.tree_machines import is_accelforge_file
+
+    return is_accelforge_file(machine)
 
 
 def _map_on_tree(
@@ -272,7 +284,7 @@ def _map_on_tree(
     given = click.get_current_context().params
     objective = TreeObjective(given["objective"])
     spatial = None if files.is_free else files.spatial
-    others = (files.workload, files.machine, spatial, files.constraints, files.check)
+    others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check)
     inputs = [str(one) for one in others if one is not None]
     expect_json(json_path, *inputs)
     if files.certificate is not None or files.check is not None:
@@ -301,6 +313,7 @@ def _map_on_tree(
                 layers,
                 lambda model: open_layers(model, choices, ()),
                 files.constraints,
+                files.energies,
             )
         else:
             task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)

@@ -6,7 +6,6 @@ that it holds is the product of the factors of all memories at and inside it. So
 where the memories inside say theirs.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,13 +16,14 @@ from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES
 from tilestitch.commands.map.tree_sources import ROLES
 from tilestitch.formats.foreign_file import Part, yaml_file
+from tilestitch.formats.foreign_tree import ForeignTree
 from tilestitch.formats.limits import MAX_EXTENT
+from tilestitch.formats.timeloop.constraints import factors_of
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.placed import CutLimit, PlacedNest
 from tilestitch.mapping.tree.spatial import SpatialSpace
 
 _TIMELOOP = ("architecture_constraints", "mapspace_constraints", "mapspace", "constraints")
-_FACTOR = re.compile(r"([A-Za-z]\w*)\s*(<=|=)\s*([0-9]{1,9})", re.ASCII)
 _DATASPACE = ("bypass", "bypassing", "datatype", "dataspace")
 
 
@@ -44,6 +44,19 @@ class Constraints:
         """Every loop that is named, once."""
         named = [loop for loop, _ in self.order] + [loop for _, loop in (*self.factors, *self.tiles)]
         return tuple(dict.fromkeys([*named, *(loop for loops in self.only.values() for loop in loops)]))
+
+    def over(self, other: "Constraints") -> "Constraints":
+        """These and others, of which these count where both say something of the same."""
+        return Constraints(
+            self.file or other.file,
+            {**other.factors, **self.factors},
+            {**other.only, **self.only},
+            {**other.bypass, **self.bypass},
+            {**other.shares, **self.shares},
+            {**other.tiles, **self.tiles},
+            self.order or other.order,
+            (*other.notes, *self.notes),
+        )
 
     def space(self, space: SpatialSpace) -> SpatialSpace:
         """The choices of a space that keep to this."""
@@ -204,7 +217,7 @@ def _timeloop(file: Part, keys: Sequence[str], tree: MachineTree) -> Constraints
                 if "bypass" in fields:
                     bypass[name] = tuple(_operand(item, held) for item in fields["bypass"].items("operands", least=0))
             elif "factors" in fields:
-                for loop, sign, factor in _factors(fields["factors"]):
+                for loop, sign, factor in factors_of(fields["factors"]):
                     if kind == "temporal":
                         steps[name, loop] = (factor if sign == "=" else 1, factor)
                     elif sign != "=":
@@ -212,23 +225,6 @@ def _timeloop(file: Part, keys: Sequence[str], tree: MachineTree) -> Constraints
                     else:
                         factors[_axis(name, fields["target"], tree), loop] = factor
     return replace(found, factors=factors, bypass=bypass, tiles=_tiles(steps, names, file), notes=tuple(notes))
-
-
-def _factors(part: Part) -> list[tuple[str, str, int]]:
-    """Loops with = or <= and a factor; 0 is what is left, which says nothing."""
-    texts = (
-        [item.text("a factor") for item in part.items("factors", least=0)]
-        if isinstance(part.value, list)
-        else (re.split(r"[\s,]+", re.sub(r"\s*(<=|=)\s*", r"\1", part.text("factors")).strip()))
-    )
-    found: list[tuple[str, str, int]] = []
-    for text in texts:
-        match = _FACTOR.fullmatch(text)
-        if match is None:
-            part.expected("loops with their factors, as in [K=16, C<=4]")
-        if int(match[3]) > 0:
-            found.append((match[1], match[2], int(match[3])))
-    return found
 
 
 def _axis(name: str, part: Part, tree: MachineTree) -> str:
@@ -247,18 +243,46 @@ def _tiles(
     steps: Mapping[tuple[str, str], tuple[int, int]], names: Sequence[str], file: Part
 ) -> dict[tuple[str, str], tuple[int, int]]:
     """The tiles that factors at memories come to, which all memories inside must say as well."""
+    found, open_ones = tiles_of_steps(steps, names)
+    for name, loop, missing in open_ones:
+        file.refuse(f"{name}: a factor of {loop} says what {name} holds only if {missing}, further inside, has one too")
+    return found
+
+
+def tiles_of_steps(
+    steps: Mapping[tuple[str, str], tuple[int, int]], names: Sequence[str]
+) -> tuple[dict[tuple[str, str], tuple[int, int]], list[tuple[str, str, str]]]:
+    """Least and most of the tiles by memory and loop; and those that say nothing: memory, loop, and what is missing.
+
+    `names` are the memories from the innermost; what is missing is one further inside that says nothing of the loop.
+    """
     found: dict[tuple[str, str], tuple[int, int]] = {}
+    left: list[tuple[str, str, str]] = []
     for loop in dict.fromkeys(loop for _, loop in steps):
         least = most = 1
         missing = ""
         for name in names:
             if (name, loop) not in steps:
                 missing = missing or name
-                continue
-            if missing:
-                file.refuse(
-                    f"{name}: a factor of {loop} says what {name} holds only if {missing}, further inside, has one too"
-                )
-            least, most = least * steps[name, loop][0], most * steps[name, loop][1]
-            found[name, loop] = (least, most)
-    return found
+            elif missing:
+                left.append((name, loop, missing))
+            else:
+                least, most = least * steps[name, loop][0], most * steps[name, loop][1]
+                found[name, loop] = (least, most)
+    return found, left
+
+
+def constraints_of(foreign: ForeignTree, where: str, loops: Iterable[str]) -> Constraints:
+    """What another program's file of a machine restricts, for layers with these loops.
+
+    What names loops that no layer has is left out, with a note; so are factors at a memory that say nothing of a tile.
+    """
+    tiles, left = tiles_of_steps(foreign.steps, [memory.name for memory in foreign.tree.memories])
+    found = Constraints(where, foreign.factors, foreign.only, {}, {}, tiles)
+    unknown = [loop for loop in found.loops() if loop and loop not in set(loops)]
+    if unknown:
+        note = f"{where}: its constraints name loops that no layer has ({', '.join(unknown)}); all of them left out"
+        return Constraints(where, notes=(note,))
+    places = dict.fromkeys(name for name, _, _ in left)
+    notes = tuple(f"{where}: {name}: factors that say nothing of what it holds; left out" for name in places)
+    return replace(found, notes=notes)

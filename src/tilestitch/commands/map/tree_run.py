@@ -1,6 +1,5 @@
 """Layers on a machine tree, ZigZag's or ours: the best mapping of each."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,20 +10,21 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
+from tilestitch.commands.map.tree_machines import open_tree
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     bound_nest,
+    is_timeloop_problem,
     is_zigzag_workload,
     layers_of_nests,
     wired,
+    with_words,
     zigzag_layers_of,
 )
-from tilestitch.formats.zigzag.tree_machine import zigzag_tree
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
-from tilestitch.hardware.load import machine_text
 from tilestitch.hardware.preset_files import preset_names
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.hardware.tree_load import has_array, parse_tree
+from tilestitch.hardware.tree_load import has_array
 from tilestitch.hardware.yaml_tree import read_tree
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.found import FoundMapping
@@ -116,36 +116,25 @@ def open_tree_task(
     """
     text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), [Path(given).name for given in (workload, spatial)]
     _, layers, notes = zigzag_layers_of(workload)
-    tree, machine_notes = open_tree(machine)
+    opened = open_tree(machine)
     mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
     chosen = _chosen(layers, names, where[0])
-    tree, fixed = _constrained(tree, layers, constraints)
+    tree, fixed = _constrained(opened, layers, constraints)
     if fixed.factors or fixed.only:
         raise InputError(f"{fixed.file}: {where[1]} fixes what is spread; leave spatial out, or --spatial {where[1]}")
-    notes = (*notes, *machine_notes, *mapping_notes, *fixed.notes)
+    notes = (*notes, *opened.notes, *mapping_notes, *fixed.notes)
     return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], notes, constraints=fixed)
 
 
 def _constrained(
-    tree: MachineTree, layers: Sequence[TreeLayer], constraints: Path | None
+    opened: OpenedTree, layers: Sequence[TreeLayer], constraints: Path | None
 ) -> tuple[MachineTree, Constraints]:
-    """A machine with what constraints let pass by its memories, and the constraints."""
+    """A machine with what constraints let pass by its memories, and the constraints, its own among them."""
     if constraints is None:
-        return tree, Constraints()
-    fixed = open_constraints(constraints, tree)
+        return opened.tree, opened.constraints
+    fixed = open_constraints(constraints, opened.tree).over(opened.constraints)
     expect_known_loops(fixed, ([loop.name for loop in layer.nest.loops] for layer in layers))
-    return fixed.bypassed(tree), fixed
-
-
-def open_tree(machine: str | MachineTree) -> tuple[MachineTree, tuple[str, ...]]:
-    """The tree of a name or file, ours or ZigZag's, and notes on what was read otherwise than it stands there."""
-    if isinstance(machine, MachineTree):
-        return machine, ()
-    text, where = machine_text(machine)
-    where = Path(where).name
-    if re.search(r"^operational_array\s*:", text, re.MULTILINE) is not None:
-        return zigzag_tree(text, where)
-    return parse_tree(text, where), ()
+    return fixed.bypassed(opened.tree), fixed
 
 
 def maps_on_tree(machine: str | Path) -> bool:
@@ -169,12 +158,12 @@ def open_free_task(
     names: Sequence[str],
     load: Callable[[Model], Nests],
     constraints: Path | None = None,
+    energies: Path | None = None,
 ) -> TreeTask:
     """The layers of a network, of einsum or of another program's file (`load`), with everything free to be spread.
 
     Raises `InputError` for what is wrong with a file.
     """
-    tree, machine_notes = open_tree(machine)
     if isinstance(workload, str | Path) and is_zigzag_workload(str(workload)):
         name, layers, notes = zigzag_layers_of(str(workload))
         layers = _different(layers)
@@ -182,9 +171,12 @@ def open_free_task(
         nests = load(workload)
         name = nests.name
         layers, notes = layers_of_nests(nests)
+    opened = open_tree(machine, energies, layers)
+    if opened.bits and isinstance(workload, str | Path) and is_timeloop_problem(str(workload)):
+        layers = with_words(layers, opened.tree, opened.bits)
     chosen = _chosen(layers, names, name)
-    tree, fixed = _constrained(tree, layers, constraints)
-    notes = (*notes, *machine_notes, *fixed.notes)
+    tree, fixed = _constrained(opened, layers, constraints)
+    notes = (*notes, *opened.notes, *fixed.notes)
     return TreeTask(name, tree, chosen, (), "", notes, fixed.space(space), fixed)
 
 

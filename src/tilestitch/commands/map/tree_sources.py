@@ -1,7 +1,7 @@
 """Layers for machine trees that need no mapping file: of networks, of einsum, of other programs' files."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,6 +35,30 @@ def is_zigzag_workload(model: str) -> bool:
         return False
     text = file_text(path, "YAML", MAX_YAML_BYTES)
     return re.search(r"^\s*-?\s*operator_type\s*:", text, re.MULTILINE) is not None
+
+
+def is_timeloop_problem(model: str) -> bool:
+    """Whether a file has Timeloop's problem, which says nothing of bits: they are those of the machine's words."""
+    path = Path(model)
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return False
+    return re.search(r"^\s*problem\s*:", file_text(path, "YAML", MAX_YAML_BYTES), re.MULTILINE) is not None
+
+
+def with_words(
+    layers: Sequence[TreeLayer], tree: MachineTree, bits: Mapping[str, tuple[int, int]]
+) -> tuple[TreeLayer, ...]:
+    """The layers with elements of a machine's words: `bits` are those of the innermost and outermost memory of each."""
+    found: list[TreeLayer] = []
+    for layer in layers:
+        homes = bound_nest(layer, tree).homes
+        reads = tuple(
+            replace(array, element_bits=bits[home][0]) for array, home in zip(layer.nest.reads, homes, strict=False)
+        )
+        write = replace(layer.nest.write, element_bits=bits[homes[-1]][0])
+        nest = replace(layer.nest, reads=reads, write=write)
+        found.append(replace(layer, nest=nest, final_bits=bits[homes[-1]][1]))
+    return tuple(found)
 
 
 def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str, ...]]:

@@ -1,0 +1,83 @@
+"""A machine tree from what a user names: ours by name or file, or the file of another program."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilestitch.base.text_files import file_text
+from tilestitch.commands.map.sources import MAX_YAML_BYTES
+from tilestitch.commands.map.tree_constraints import Constraints, constraints_of
+from tilestitch.commands.map.tree_sources import TreeLayer
+from tilestitch.formats.accelforge.expressions import TENSORS
+from tilestitch.formats.accelforge.tree_machine import accelforge_tree
+from tilestitch.formats.foreign_tree import EnergyTable, energy_table
+from tilestitch.formats.timeloop.tree_machine import timeloop_tree
+from tilestitch.formats.zigzag.tree_machine import zigzag_tree
+from tilestitch.hardware.load import machine_text
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_load import parse_tree
+
+_PROGRAMS = {"operational_array": "ZigZag", "architecture": "Timeloop", "arch": "AccelForge"}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTree:
+    """A tree, what its file restricts, and notes on what was read otherwise than it stands there."""
+
+    tree: MachineTree
+    notes: tuple[str, ...] = ()
+    constraints: Constraints = field(default_factory=Constraints)
+    bits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of operands: innermost and outermost
+
+
+def program_of(text: str) -> str:
+    """The program that a text describes a machine for, by its key at the top; nothing for one of ours."""
+    for key, program in _PROGRAMS.items():
+        if re.search(rf"^{key}\s*:", text, re.MULTILINE) is not None:
+            return program
+    return ""
+
+
+def is_accelforge_file(machine: str) -> bool:
+    """Whether a name is that of a file of AccelForge, which is always a tree."""
+    path = Path(machine)
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return False
+    return program_of(file_text(path, "YAML", MAX_YAML_BYTES)) == "AccelForge"
+
+
+def open_tree(machine: str | MachineTree, energies: Path | None = None, layers: Sequence[TreeLayer] = ()) -> OpenedTree:
+    """The tree of a name or file, or one that is given; `energies` is a table for those of Timeloop and AccelForge that have none.
+
+    Raises `InputError` for what is wrong with a file, or what a tree cannot say.
+    """
+    if isinstance(machine, MachineTree):
+        return OpenedTree(machine)
+    text, where = machine_text(machine)
+    where = Path(where).name
+    table: EnergyTable = {}
+    if energies is not None:
+        table = energy_table(file_text(energies, "YAML", MAX_YAML_BYTES), energies.name)
+    match program_of(text):
+        case "ZigZag":
+            return OpenedTree(*zigzag_tree(text, where))
+        case "Timeloop":
+            foreign = timeloop_tree(text, where, table)
+        case "AccelForge":
+            foreign = accelforge_tree(text, where, table, _bits(layers))
+        case _:
+            return OpenedTree(parse_tree(text, where))
+    loops = [loop.name for layer in layers for loop in layer.nest.loops]
+    notes = tuple(f"{where}: {note}" for note in foreign.notes)
+    return OpenedTree(foreign.tree, notes, constraints_of(foreign, where, loops), foreign.bits)
+
+
+def _bits(layers: Sequence[TreeLayer]) -> dict[str, int]:
+    """The bits of a value of each tensor of a product, where all layers have the same."""
+    found: dict[str, int] = {}
+    for place, name in enumerate(TENSORS):
+        bits = {layer.nest.operands[place].element_bits for layer in layers if len(layer.nest.operands) == len(TENSORS)}
+        if len(bits) == 1:
+            found[name] = bits.pop()
+    return found
