@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,6 +30,9 @@ from tilestitch.cli.options import (
 from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, TreeObjective
+
+if TYPE_CHECKING:
+    from tilestitch.formats.zigzag.result import ZigzagResult
 
 FREE = "free"  # in place of a mapping file
 EMITTED = ("zigzag", "timeloop", "accelforge")
@@ -87,6 +91,13 @@ MAX_LINES_BYTES = 2**30
     help="On a tree: how wide running sums are stored; final is ZigZag's rule.",
 )
 @click.option(
+    "--explain",
+    default="",
+    metavar="zigzag|FILE",
+    help="On a tree: where each layer's energy differs from what ZigZag's rule for sums gives, or from a result of "
+    "ZigZag, its NAME_complete.json.",
+)
+@click.option(
     "--effort",
     type=click.IntRange(1, 10**8),
     default=20_000_000,
@@ -127,6 +138,7 @@ def map_(
     energies: Path | None,
     utilization: float,
     sums: str,
+    explain: str,
     effort: int,
     layers: tuple[str, ...],
     mapping: Path | None,
@@ -150,8 +162,8 @@ def map_(
         on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
-        ("sums", "effort", "utilization", "constraints"),
-        "--sums, --effort, --utilization and --constraints go with --spatial, or a tree as --machine",
+        ("sums", "effort", "explain", "utilization", "constraints"),
+        "--sums, --effort, --explain, --utilization and --constraints go with --spatial, or a tree as --machine",
     )
     if objective == TreeObjective.ED2P:
         raise InputError(f"--objective ed2p goes with a tree; without one: {', '.join(Objective)}")
@@ -296,6 +308,7 @@ def _map_on_tree(
         expect_beside("--certificate", files.certificate, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.commands.map.tree_explain import explained, explained_text
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_proofs import tree_certificates_json
             from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
@@ -318,7 +331,10 @@ def _map_on_tree(
         else:
             task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
-        text, json_text = tree_text(mapped), tree_json(mapped)
+        asked = given["explain"]
+        shown = () if not asked else explained(mapped, _result_of(asked))
+        text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
+        json_text = tree_json(mapped, shown)
         proofs: Files = []
         if files.certificate is not None:
             progress("prove", 0, 1)
@@ -328,6 +344,15 @@ def _map_on_tree(
     for one in mapped.unmapped:
         complain(f"layer {one.name}: {one.reason}")
     return WRONG_INPUT if mapped.unmapped else SUCCESS
+
+
+def _result_of(explain: str) -> "ZigzagResult | None":
+    """The result that a file has; nothing where only ZigZag's rules are asked for."""
+    from tilestitch.formats.zigzag.result import zigzag_result
+
+    if explain == "zigzag" and not Path(explain).exists():
+        return None
+    return zigzag_result(file_text(Path(explain), "JSON", MAX_JSON_BYTES), Path(explain).name)
 
 
 def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tilestitch.commands.map.tree_explain import Explained, explained_json
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.tree.chain import window_rows
@@ -18,7 +19,7 @@ _UNITS = {
 }
 
 
-def tree_json(mapped: TreeMappings) -> str:
+def tree_json(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> str:
     """Everything that the text says; loops from the innermost, of each operand by the memory that holds their tile."""
     found = {
         "network": mapped.task.name,
@@ -37,6 +38,8 @@ def tree_json(mapped: TreeMappings) -> str:
         "layers": [_layer(one) for one in mapped.layers],
         "unmapped": [{"name": one.name, "reason": one.reason} for one in mapped.unmapped],
     }
+    if explained:
+        found["explained"] = explained_json(explained)
     if mapped.task.space is not None:
         found["spatial_space"] = {
             "ragged": str(mapped.task.space.ragged),
