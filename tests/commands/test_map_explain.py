@@ -1,4 +1,4 @@
-"""`--explain`: our mapping beside ZigZag's, row by row. The result is that of ZigZag 3.9.1 for one layer of ResNet-18."""
+"""`--explain`: our mapping beside one of ZigZag, row by row; the result is of ZigZag 3.9.1, a layer of ResNet-18."""
 
 import json
 

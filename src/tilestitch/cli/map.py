@@ -262,7 +262,7 @@ class _TreeFiles:
         return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
 
 
-_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "emit", "out", "html")
+_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "html")
 _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 
 
@@ -306,9 +306,14 @@ def _map_on_tree(
         return SUCCESS
     if files.certificate is not None:
         expect_beside("--certificate", files.certificate, json_path, inputs)
+    if (given["emit"] is None) != (given["out"] is None):
+        raise InputError("--emit and -o DIR go together: the program, and the folder that its files go to")
+    if given["out"] is not None:
+        expect_folder(given["out"])
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_explain import explained, explained_text
+            from tilestitch.commands.map.tree_files import tree_mapping_files
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_proofs import tree_certificates_json
             from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
@@ -339,6 +344,9 @@ def _map_on_tree(
         if files.certificate is not None:
             progress("prove", 0, 1)
             proofs.append((files.certificate, encoded(tree_certificates_json(mapped))))
+        if given["emit"] is not None:
+            written = tree_mapping_files(given["emit"], mapped)
+            proofs += [(given["out"] / name, encoded(content)) for name, content in written]
         write_files([*json_file(json_path, json_text), *proofs])
     show_output(text, json_text, json_path, quiet=quiet)
     for one in mapped.unmapped:

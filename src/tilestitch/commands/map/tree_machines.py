@@ -48,7 +48,9 @@ def is_accelforge_file(machine: str) -> bool:
 
 
 def open_tree(machine: str | MachineTree, energies: Path | None = None, layers: Sequence[TreeLayer] = ()) -> OpenedTree:
-    """The tree of a name or file, or one that is given; `energies` is a table for those of Timeloop and AccelForge that have none.
+    """The tree of a name or file, or one that is given.
+
+    `energies` is a table for those of Timeloop and AccelForge that have none.
 
     Raises `InputError` for what is wrong with a file, or what a tree cannot say.
     """

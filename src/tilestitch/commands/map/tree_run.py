@@ -10,7 +10,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
-from tilestitch.commands.map.tree_machines import open_tree
+from tilestitch.commands.map.tree_machines import OpenedTree, open_tree
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     bound_nest,

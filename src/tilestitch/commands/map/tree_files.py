@@ -1,0 +1,33 @@
+"""Mappings found on trees as files of other programs."""
+
+import re
+from pathlib import PurePosixPath
+
+from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
+from tilestitch.formats.accelforge.written_tree import accelforge_tree_files
+from tilestitch.formats.timeloop.written_tree import timeloop_tree_files
+from tilestitch.formats.zigzag.written_tree import zigzag_tree_files
+
+
+def tree_mapping_files(program: str, mapped: TreeMappings) -> list[tuple[str, str]]:
+    """Paths and texts: of several layers each in a folder of its own, by its number and name.
+
+    Raises `InputError` for a mapping that the program has no words for.
+    """
+    files: list[tuple[str, str]] = []
+    for number, layer in enumerate(mapped.layers, 1):
+        name = f"{number:02d}-{re.sub('[^A-Za-z0-9_.-]+', '-', layer.name)[:80]}"
+        folder = PurePosixPath() if len(mapped.layers) == 1 else PurePosixPath(name)
+        files += [(str(folder / file), text) for file, text in _written(program, layer).items()]
+    return files
+
+
+def _written(program: str, layer: MappedOnTree) -> dict[str, str]:
+    placed, mapping = layer.found.placed, layer.found.mapping
+    match program:
+        case "zigzag":
+            return zigzag_tree_files(placed, mapping, layer.operator)
+        case "timeloop":
+            return timeloop_tree_files(placed, mapping)
+        case _:
+            return accelforge_tree_files(placed, mapping)
