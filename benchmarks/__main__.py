@@ -14,7 +14,7 @@ BENCHMARKS = (
     "trees",
     "wide",
 )
-BY_NAME = ("peers",)  # installs other programs
+BY_NAME = ("peers", "zigzag_networks")  # install other programs
 
 
 def main(names: list[str]) -> None:

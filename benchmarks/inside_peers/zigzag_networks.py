@@ -98,11 +98,15 @@ def price(folder: Path, machine: str, mapping: str) -> None:
     """What the evaluator says of our loops and cuts of each layer, by the rule of partial sums that they are for."""
     ours = json.loads((folder / f"ours-{machine}.json").read_text())
     given = {one["layer"]["name"]: one["layer"] for one in json.loads((folder / "layers.json").read_text())}
-    found: dict[str, dict[str, float]] = {}
+    out = folder / f"priced-{machine}.json"
+    found: dict[str, dict[str, float]] = json.loads(out.read_text()) if out.exists() else {}
     for name, chains in ours.items():
+        if name in found:
+            continue
         opened = Opened(folder, (machine, mapping), given[name])
-        found[name] = {sums: opened.priced(chain, EnergyOnly).energy_total for sums, chain in chains.items()}
-    (folder / f"priced-{machine}.json").write_text(json.dumps(found, indent=1) + "\n")
+        plain = {sums: {"loops": chain["loops"], "cuts": chain["cuts"]} for sums, chain in chains.items()}
+        found[name] = {sums: float(opened.priced(chain, EnergyOnly).energy_total) for sums, chain in plain.items()}
+        out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -301,15 +301,12 @@ def _map_on_tree(
     expect_json(json_path, *inputs)
     if files.certificate is not None or files.check is not None:
         _expect_provable_on_tree(files, objective)
+    _expect_written_on_tree(files, objective)
     if files.check is not None:
         _check_on_tree(files, files.check, layers, json_path, quiet=quiet)
         return SUCCESS
     if files.certificate is not None:
         expect_beside("--certificate", files.certificate, json_path, inputs)
-    if (given["emit"] is None) != (given["out"] is None):
-        raise InputError("--emit and -o DIR go together: the program, and the folder that its files go to")
-    if given["out"] is not None:
-        expect_folder(given["out"])
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_explain import explained, explained_text
@@ -322,6 +319,7 @@ def _map_on_tree(
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
+        result = _result_of(given["explain"])
         if files.is_free:
             space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
             task = open_free_task(
@@ -336,17 +334,17 @@ def _map_on_tree(
         else:
             task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
-        asked = given["explain"]
-        shown = () if not asked else explained(mapped, _result_of(asked))
+        shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
         json_text = tree_json(mapped, shown)
         proofs: Files = []
         if files.certificate is not None:
             progress("prove", 0, 1)
             proofs.append((files.certificate, encoded(tree_certificates_json(mapped))))
-        if given["emit"] is not None:
+        out: Path | None = given["out"]
+        if out is not None:
             written = tree_mapping_files(given["emit"], mapped)
-            proofs += [(given["out"] / name, encoded(content)) for name, content in written]
+            proofs += [(out / name, encoded(content)) for name, content in written]
         write_files([*json_file(json_path, json_text), *proofs])
     show_output(text, json_text, json_path, quiet=quiet)
     for one in mapped.unmapped:
@@ -354,11 +352,22 @@ def _map_on_tree(
     return WRONG_INPUT if mapped.unmapped else SUCCESS
 
 
+def _expect_written_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
+    """Refuse half of what writes files, and what goes with one mapping of each layer where there is none, or more."""
+    given = click.get_current_context().params
+    if (given["emit"] is None) != (given["out"] is None):
+        raise InputError(f"--emit and -o go together: --emit {'|'.join(EMITTED)} -o DIR")
+    if given["out"] is not None:
+        expect_folder(given["out"])
+    if files.check is not None or objective is TreeObjective.PARETO:
+        expect_none_given(("explain", "emit"), "--check and --objective pareto have not one mapping of each layer")
+
+
 def _result_of(explain: str) -> "ZigzagResult | None":
     """The result that a file has; nothing where only ZigZag's rules are asked for."""
     from tilestitch.formats.zigzag.result import zigzag_result
 
-    if explain == "zigzag" and not Path(explain).exists():
+    if not explain or (explain == "zigzag" and not Path(explain).exists()):
         return None
     return zigzag_result(file_text(Path(explain), "JSON", MAX_JSON_BYTES), Path(explain).name)
 

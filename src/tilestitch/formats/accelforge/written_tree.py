@@ -94,7 +94,7 @@ def _memory(placed: PlacedNest, memory: TreeMemory, arrays: Sequence[str], hz: i
         ports = [port for port in memory.ports if any(flow in flows for _, flow in port.flows)]
         if len({port.width_bits for port in ports}) > 1:
             raise InputError(f"{memory.name}: ports of several widths {name} it; AccelForge has one action for each")
-        port = ports[0] if ports else memory.ports[0]
+        port = next(iter((*ports, *memory.ports)))
         rate = "inf" if port.bits_per_cycle >= UNLIMITED else repr(float(port.bits_per_cycle / port.width_bits) * hz)
         moved = f"bits_per_action: {port.width_bits}, throughput: {rate}"
         lines.append(f"    - {{name: {name}, energy: {energy * 1e-12!r}, {moved}}}")

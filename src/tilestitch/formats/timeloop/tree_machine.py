@@ -148,10 +148,10 @@ def _nodes(part: Part) -> Iterator[_Node]:
 
 def _of_subtrees(part: Part, outside: int, inherited: Mapping[str, Part]) -> Iterator[_Node]:
     """The nodes of versions 0.2 and 0.3, each with how many there are of it along X and Y in all."""
-    trees = part.items("subtrees")
-    if len(trees) > 1:
-        trees[1].refuse("a second branch is not supported; write what lies side by side as local, one after another")
-    fields = trees[0].fields(("name",), ("attributes", "local", "subtree"))
+    first, *others = part.items("subtrees")
+    for other in others:
+        other.refuse("a second branch is not supported; write what lies side by side as local, one after another")
+    fields = first.fields(("name",), ("attributes", "local", "subtree"))
     _, count = _named(fields["name"])
     attributes = {**inherited, **_attributes(fields.get("attributes"))}
     for local in fields["local"].items("components", least=0) if "local" in fields else ():
