@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import tilestitch
 from tests.helpers.command import run
 from tests.helpers.zigzag_trees import LAYERS, TREE
 
@@ -184,3 +185,14 @@ def test_a_tree_of_our_own_is_mapped(layers, tmp_path):
     machine.write_text(TREE.replace("loops: [C]", "loops: [K]"))
     (layer,) = json.loads(run("map", layers, *given, "--layer", "conv2_2", "--json", "-").output)["layers"]
     assert [one["factor"] for one in layer["spatial"]] == [8.0, 1.0]
+
+
+def test_a_machine_with_windows_is_not_written_for_another_program(tmp_path):
+    """None of them says windows, networks or even storage as ours does."""
+    text = tilestitch.load_tree("nvdla").yaml
+    assert "size: 64" in text
+    (tmp_path / "rows.yaml").write_text(text.replace("size: 64", "size: 64\n    networks: [{operands: [W]}]", 1))
+    layer = "O[k,p] += I[c,p] * W[k,c]; k=4 c=4 p=4"
+    done = run("map", layer, "--machine", tmp_path / "rows.yaml", "--emit", "zigzag", "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "--emit zigzag has no words for networks; emit from a machine without" in done.stderr

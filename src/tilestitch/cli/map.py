@@ -88,7 +88,7 @@ MAX_LINES_BYTES = 2**30
     type=click.Choice(("full", "final")),
     default="full",
     show_default=True,
-    help="On a tree: how wide running sums are stored; final is ZigZag's rule.",
+    help="On a tree: how wide running sums are stored; final: as complete ones wherever complete ones leave.",
 )
 @click.option(
     "--explain",

@@ -3,10 +3,12 @@
 import re
 from pathlib import PurePosixPath
 
+from tilestitch.base.errors import InputError
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.accelforge.written_tree import accelforge_tree_files
 from tilestitch.formats.timeloop.written_tree import timeloop_tree_files
 from tilestitch.formats.zigzag.written_tree import zigzag_tree_files
+from tilestitch.hardware.tree import MachineTree
 
 
 def tree_mapping_files(program: str, mapped: TreeMappings) -> list[tuple[str, str]]:
@@ -22,8 +24,21 @@ def tree_mapping_files(program: str, mapped: TreeMappings) -> list[tuple[str, st
     return files
 
 
+def _expect_plain(program: str, tree: MachineTree) -> None:
+    """Refuse what no other program's file says as ours does."""
+    stated = (
+        ("networks", any(axis.networks for axis in tree.axes)),
+        ("sliding_window", any(memory.has_sliding_window for memory in tree.memories)),
+        ("storage: even", any(memory.has_even_storage for memory in tree.memories)),
+    )
+    found = ", ".join(field for field, is_there in stated if is_there)
+    if found:
+        raise InputError(f"{tree.name}: --emit {program} has no words for {found}; emit from a machine without")
+
+
 def _written(program: str, layer: MappedOnTree) -> dict[str, str]:
     placed, mapping = layer.found.placed, layer.found.mapping
+    _expect_plain(program, placed.tree)
     match program:
         case "zigzag":
             return zigzag_tree_files(placed, mapping, layer.operator)

@@ -112,6 +112,15 @@ def crossing_tiles(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[tupl
     return tuple(map(tuple, found))
 
 
+def crossing_places(placed: PlacedNest, mapping: TreeMapping) -> tuple[tuple[int, ...], ...]:
+    """Of each operand how many loops lie inside each of its crossings; of windows that slide inside one of them."""
+    found: list[list[int]] = [[] for _ in placed.operands]
+    for one in placed_crossings(placed, mapping):
+        if one.part is not Part.FIRST:
+            found[one.operand.number].append(one.place)
+    return tuple(map(tuple, found))
+
+
 @dataclass(frozen=True, slots=True)
 class WindowRow:
     """Windows that slide: an operand by name, what they slide into, the loop, and its steps in a row."""
