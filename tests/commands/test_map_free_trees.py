@@ -189,7 +189,6 @@ def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, wor
     "given, words",
     [
         (("--mode", "published"), "leave out --mode"),
-        (("--html", "page.html"), "leave out --html"),
         (("--objective", "pareto"), "what is spread has to be fixed; name --spatial FILE"),
         (("--certificate", "proofs.json"), "what is spread has to be fixed; name --spatial FILE"),
         (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),

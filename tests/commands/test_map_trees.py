@@ -115,7 +115,6 @@ def test_constraints_hold_beside_a_spatial_mapping(layers, tmp_path):
     "given, words",
     [
         (("--top", "2"), "leave out --top"),
-        (("--html", "page.html"), "leave out --html"),
         (("--layer", "conv9"), "no such layer; known: 1 conv2_2, 2 Layer1"),
     ],
 )

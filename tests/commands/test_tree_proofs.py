@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.command import run
 from tilestitch.base.errors import InputError
-from tilestitch.commands.map.tree_proofs import check_tree_certificates, tree_certificates_json
+from tilestitch.commands.map.tree_proofs import check_tree_certificates, tree_certificates, tree_certificates_json
 from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
 
 MACHINE = """
@@ -69,7 +69,8 @@ def task_of(path, **files):
 
 @cache
 def proofs(layers, path):
-    return tree_certificates_json(map_on_tree(task_of(path, layers=layers)))
+    mapped = map_on_tree(task_of(path, layers=layers))
+    return tree_certificates_json(mapped, tree_certificates(mapped))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ interface MappedRow {
   tilings_evaluated: number;
   spatial_tilings: number;
   spatial_tilings_pruned: number;
-  mappings: { cycles: number; energy_pj: number; edp: number; utilization: number }[];
+  mappings: Price[];
 }
 
 interface MapSummary extends ResultSummary {
@@ -79,7 +79,14 @@ export async function mapPanes(page: ResultPage, summary: MapSummary): Promise<R
     "tilings",
   ];
   const names = report.layers.map((layer) => layer.name);
-  return [verdict(summary), new LayerTable(page, names, heads, rows), new NestPane(page, summary)];
+  const layers = report.layers.map((row, at) => ({
+    name: row.name,
+    nest: summary.layers[at].nest,
+    prices: row.mappings,
+    mappings: summary.layers[at].mappings,
+    proof: () => proofLines(row, summary.layers[at].proof, report.objective),
+  }));
+  return [verdict(summary), new LayerTable(page, names, heads, rows), new NestPane(page, summary.array, layers)];
 }
 
 function verdict(summary: MapSummary): ResultPane {
@@ -125,6 +132,98 @@ function objectiveText(objective: string): string {
   );
 }
 
+interface Price {
+  cycles: number;
+  energy_pj: number;
+  edp: number;
+  utilization: number;
+}
+
+/** A layer as the pane of nests shows it. */
+interface ShownLayer {
+  name: string;
+  nest: string;
+  prices: Price[];
+  mappings: MappedNest[];
+  proof: () => HTMLElement[];
+}
+
+interface GivenSummary extends ResultSummary {
+  clock_hz: number;
+  notes: string[];
+  array: Shape;
+  name: string;
+  nest: string;
+  macs: number;
+  mapping: MappedNest;
+  report: { machine: string; model: string; valid: boolean; reason?: string; cycles: number; energy_pj: number };
+}
+
+/** The panes of a mapping that was given: what it costs, and its nest. */
+export async function givenPanes(page: ResultPage, summary: GivenSummary): Promise<ResultPane[]> {
+  const { report, array, clock_hz: hz } = summary;
+  const edp = report.cycles * report.energy_pj;
+  const utilization = summary.macs / array.elements / report.cycles;
+  const rows = [
+    ["layer", summary.name],
+    ["machine", `${report.machine}, ${count(array.elements)} elements, clock ${count(hz / 1e6)} MHz`],
+    ["cost model", report.model],
+  ];
+  const outcome = report.valid
+    ? "The mapping fits the machine."
+    : `DOES NOT FIT: ${report.reason}; priced as if it did`;
+  const figures = [
+    figure(seconds(report.cycles / hz), "latency", "estimated", cycles(report.cycles)),
+    figure(energy(report.energy_pj), "energy", "estimated", "of the layer, once"),
+    figure(edp.toExponential(4), "EDP, pJ x cycles", "estimated", "energy x cycles"),
+    figure(percent(utilization), "utilization", "estimated", `of ${count(array.elements)} elements`),
+  ];
+  const layer = {
+    name: summary.name,
+    nest: summary.nest,
+    prices: [{ cycles: report.cycles, energy_pj: report.energy_pj, edp, utilization }],
+    mappings: [summary.mapping],
+    proof: () => [
+      element("h3", {}, "Search"),
+      element("p", {}, "Nothing was searched: the mapping was given. Without --mapping the best one is found."),
+    ],
+  };
+  return [
+    verdictPane(
+      figures,
+      element("p", { class: report.valid ? "outcome" : "outcome failed" }, outcome),
+      made(summary, rows, summary.notes),
+    ),
+    new NestPane(page, array, [layer]),
+  ];
+}
+
+function proofLines(row: MappedRow, proof: MapSummary["layers"][number]["proof"], objective: string): HTMLElement[] {
+  const lines = [
+    `${count(row.spatial_tilings)} ways to spread the loops over the elements; ${count(row.spatial_tilings_pruned)} of ` +
+      "them were left out whole, as a bound says that nothing in them is better.",
+  ];
+  if (proof.register_tilings_pruned + proof.tile_tilings_pruned > 0) {
+    lines.push(
+      `Of the others ${count(proof.register_tilings_pruned)} tilings were left out with their register files and ` +
+        `${count(proof.tile_tilings_pruned)} with their tiles of the scratchpad, by bounds likewise.`,
+    );
+  }
+  lines.push(`${count(row.tilings_evaluated)} tilings were priced, in all orders that may be best.`);
+  if (!row.proven_best) lines.push("dMazeRunner's rules left out others without a bound: nothing is proven.");
+  if (proof.certificate !== null) {
+    lines.push(
+      `Certificate of problem ${proof.certificate.problem}: of ${count(proof.certificate.tilings)} tilings that fit ` +
+        `none has less ${objectiveText(objective)} than ${proof.certificate.bound.toExponential(6)}. ` +
+        "tilestitch map --check judges it with an enumeration of its own.",
+    );
+  } else if (row.proven_best && objective !== "pareto") {
+    lines.push("No certificate was asked for; --certificate FILE writes one, which --check judges.");
+  }
+  const head = row.proven_best ? "Proof" : "Search";
+  return [element("h3", {}, head), ...lines.map((text) => element("p", {}, text))];
+}
+
 /** The nest of the layer that is chosen, its energy, its proof, and who of the array does what. */
 class NestPane implements ResultPane {
   readonly element = element("section", { id: "nest", "data-pane": "nest" });
@@ -140,9 +239,10 @@ class NestPane implements ResultPane {
 
   constructor(
     private readonly page: ResultPage,
-    private readonly summary: MapSummary,
+    private readonly array: Shape,
+    private readonly layers: ShownLayer[],
   ) {
-    this.view = new ArrayView(summary.array, "The array: rows and columns of elements. Arrow keys choose one.");
+    this.view = new ArrayView(array, "The array: rows and columns of elements. Arrow keys choose one.");
     const place = element("div", { class: "surface" });
     const { canvas } = this.view.surface;
     place.append(canvas);
@@ -166,7 +266,7 @@ class NestPane implements ResultPane {
   }
 
   private get number(): number {
-    return layerAt(this.page, this.summary.report.layers);
+    return layerAt(this.page, this.layers);
   }
 
   private get rank(): number {
@@ -175,7 +275,7 @@ class NestPane implements ResultPane {
   }
 
   private get layer() {
-    return this.summary.layers[this.number];
+    return this.layers[this.number];
   }
 
   private get mapped(): MappedNest {
@@ -183,15 +283,14 @@ class NestPane implements ResultPane {
   }
 
   draw(changed: ReadonlySet<string> | null): void {
-    const row = this.summary.report.layers[this.number];
     const { layer, mapped } = this;
     if (changed === null || changed.has("layer") || changed.has("mapping")) {
-      const price = row.mappings[this.rank];
-      this.title.textContent = `Loop nest and array: ${row.name}`;
+      const price = layer.prices[this.rank];
+      this.title.textContent = `Loop nest and array: ${layer.name}`;
       this.text.textContent = layer.nest;
       this.choice.hidden = layer.mappings.length < 2;
       this.mappings.replaceChildren(
-        ...row.mappings.map((one, at) =>
+        ...layer.prices.map((one, at) =>
           element("option", { value: `${at + 1}` }, `${at + 1}: ${cycles(one.cycles)}, ${energy(one.energy_pj)}`),
         ),
       );
@@ -203,11 +302,11 @@ class NestPane implements ResultPane {
           `${cycles(price.cycles)}, ${energy(price.energy_pj)}, EDP ${price.edp.toExponential(6)} pJ x cycles, ` +
             `utilization ${percent(price.utilization)} (estimated)`,
         ),
-        nestCode(mapped, this.summary.array.elements),
+        nestCode(mapped, this.array.elements),
         element("h3", {}, "Energy (estimated)"),
         energyTable(mapped),
       );
-      this.proof.replaceChildren(...this.proofLines(row));
+      this.proof.replaceChildren(...layer.proof());
       const loops = mapped.spread.loops.map((loop) => loop.name);
       this.colours.replaceChildren(...["result", ...loops].map((name) => element("option", {}, name)));
     }
@@ -229,7 +328,7 @@ class NestPane implements ResultPane {
 
   private get selected(): number {
     const text = this.page.chosen("element");
-    return /^\d+$/.test(text) && Number(text) < this.summary.array.elements ? Number(text) : -1;
+    return /^\d+$/.test(text) && Number(text) < this.array.elements ? Number(text) : -1;
   }
 
   /** The number of what gives an element its colour: the results that it works on, or its place in one loop. */
@@ -246,7 +345,7 @@ class NestPane implements ResultPane {
   private legend(): string {
     const { spread } = this.mapped;
     const names = spread.loops.map((loop) => loop.name).join(", ");
-    const idle = this.summary.array.elements - spread.elements;
+    const idle = this.array.elements - spread.elements;
     const parts = [names === "" ? "Nothing is spread: one element works." : `In each element its place in ${names}.`];
     if (spread.summed.length > 0) {
       parts.push(`Elements of one colour add to the same results, over ${spread.summed.join(", ")}.`);
@@ -258,39 +357,11 @@ class NestPane implements ResultPane {
   private describe(at: number): string[] {
     const { spread } = this.mapped;
     const place = placeOf(spread, at);
-    const { columns } = this.summary.array;
+    const { columns } = this.array;
     const where = `element ${at}: row ${Math.floor(at / columns)}, column ${at % columns}`;
     if (place === null) return [where, "left out by this mapping"];
     const loops = spread.loops.map((loop, i) => `${loop.name} = ${place[i]} of ${loop.count}`);
     return [where, loops.join(", ") || "the only one that works"];
-  }
-
-  private proofLines(row: MappedRow): HTMLElement[] {
-    const { proof } = this.layer;
-    const { report } = this.summary;
-    const lines = [
-      `${count(row.spatial_tilings)} ways to spread the loops over the elements; ${count(row.spatial_tilings_pruned)} of ` +
-        "them were left out whole, as a bound says that nothing in them is better.",
-    ];
-    if (proof.register_tilings_pruned + proof.tile_tilings_pruned > 0) {
-      lines.push(
-        `Of the others ${count(proof.register_tilings_pruned)} tilings were left out with their register files and ` +
-          `${count(proof.tile_tilings_pruned)} with their tiles of the scratchpad, by bounds likewise.`,
-      );
-    }
-    lines.push(`${count(row.tilings_evaluated)} tilings were priced, in all orders that may be best.`);
-    if (!row.proven_best) lines.push("dMazeRunner's rules left out others without a bound: nothing is proven.");
-    if (proof.certificate !== null) {
-      lines.push(
-        `Certificate of problem ${proof.certificate.problem}: of ${count(proof.certificate.tilings)} tilings that fit ` +
-          `none has less ${objectiveText(report.objective)} than ${proof.certificate.bound.toExponential(6)}. ` +
-          "tilestitch map --check judges it with an enumeration of its own.",
-      );
-    } else if (row.proven_best && report.objective !== "pareto") {
-      lines.push("No certificate was asked for; --certificate FILE writes one, which --check judges.");
-    }
-    const head = row.proven_best ? "Proof" : "Search";
-    return [element("h3", {}, head), ...lines.map((text) => element("p", {}, text))];
   }
 
   private select(at: number): void {

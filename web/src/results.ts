@@ -4,9 +4,11 @@ import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
 import { explorePanes } from "./exploration";
 import { fusePanes } from "./fusion";
+import { checkedPanes, pricedPanes } from "./judged";
 import type { Origin } from "./made";
-import { mapPanes } from "./mapping";
+import { givenPanes, mapPanes } from "./mapping";
 import { simulatePanes } from "./simulation";
+import { treePanes } from "./tree";
 import { validatePanes } from "./validation";
 
 /** What every such page has; each kind has more. */
@@ -32,10 +34,14 @@ export interface ResultPane {
 
 type Panes = (page: ResultPage, summary: never) => Promise<ResultPane[]>;
 const KINDS: Record<string, Panes> = {
+  checked: checkedPanes,
   explore: explorePanes,
   fuse: fusePanes,
+  given: givenPanes,
   map: mapPanes,
+  priced: pricedPanes,
   simulate: simulatePanes,
+  tree: treePanes,
   validate: validatePanes,
 };
 const HASH_DELAY = 200; // ms after the last change

@@ -130,6 +130,24 @@ export interface Values {
   spread: Sample[];
 }
 
+type Numbers = (number | string)[]; // what is no finite number as text
+
+/** Tiles of a result that operators pass on, at one precision: values row by row, with what wrote each. */
+export interface PassedOn {
+  tensor: string;
+  precision: string;
+  dtype: string;
+  shape: number[];
+  tiles: {
+    start: number[];
+    stop: number[];
+    found: Numbers;
+    expected: Numbers;
+    bound: Numbers;
+    written_by: number[]; // instructions
+  }[];
+}
+
 interface Header {
   report: Report;
   graph: { operators: Operator[]; tensors: Tensor[] };
@@ -154,6 +172,7 @@ interface Header {
   causes: string[];
   proof: Proof;
   values: Values[]; // none where nothing was verified
+  passed_on: PassedOn[]; // likewise
 }
 
 export const READ = 0;

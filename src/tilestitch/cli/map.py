@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from tilestitch.ir.choices import CostMode, Objective, TreeObjective
 
 if TYPE_CHECKING:
     from tilestitch.formats.zigzag.result import ZigzagResult
+    from tilestitch.report.html.page import Result
 
 FREE = "free"  # in place of a mapping file
 EMITTED = ("zigzag", "timeloop", "accelforge")
@@ -159,7 +161,7 @@ def map_(
     the network runs it. All numbers are estimated.
     """
     if spatial is not None or energies is not None or (is_given("machine") and _is_tree(machine)):
-        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies)
+        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies, html)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
         ("sums", "effort", "explain", "utilization", "constraints"),
@@ -174,8 +176,6 @@ def map_(
     inputs = [str(one) for one in (model, machine, mapping, evaluate, check) if one is not None]
     expect_json(json_path, *inputs)
     if html is not None:
-        if mapping is not None or evaluate is not None or check is not None:
-            raise InputError("--html shows what a search finds; leave out --mapping, --evaluate and --check")
         expect_beside("--html", html, json_path, inputs)
     if out is not None:
         expect_folder(out)
@@ -184,13 +184,15 @@ def map_(
         for source in inputs:
             expect_other(certificate, source)
     if evaluate is not None:
-        _evaluate(evaluate, machine, json_path, quiet=quiet)
+        _evaluate(evaluate, machine, json_path, html, quiet=quiet)
         return None
     assert model is not None
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.files import mapping_files
+            from tilestitch.commands.map.judged_page import checked_result
             from tilestitch.commands.map.map_json import evaluated_json
+            from tilestitch.commands.map.map_page import given_result, named_by
             from tilestitch.commands.map.map_text import evaluated_text
             from tilestitch.commands.map.proofs import Claimed, certificates_json, check_certificates
             from tilestitch.commands.map.run import map_nests, source_of
@@ -210,6 +212,8 @@ def map_(
             text = check_certificates(proofs, check.name, nests, source.machine, progress, asked)
             json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
             found = []
+            if html is not None:
+                files.append(_page(html, checked_result(named_by(nests), source.machine.name, check.name, text)))
         elif mapping is not None:
             if len(nests.layers) != 1:
                 raise InputError(
@@ -220,6 +224,8 @@ def map_(
             shown = (nest, source, given, price(nest, source.machine, given, CostMode(mode)), CostMode(mode))
             text, json_text = evaluated_text(*shown), evaluated_json(*shown)
             found = [(nest, given)]
+            if html is not None:
+                files.append(_page(html, given_result(*shown), [("mapping", mapping)]))
         else:
             options = MapOptions(
                 Objective(objective),
@@ -245,6 +251,14 @@ def map_(
     return None
 
 
+def _page(path: Path, result: "Result", options: Sequence[tuple[str, object]] = ()) -> tuple[Path, bytes]:
+    """The file of a page that this command makes again."""
+    from tilestitch.pipeline.origin import made_by
+    from tilestitch.report.html.page import result_page
+
+    return path, encoded(result_page(result, made_by(given_command(), options)))
+
+
 @dataclass(frozen=True, slots=True)
 class _TreeFiles:
     """What is mapped on which tree, with files of proofs; what is spread is in a file of ZigZag's, or searched."""
@@ -256,13 +270,14 @@ class _TreeFiles:
     certificate: Path | None
     check: Path | None
     energies: Path | None
+    html: Path | None
 
     @property
     def is_free(self) -> bool:
         return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
 
 
-_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate", "html")
+_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate")
 _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 
 
@@ -299,6 +314,8 @@ def _map_on_tree(
     others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check)
     inputs = [str(one) for one in others if one is not None]
     expect_json(json_path, *inputs)
+    if files.html is not None:
+        expect_beside("--html", files.html, json_path, inputs)
     if files.certificate is not None or files.check is not None:
         _expect_provable_on_tree(files, objective)
     _expect_written_on_tree(files, objective)
@@ -312,7 +329,8 @@ def _map_on_tree(
             from tilestitch.commands.map.tree_explain import explained, explained_text
             from tilestitch.commands.map.tree_files import tree_mapping_files
             from tilestitch.commands.map.tree_json import tree_json
-            from tilestitch.commands.map.tree_proofs import tree_certificates_json
+            from tilestitch.commands.map.tree_page import tree_result
+            from tilestitch.commands.map.tree_proofs import tree_certificates, tree_certificates_json
             from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
             from tilestitch.commands.map.tree_text import tree_text
             from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
@@ -337,15 +355,21 @@ def _map_on_tree(
         shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
         json_text = tree_json(mapped, shown)
-        proofs: Files = []
+        proofs = ()
+        written: Files = []
         if files.certificate is not None:
             progress("prove", 0, 1)
-            proofs.append((files.certificate, encoded(tree_certificates_json(mapped))))
+            proofs = tree_certificates(mapped)
+            written.append((files.certificate, encoded(tree_certificates_json(mapped, proofs))))
         out: Path | None = given["out"]
         if out is not None:
-            written = tree_mapping_files(given["emit"], mapped)
-            proofs += [(out / name, encoded(content)) for name, content in written]
-        write_files([*json_file(json_path, json_text), *proofs])
+            emitted = tree_mapping_files(given["emit"], mapped)
+            written += [(out / name, encoded(content)) for name, content in emitted]
+        if files.html is not None:
+            said = [("effort", given["effort"]), ("constraints", files.constraints or ""), ("spatial", spatial or "")]
+            said += [("energies", files.energies or "")]
+            written.append(_page(files.html, tree_result(mapped, proofs), said))
+        write_files([*json_file(json_path, json_text), *written])
     show_output(text, json_text, json_path, quiet=quiet)
     for one in mapped.unmapped:
         complain(f"layer {one.name}: {one.reason}")
@@ -392,8 +416,10 @@ def _check_on_tree(
     given = click.get_current_context().params
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.commands.map.judged_page import checked_result
             from tilestitch.commands.map.tree_proofs import TreeClaimed, check_tree_certificates
             from tilestitch.commands.map.tree_run import open_tree_task
+            from tilestitch.hardware.tree_svg import tree_svg
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
@@ -404,7 +430,11 @@ def _check_on_tree(
         )
         text = check_tree_certificates(file_text(check, "JSON", MAX_JSON_BYTES), check.name, task, asked, progress)
         json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
-        write_files(json_file(json_path, json_text))
+        written = json_file(json_path, json_text)
+        if files.html is not None:
+            result = checked_result(task.name, task.tree.name, check.name, text, tree_svg(task.tree))
+            written.append(_page(files.html, result))
+        write_files(written)
     show_output(text, json_text, json_path, quiet=quiet)
 
 
@@ -460,15 +490,21 @@ def _expect_provable(
         raise InputError(f"--check only checks proofs; leave out {others}")
 
 
-def _evaluate(path: Path, machine: str, json_path: Path | None, *, quiet: bool) -> None:
+def _evaluate(path: Path, machine: str, json_path: Path | None, html: Path | None, *, quiet: bool) -> None:
     """Print, or write to the file of --json, the price of every line."""
     with held_back():
+        from tilestitch.commands.map.judged_page import priced_result
         from tilestitch.commands.map.run import source_of
         from tilestitch.mapping.json_lines import price_lines
 
     source = source_of(machine)
     text = sys.stdin.read() if path == Path("-") else file_text(path, "JSON", MAX_LINES_BYTES)
-    found = "".join(f"{line}\n" for line in price_lines(text.splitlines(), source.machine))
-    write_files(json_file(json_path, found))
+    lines = list(price_lines(text.splitlines(), source.machine))
+    found = "".join(f"{line}\n" for line in lines)
+    written = json_file(json_path, found)
+    if html is not None:
+        result = priced_result(source.machine.name, path.name, lines, source.machine.clock_hz)
+        written.append(_page(html, result))
+    write_files(written)
     if not quiet and (json_path is None or json_path == Path("-")):
         click.echo(found, nl=False)

@@ -30,3 +30,26 @@ class OutputSamples(Brief):
     first: tuple[Sample, ...]  # row by row
     worst: tuple[Sample, ...]  # the largest shares, the largest first
     spread: tuple[Sample, ...]  # at equal distances
+
+
+@dataclass(frozen=True, slots=True)
+class TileSamples:
+    """A few values of a result that operators pass on, row by row, with what wrote each of them."""
+
+    start: tuple[int, ...]  # of the box in the tensor
+    stop: tuple[int, ...]
+    found: tuple[float, ...]  # by the program
+    expected: tuple[float, ...]  # by onnxruntime
+    bound: tuple[float, ...]  # what rounding may do to each; infinite where anything may be
+    written_by: tuple[int, ...]  # the first instruction of the program that wrote each
+
+
+@dataclass(frozen=True, repr=False)
+class TensorSamples(Brief):
+    """Some tiles of one result between operators at one precision, of the first iteration."""
+
+    tensor: str
+    precision: str  # float32 or float16
+    dtype: str  # in which the machine stores it
+    shape: tuple[int, ...]
+    tiles: tuple[TileSamples, ...]

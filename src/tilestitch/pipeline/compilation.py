@@ -12,7 +12,7 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Partition
 from tilestitch.ir.program import Program
 from tilestitch.ir.run import Run
-from tilestitch.ir.samples import OutputSamples
+from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.pipeline.options import Options
@@ -56,6 +56,7 @@ class Compilation(Shown):
     trace: Trace | None = None
     report: ReportPage | None = None
     samples: tuple[OutputSamples, ...] = ()  # of what was verified
+    passed_on: tuple[TensorSamples, ...] = ()  # results between operators, likewise
 
     def up_to(self, last: Stage) -> "Compilation":
         """Without the values of the stages after `last`."""
@@ -131,7 +132,9 @@ class Compilation(Shown):
         if self.report.batches == 1:
             blame = blame_of(self.report, self.schedule, self.trace, self.machine)
         idle = idle_of(self.schedule, self.trace, self.machine)
-        return SimulatedRun(self.report, self.schedule, self.trace, self.machine, blame, idle, self.samples)
+        return SimulatedRun(
+            self.report, self.schedule, self.trace, self.machine, blame, idle, self.samples, self.passed_on
+        )
 
 
 def given(value: _Value | None) -> _Value:

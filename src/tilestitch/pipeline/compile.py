@@ -254,7 +254,9 @@ def _reported(
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
-    return replace(done, report=report, samples=found[0].samples if found else ())
+    if not found:
+        return replace(done, report=report)
+    return replace(done, report=report, samples=found[0].samples, passed_on=found[0].passed_on)
 
 
 def _drawn_bits(references: References, schedule: Schedule) -> int:

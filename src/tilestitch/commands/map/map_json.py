@@ -46,9 +46,19 @@ def mapped_tree(
 
 def evaluated_json(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> str:
     """The price of a given mapping."""
-    return _text(
-        {**_head(source, mode), "nest": einsum_text(nest), **mapping_json(nest, mapping), **priced_json(priced, mode)}
-    )
+    return _text(evaluated_tree(nest, source, mapping, priced, mode))
+
+
+def evaluated_tree(
+    nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode
+) -> dict[str, Any]:
+    """The price of a given mapping, before it is text."""
+    return {
+        **_head(source, mode),
+        "nest": einsum_text(nest),
+        **mapping_json(nest, mapping),
+        **priced_json(priced, mode),
+    }
 
 
 def mapping_json(nest: LoopNest, mapping: LoopMapping) -> dict[str, Any]:

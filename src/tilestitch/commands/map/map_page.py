@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tilestitch.base.json_values import Json
-from tilestitch.commands.map.map_json import mapped_tree
-from tilestitch.commands.map.map_text import mapped_text, space_text
+from tilestitch.commands.map.map_json import evaluated_tree, mapped_tree
+from tilestitch.commands.map.map_text import evaluated_text, mapped_text, space_text
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.formats.einsum import einsum_text, nest_text
 from tilestitch.hardware.array_machine import ArrayMachine
@@ -40,6 +40,26 @@ def map_result(nests: Nests, source: MachineSource, options: MapOptions, mapped:
                 }
                 for one in mapped
             ],
+        },
+    )
+
+
+def given_result(nest: LoopNest, source: MachineSource, mapping: LoopMapping, priced: Priced, mode: CostMode) -> Result:
+    """All that the page of a mapping holds that was given, and not searched for."""
+    machine = source.machine
+    return Result(
+        "given",
+        f"{nest.name} on {machine.name}: a given mapping",
+        evaluated_text(nest, source, mapping, priced, mode),
+        evaluated_tree(nest, source, mapping, priced, mode),
+        {
+            "clock_hz": machine.clock_hz,
+            "notes": list(source.notes),
+            "array": array_shape(machine),
+            "name": nest.name,
+            "nest": nest_text(nest),
+            "macs": nest.macs,
+            "mapping": drawn_mapping(nest, mapping, machine, priced, mode),
         },
     )
 

@@ -21,6 +21,11 @@ _UNITS = {
 
 def tree_json(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> str:
     """Everything that the text says; loops from the innermost, of each operand by the memory that holds their tile."""
+    return json.dumps(tree_values(mapped), indent=1) + "\n"
+
+
+def tree_values(mapped: TreeMappings) -> dict[str, Any]:
+    """What the JSON says, before it is text."""
     found = {
         "network": mapped.task.name,
         "machine": mapped.task.tree.name,
@@ -45,7 +50,7 @@ def tree_json(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> str:
             "ragged": str(mapped.task.space.ragged),
             "least_utilization": mapped.task.space.least_use,
         }
-    return json.dumps(found, indent=1) + "\n"
+    return found
 
 
 def _layer(layer: MappedOnTree) -> dict[str, Any]:

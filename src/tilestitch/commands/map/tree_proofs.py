@@ -1,5 +1,6 @@
 """Files of certificates of layers on a machine tree: one for each different problem, with the layers that it is of."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,15 +46,39 @@ class _Problem:
     names: tuple[str, ...]
 
 
-def tree_certificates_json(mapped: TreeMappings, objective: Objective = Objective.ENERGY) -> str:
+@dataclass(frozen=True, slots=True)
+class TreeProof:
+    """A certificate, and the layers that it is of by their numbers and names."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+    placed: PlacedNest  # any of the ways to spread loops
+    certificate: TreeCertificate
+
+
+def tree_certificates(mapped: TreeMappings, objective: Objective = Objective.ENERGY) -> tuple[TreeProof, ...]:
     """The certificates of a run, each different one once. `InputError` where a search stopped or nothing fits."""
     if mapped.unmapped:
         name = printable(mapped.unmapped[0].name)
         raise InputError(f"--certificate: layer {name} has no mapping to prove; name the others with --layer")
-    rows: list[dict[str, Any]] = []
-    for one in _problems(mapped.task, mapped.sums, objective).values():
-        proof = certificate_of(one.placements, mapped.layers[one.numbers[0]].found, objective)
-        rows.append({"layers": one.names, **certificate_json(proof, one.placements[0])})
+    return tuple(
+        TreeProof(
+            one.numbers,
+            one.names,
+            one.placements[0],
+            certificate_of(one.placements, mapped.layers[one.numbers[0]].found, objective),
+        )
+        for one in _problems(mapped.task, mapped.sums, objective).values()
+    )
+
+
+def tree_certificates_json(
+    mapped: TreeMappings, proofs: Sequence[TreeProof], objective: Objective = Objective.ENERGY
+) -> str:
+    """The file of the certificates of a run."""
+    rows: list[dict[str, Any]] = [
+        {"layers": one.names, **certificate_json(one.certificate, one.placed)} for one in proofs
+    ]
     head = {"objective": objective, "unit": UNITS[objective], "sums": mapped.sums}
     return document_text(FORMAT, VERSION, {**head, "proofs": Rows(rows)})
 

@@ -20,7 +20,7 @@ _RAGGED = {
 _SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones where complete ones leave"}
 
 
-_LEAST = {
+LEAST = {
     TreeObjective.ENERGY: "least energy",
     TreeObjective.LATENCY: "least latency",
     TreeObjective.EDP: "least EDP",
@@ -39,13 +39,13 @@ _NOTHING = {
 def tree_text(mapped: TreeMappings) -> str:
     """Totals, a table of all layers, and every layer's mapping; all numbers are estimated."""
     task = mapped.task
-    lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, {_LEAST[mapped.objective]}", "=")
+    lines = title(f"{task.name} on {task.tree.name}: mappings by exact search, {LEAST[mapped.objective]}", "=")
     lines += [
         f"layers       {_layer_count(mapped)}; every number is estimated",
         f"energy       {mapped.energy_pj:,.3f} pJ{_which(mapped)}",
         f"latency      {mapped.latency_cycles:,} cycles{_which(mapped)}, one layer after another",
         f"EDP          {mapped.edp_pj_cycles:.6e} pJ x cycles (of the sums)",
-        f"proof        {_proof(mapped)}",
+        f"proof        {proof_text(mapped)}",
         f"sums         stored {_SUMS[mapped.sums]}",
     ]
     if task.space is not None:
@@ -63,7 +63,7 @@ def tree_text(mapped: TreeMappings) -> str:
             f"{one.found.placed.total_steps:,}",
             f"{one.found.points:,}",
             f"{one.found.labels:,}",
-            _verdict(one),
+            verdict_text(one),
         )
         for number, one in enumerate(mapped.layers, 1)
     ]
@@ -87,14 +87,16 @@ def _least_use(share: float) -> str:
     return f"; at least {share:.0%} of the units have work" if share > 0 else "; however few units have work"
 
 
-def _verdict(layer: MappedOnTree) -> str:
+def verdict_text(layer: MappedOnTree) -> str:
+    """What is proven of a layer."""
     if layer.front:
         points = counted(len(layer.front), "mapping")
         return f"front of {points}, {'proven' if layer.found.is_proven else 'some may be missing'}"
     return "proven best" if layer.found.is_proven else f"at most {layer.found.gap:.2%} too much"
 
 
-def _proof(mapped: TreeMappings) -> str:
+def proof_text(mapped: TreeMappings) -> str:
+    """What is proven of all layers together."""
     nothing = _NOTHING[mapped.objective]
     if mapped.is_proven and mapped.task.space is None:
         return f"{nothing} with these spatial factors: the lattice of cuts was searched to the end"
@@ -166,12 +168,13 @@ def _loop_lines(found: FoundMapping) -> list[str]:
             loop, factor = mapping.loops[inside - 1]
             lines.append(f"{'  ' * depth}for {names[loop]} in {factor}:")
             depth += 1
-    spread = [f"{names[one.loop]} over {_number(one.factor)} along {one.axis}" for one in placed.unrolled]
+    spread = [f"{names[one.loop]} over {factor_text(one.factor)} along {one.axis}" for one in placed.unrolled]
     lines.append(f"{'  ' * depth}spread {', '.join(spread) or 'nothing'}:  # over {counted(placed.tree.units, 'unit')}")
     reads = [array.name for array in placed.nest.reads if array.element_bits > 0]
     lines.append(f"{'  ' * (depth + 1)}{placed.nest.write.name} += {' * '.join(reads)}")
     return lines
 
 
-def _number(factor: Fraction) -> str:
+def factor_text(factor: Fraction) -> str:
+    """A factor, which may be no whole number."""
     return str(factor) if factor.denominator == 1 else f"{float(factor):.4g}"

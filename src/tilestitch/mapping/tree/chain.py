@@ -158,7 +158,12 @@ def price(placed: PlacedNest, mapping: TreeMapping) -> TreePrice:
 
 
 def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
-    """The latency of a mapping: its loops and crossings, from the innermost."""
+    """The latency of a mapping."""
+    return pace_of(placed, mapping).alone
+
+
+def pace_of(placed: PlacedNest, mapping: TreeMapping) -> Pace:
+    """The pace of a whole nest: its loops and crossings, from the innermost."""
     crossings = [(one.place, _is_hidden(one), _served(one)) for one in placed_crossings(placed, mapping)]
     pace = Pace()
     for inside in range(len(mapping.loops) + 1):
@@ -167,7 +172,7 @@ def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
                 pace = pace.with_crossing(served, hidden=hidden)
         if inside < len(mapping.loops):
             pace = pace.repeated(mapping.loops[inside][1])
-    return pace.alone
+    return pace
 
 
 def _is_hidden(one: PlacedCrossing) -> bool:

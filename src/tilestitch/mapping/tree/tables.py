@@ -138,7 +138,7 @@ def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part 
     return np.where(cannot, NEVER, np.rint(np.where(cannot, 0.0, energy) * FEMTO).astype(np.int64))
 
 
-def _room(operand: OperandOnTree, level: int, tiles: Tiles, bits: NDArray[np.int64] | int) -> Numbers:
+def stored_bits(operand: OperandOnTree, level: int, tiles: Tiles, bits: NDArray[np.int64] | int) -> Numbers:
     """Bits in a memory; a tile with a second buffer takes twice as much unless it is all that there is."""
     memory = operand.memories[level]
     room = operand.held(level, tiles) * bits
@@ -195,7 +195,7 @@ def _read_cut(operand: OperandOnTree, level: int, tiles: Tiles, part: Part) -> C
         return Cut(
             operand.number, None, np.stack([cost, cost]), np.zeros((2, len(tiles))), never_partial, level + 1, part
         )
-    room = _room(operand, level, tiles, operand.array.element_bits)
+    room = stored_bits(operand, level, tiles, operand.array.element_bits)
     cost = _with_room(cost, room, operand.memories[level].size_bits)
     memory = operand.placed.tree.memories.index(operand.memories[level])
     crossing = None if is_top else level + 1
@@ -213,7 +213,7 @@ def _write_cut(operand: OperandOnTree, level: int, tiles: Tiles, sums: Sums) -> 
     rooms: list[Numbers] = []
     for arriving in (False, True):
         stored_full = partial if sums is Sums.FINAL else np.full(len(tiles), arriving)
-        room = _room(operand, level, tiles, np.where(stored_full, full, final).astype(np.int64))
+        room = stored_bits(operand, level, tiles, np.where(stored_full, full, final).astype(np.int64))
         costs.append(_with_room(cost, room, memory.size_bits))
         rooms.append(room)
     number = operand.placed.tree.memories.index(memory)

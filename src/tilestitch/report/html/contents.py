@@ -15,13 +15,13 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.idle import CAUSES, Idle
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.report import Report
-from tilestitch.ir.samples import OutputSamples
+from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.schedule import Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ops import is_contraction
 from tilestitch.ops.work import operand_dtype
 from tilestitch.report.html.proof import proof
-from tilestitch.report.html.values import values
+from tilestitch.report.html.values import passed_on, values
 from tilestitch.report.report_json import report_tree
 from tilestitch.report.totals import OneBatch, Total, one_batch
 
@@ -41,6 +41,7 @@ class SimulatedRun(Brief):
     blame: Blame | None  # of one batch; None where several were simulated
     idle: Idle
     samples: tuple[OutputSamples, ...] = ()  # values that were compared
+    passed_on: tuple[TensorSamples, ...] = ()  # results between operators, tile by tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def contents(run: SimulatedRun) -> tuple[dict[str, Json], Columns]:
         "causes": list(CAUSES),
         "proof": proof(run.report, run.schedule, run.trace, run.machine),
         "values": values(run.samples),
+        "passed_on": passed_on(run.passed_on),
     }
     return header, _columns(run.trace, batch.served) | _idle_columns(run.idle, run.trace.ticks_per_cycle)
 

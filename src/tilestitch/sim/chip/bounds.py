@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ from tilestitch.base.dtypes import FLOAT16_MAX, DType
 from tilestitch.base.storage import array_type
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ops import RULES
+from tilestitch.sim.chip.probing import NOWHERE, Places
 from tilestitch.sim.chip.rounding import EXACT, FACTOR, UNIT, Bound, Computed, Moved, bounds_of
 from tilestitch.sim.chip.values import constant_to_storage, operand, read_plans, store, to_arithmetic, to_storage
 
@@ -33,6 +34,7 @@ class Rounding:
     narrow: Mapping[str, np.ndarray]
     steps: Mapping[str, np.ndarray]
     beyond: tuple[tuple[str, int, int], ...] = ()
+    probed: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # both, at chosen places
 
 
 @np.errstate(all="ignore")  # as in `execute`
@@ -42,33 +44,39 @@ def rounding(
     known: Sequence[Mapping[str, np.ndarray]],
     *,
     long: frozenset[str] = frozenset(),
+    places: Places = NOWHERE,
 ) -> list[Rounding]:
     """Analyse a network on the inputs of every iteration.
 
     `known` are the tensors with which an execution goes on, exactly as they are; `long` are the tensors that the file
-    stores in 64 bits.
+    stores in 64 bits; `places` those of results whose bounds are kept as well.
     """
     with ThreadPoolExecutor(1) as other:
         start = _Walk(graph, {}, long, other)
         for name in graph.constants:
             if name in graph.consumers or name in graph.outputs:
                 start.begin(name, graph.constants[name], constant=True)
-        return [_analysed(start.again(ours), one) for one, ours in zip(inputs, known, strict=True)]
+        return [_analysed(start.again(ours), one, places) for one, ours in zip(inputs, known, strict=True)]
 
 
-def _analysed(walk: "_Walk", inputs: Mapping[str, np.ndarray]) -> Rounding:
+def _analysed(walk: "_Walk", inputs: Mapping[str, np.ndarray], places: Places) -> Rounding:
     graph = walk.graph
     for name in graph.inputs:
         walk.begin(name, inputs[name])
     uses = {name: len(graph.consumers.get(name, ())) for name in graph.tensors}
+    probed: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for op in graph.operators:
+        for name in op.inputs:
+            if name in places and name not in probed:
+                at = tuple(places[name].points.T)
+                probed[name] = walk.bound(walk.bounds[0], name)[at], walk.bound(walk.bounds[1], name)[at]
         walk.step(op)
         for name in op.inputs:
             uses[name] -= 1
             if uses[name] == 0 and name not in graph.outputs:
                 walk.forget(name)
     wide, narrow = ({name: walk.bound(one, name) for name in graph.outputs} for one in walk.bounds)
-    return Rounding(wide, narrow, walk.steps, tuple(walk.beyond))
+    return Rounding(wide, narrow, walk.steps, tuple(walk.beyond), probed)
 
 
 class _Walk:

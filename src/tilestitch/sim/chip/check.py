@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_limits
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import CheckRow
-from tilestitch.ir.samples import OutputSamples
+from tilestitch.ir.samples import OutputSamples, TensorSamples
 from tilestitch.ir.trace import Trace
 from tilestitch.sim.chip.compare import Element, compare, gaps
 from tilestitch.sim.chip.execute import execute
+from tilestitch.sim.chip.probing import Taken, tensor_samples
 from tilestitch.sim.chip.reference import Reference, largest_magnitude, relative_error
 from tilestitch.sim.chip.room import fits_side_by_side
 from tilestitch.sim.chip.sampling import samples
@@ -34,6 +35,7 @@ class Checked:
 
     rows: tuple[CheckRow, ...]
     samples: tuple[OutputSamples, ...]  # of the first iteration
+    passed_on: tuple[TensorSamples, ...]  # results between operators, likewise
 
 
 def checked(
@@ -53,11 +55,13 @@ def checked(
     # One thread a matrix product: sums then do not depend on the number of cores, and the two processes do not fight.
     steps = Steps(reference.quantised, reference.step_bounds) if any(reference.quantised) else None
     with threadpool_limits(1):
-        executed = _execute_both(trace, reference.inputs, steps, progress)
+        executed = _execute_both(trace, reference, steps, progress)
     if steps is not None and steps.counts:
         rows.append(_steps_row(steps))
     shown: list[OutputSamples] = []
-    for wide, outputs in zip((True, False), executed, strict=True):
+    passed_on: list[TensorSamples] = []
+    for wide, (outputs, taken) in zip((True, False), executed, strict=True):
+        passed_on += tensor_samples(trace.program.graph, reference.probed, taken, wide=wide)
         bounds = reference.wide_bounds if wide else reference.narrow_bounds
         precision = "float32" if wide else "float16"
         shown += samples(trace.program.graph, outputs[0], reference.expected[0], bounds[0], precision)
@@ -66,7 +70,7 @@ def checked(
         rows.append(
             row if not doubtful else _with_second_opinion(row, trace.program.graph, reference, outputs, wide=wide)
         )
-    return Checked(tuple(rows), tuple(shown))
+    return Checked(tuple(rows), tuple(shown), tuple(passed_on))
 
 
 def worst(rows: Sequence[tuple[CheckRow, ...]]) -> tuple[CheckRow, ...]:
@@ -155,14 +159,15 @@ def _dispute(name: str, between: Element, ours: np.ndarray) -> str:
 
 
 Outputs = list[dict[str, np.ndarray]]  # per iteration
+Executed = tuple[Outputs, Taken]
 
 
 def _execute_both(
     trace: Trace,
-    inputs: Sequence[Mapping[str, np.ndarray]],
+    reference: Reference,
     steps: Steps | None,
     progress: Callable[[int, int], None],
-) -> tuple[Outputs, Outputs]:
+) -> tuple[Executed, Executed]:
     """The wide and the narrow execution, the second in a process of its own where there is a core for it.
 
     Forked, so that gigabytes of constants are shared and not copied; where a system cannot fork, or has no room for
@@ -171,16 +176,16 @@ def _execute_both(
     roomy = fits_side_by_side(trace.program)
     small = len(trace.program) < INSTRUCTIONS_WORTH_A_PROCESS
     if small or not roomy or "fork" not in multiprocessing.get_all_start_methods() or (os.cpu_count() or 1) < 2:
-        wide = execute(trace, inputs, wide=True, steps=steps, progress=progress)
-        return wide, execute(trace, inputs, wide=False)
+        wide = _executed(trace, reference, wide=True, steps=steps, progress=progress)
+        return wide, _executed(trace, reference, wide=False)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_execute_narrow, args=(trace, inputs, sender), daemon=True)
+    child = context.Process(target=_execute_narrow, args=(trace, reference, sender), daemon=True)
     try:
         with _signals_blocked():  # a new process is not ready for them
             child.start()
         sender.close()
-        wide = execute(trace, inputs, wide=True, steps=steps, progress=progress)
+        wide = _executed(trace, reference, wide=True, steps=steps, progress=progress)
         narrow = receiver.recv()
     except EOFError:
         child.join()
@@ -196,6 +201,19 @@ def _execute_both(
     return wide, narrow
 
 
+def _executed(
+    trace: Trace,
+    reference: Reference,
+    *,
+    wide: bool,
+    steps: Steps | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Executed:
+    """The outputs at one width, and what of the results between operators is shown."""
+    taken = Taken(reference.probed.places)
+    return execute(trace, reference.inputs, wide=wide, steps=steps, taken=taken, progress=progress), taken
+
+
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -209,13 +227,13 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _execute_narrow(trace: Trace, inputs: Sequence[Mapping[str, np.ndarray]], sender: Connection) -> None:
+def _execute_narrow(trace: Trace, reference: Reference, sender: Connection) -> None:
     """Body of the second process: send the outputs, or the exception that the first one shall raise."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
-        sender.send(execute(trace, inputs, wide=False))
+        sender.send(_executed(trace, reference, wide=False))
     except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to the parent)
         sender.send(error)
 

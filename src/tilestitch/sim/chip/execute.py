@@ -16,6 +16,7 @@ from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 from tilestitch.ops.contraction import finished, multiply, sum_dtype
 from tilestitch.ops.views import by_dims
+from tilestitch.sim.chip.probing import Taken
 from tilestitch.sim.chip.steps import Steps
 from tilestitch.sim.chip.values import ReadPlan, constant_to_storage, evaluate, operand, read_plans, store, to_storage
 
@@ -29,16 +30,18 @@ def execute(
     *,
     wide: bool,
     steps: Steps | None = None,
+    taken: Taken | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[dict[str, np.ndarray]]:
     """Outputs of every iteration, in storage types; `inputs` holds one mapping an iteration.
 
     The quantised tensors that `steps` knows are compared where they are computed, and take the values expected.
+    `taken` sees what the first iteration writes.
 
     `wide` runs the same instructions on memories in which every address and size is doubled, so that every stored type
     has twice its width (float32 for float16).
     """
-    machine = _Memories(trace.program, wide=wide, steps=steps)
+    machine = _Memories(trace.program, wide=wide, steps=steps, taken=taken)
     program = trace.program
     for name, buffer in program.constants:
         machine.array(buffer)[...] = constant_to_storage(
@@ -79,9 +82,9 @@ def event_order(trace: Trace) -> np.ndarray:
 class _Memories:
     """Byte arrays, one per memory of the cluster, and the values in flight."""
 
-    def __init__(self, program: Program, *, wide: bool, steps: Steps | None) -> None:
+    def __init__(self, program: Program, *, wide: bool, steps: Steps | None, taken: Taken | None) -> None:
         self.program, self.wide, self.scale = program, wide, 2 if wide else 1
-        self.steps = steps
+        self.steps, self.taken = steps, taken
         buffers = program.buffers
         self.bytes = [np.full(size, POISON, np.uint8) for size in memory_bytes(program, wide=wide)]
         self.space, self.address = buffers.space.tolist(), buffers.address.tolist()
@@ -242,12 +245,15 @@ class _Memories:
                 origin = program.regions[partial[1]].start
                 store(self._sums(partial[0], op), op.writes[0], box, origin, results[0])
                 return
-            for access, (buffer, _), values in zip(op.writes, writes, results, strict=True):
+            for access, (buffer, region), values in zip(op.writes, writes, results, strict=True):
                 tensor = program.graph.tensors[access.tensor]
                 stored = to_storage(values, tensor.dtype, wide=self.wide)
                 if self.steps is not None:
                     expected = self.steps.compare(tensor, int(program.iteration[number]), access, box, stored)
                     stored = stored if expected is None else to_storage(expected, tensor.dtype, wide=self.wide)
-                store(self.array(buffer), access, box, program.regions[self.region[buffer]].start, stored)
+                origin = program.regions[self.region[buffer]].start
+                store(self.array(buffer), access, box, origin, stored)
+                if self.taken is not None and program.iteration[number] == 0:
+                    self.taken.see(number, access.tensor, program.regions[region], self.array(buffer), origin)
 
         self.pending[number] = finish

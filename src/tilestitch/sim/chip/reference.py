@@ -24,6 +24,7 @@ from tilestitch.sim.chip.defined import expect_defined
 from tilestitch.sim.chip.exchange import exchangeable
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.long_integers import long_tensors
+from tilestitch.sim.chip.probing import Places, Probed, Probes, places_of, read_values
 from tilestitch.sim.chip.rounding import FACTOR
 from tilestitch.sim.chip.steps import is_quantised, quantised_tensors
 
@@ -40,6 +41,7 @@ def onnxruntime_outputs(
     exported_batch: int | None = None,
     others: Sequence[str] = (),
     dtypes: Mapping[str, DType] = {},
+    probes: Probes | None = None,
 ) -> list[dict[str, np.ndarray]]:
     """Outputs of the original network for every iteration's inputs: one thread, optimisations off, 16-bit floats wide.
 
@@ -47,7 +49,8 @@ def onnxruntime_outputs(
     machine) come in float32, which holds all of their values.
 
     A network that was exported for `exported_batch` samples runs on so many at a time; what it gives for each run is
-    put together along axis 0, where the samples are.
+    put together along axis 0, where the samples are. The values that `probes` asks for are there as well, unless
+    onnxruntime cannot give them.
     """
     import onnxruntime  # takes a third of a second to import, and only checks need it
 
@@ -57,6 +60,10 @@ def onnxruntime_outputs(
     options.log_severity_level = 4  # what goes wrong is said by us
     names = list(dict.fromkeys([*(value.name for value in model.graph.output), *others]))
     known, cast = exchangeable(in_float32(model), names, dtypes)
+    if probes is not None:
+        probes.add_to(known)
+        names += probes.outputs
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED  # as the nodes stand: results live short
     known.ir_version = min(model.ir_version, IR_VERSION)
     for node in known.graph.node:
         node.ClearField("name")  # onnxruntime wants each of its own, and no result depends on it
@@ -76,6 +83,8 @@ def onnxruntime_outputs(
             found.append({name: np.asarray(value) for name, value in zip(names, joined, strict=True)})
         return found
     except Exception as error:  # noqa: BLE001  (onnxruntime's own exceptions have no common public base)
+        if probes is not None:
+            return onnxruntime_outputs(model, inputs, exported_batch=exported_batch, others=others, dtypes=dtypes)
         text = str(error).splitlines()[0][:300]
         if isinstance(error, MemoryError) or says_shortage(text):
             raise MemoryError(text) from None
@@ -129,12 +138,21 @@ class Reference:
         names = quantised_tensors(model, graph)
         dtypes = {name: tensor.dtype for name, tensor in graph.tensors.items()}
         expect_defined(graph, inputs)
-        with threadpool_limits(1), ThreadPoolExecutor(1) as other:
-            untiled = other.submit(lambda: [interpret(graph, one, wide=False) for one in inputs])
-            self.expected = onnxruntime_outputs(
-                model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes
+        probes = Probes(places_of(model, graph, exported_batch), model)
+        read: dict[str, np.ndarray] = {}  # by the untiled network, in its first iteration
+
+        def untiled() -> list[dict[str, np.ndarray]]:
+            first = interpret(
+                graph, inputs[0], wide=False, see=lambda op, stored: read.update(read_values(op, stored, probes.places))
             )
-            narrow = untiled.result()
+            return [first, *(interpret(graph, one, wide=False) for one in inputs[1:])]
+
+        with threadpool_limits(1), ThreadPoolExecutor(1) as other:
+            narrow_run = other.submit(untiled)
+            self.expected = onnxruntime_outputs(
+                model, inputs, exported_batch=exported_batch, others=names, dtypes=dtypes, probes=probes
+            )
+            narrow = narrow_run.result()
         for name in graph.outputs:
             _expect_storable(name, dtypes[name], [one[name] for one in self.expected])
         shapes = {name: graph.tensors[name].shape for name in names}
@@ -143,7 +161,7 @@ class Reference:
         ]
         long = long_tensors(model, graph)
         with threadpool_limits(1):
-            found = rounding(graph, inputs, self.quantised, long=long)
+            found = rounding(graph, inputs, self.quantised, long=long, places=probes.places)
         for one in found:
             for name, least, largest in one.beyond:
                 raise TooLarge(
@@ -158,6 +176,7 @@ class Reference:
             for one, mine, theirs in zip(found, narrow, self.expected, strict=True)
         ]
         self.step_bounds = [one.steps for one in found]
+        self.probed = _probed(probes.values(self.expected[0], graph), probes.places, read, found[0].probed)
         self.narrow_error = {name: relative_error(name, narrow, self.expected) for name in graph.outputs}
         self.lost = {name: lost_share(name, narrow, self.expected) for name in graph.outputs}
         exact = [name for name in graph.outputs if not dtypes[name].is_float or is_quantised(dtypes[name])]
@@ -188,6 +207,18 @@ class Reference:
         except (InputError, ValueError):  # a network too large for a message of protobuf among them
             return None
         return found
+
+
+def _probed(
+    expected: Mapping[str, np.ndarray],
+    places: Places,
+    untiled: Mapping[str, np.ndarray],
+    bounds: Mapping[str, tuple[np.ndarray, np.ndarray]],
+) -> Probed:
+    """What is expected at the chosen places; at float16 a bound is no less than what the untiled network needs."""
+    known = {name: values for name, values in expected.items() if name in bounds and name in untiled}
+    narrow = {name: _at_least(bounds[name][1], untiled[name], values) for name, values in known.items()}
+    return Probed(places, known, {name: bounds[name][0] for name in known}, narrow)
 
 
 def _at_least(bound: np.ndarray, untiled: np.ndarray, expected: np.ndarray) -> np.ndarray:
