@@ -118,17 +118,24 @@ def test_a_given_mapping_has_a_page_with_its_price_and_its_nest(tmp_path):
 
 def test_priced_lines_have_a_page_with_every_line(tmp_path):
     """How many fit, do not fit and say nothing; the least EDP of those that fit."""
-    _, line = given_mapping(tmp_path)
-    large = {**line, "factors": {"rf": {"m": 12, "n": 8, "k": 16}}, "orders": {}}
+    nest = {"kind": "gemm", "extents": {"M": 12, "N": 8, "K": 16}}
+    small = {"nest": nest, "factors": {"dram": {"M": 12, "K": 16}, "spatial": {"N": 8}}, "orders": {"dram": ["M", "K"]}}
+    better = {"nest": nest, "factors": {"dram": {"M": 12}, "spm": {"K": 16}, "spatial": {"N": 8}}, "orders": {}}
+    large = {
+        "nest": {**nest, "extents": {"M": 512, "N": 512, "K": 16}},
+        "factors": {"rf": {"M": 512, "N": 512, "K": 16}},
+        "orders": {},
+    }
     path = tmp_path / "lines.jsonl"
-    path.write_text("\n".join(map(json.dumps, [large, {"nest": "nothing"}, line, line])) + "\n")
+    path.write_text("\n".join(map(json.dumps, [large, {"nest": "nothing"}, small, better])) + "\n")
     summary, _ = page_of(tmp_path, "map", "--machine", "dmazerunner-256", "--evaluate", path)
     assert summary["kind"] == "priced"
     lines = [json.loads(one) for one in (tmp_path / "report.json").read_text().splitlines()]
     assert summary["report"] == lines
     assert [one.get("valid") for one in lines] == [False, None, True, True]
     assert [summary[name] for name in ("lines", "fitting", "wrong")] == [4, 2, 1]
-    assert summary["best"]["line"] == 3
+    products = [one["cycles"] * one["energy_pj"] for one in lines[2:]]
+    assert summary["best"]["line"] == 3 + products.index(min(products))
 
 
 def test_mappings_on_a_tree_have_a_page(tmp_path):

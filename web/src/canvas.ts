@@ -27,7 +27,7 @@ export class Surface {
     if (this.canvas.width !== wide || this.canvas.height !== high) {
       this.canvas.width = wide;
       this.canvas.height = high;
-      this.canvas.style.height = `${height}px`;
+      this.canvas.style.setProperty("--height", `${height}px`);
     }
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     return wide > 0 && high > 0;
@@ -45,4 +45,12 @@ export function clipped(text: string, pixels: number): string {
   const most = Math.floor(pixels / 6);
   if (text.length <= most) return text;
   return most < 3 ? "" : `${text.slice(0, most - 1)}…`;
+}
+
+/** A name of at most so many pixels, cut before its end, which is what tells `layer.0.query` from `layer.0.key`. */
+export function shortened(name: string, pixels: number): string {
+  const most = Math.floor(pixels / 6);
+  if (name.length <= most) return name;
+  const first = Math.floor((most - 1) / 3);
+  return most < 3 ? "" : `${name.slice(0, first)}…${name.slice(name.length - (most - 1 - first))}`;
 }

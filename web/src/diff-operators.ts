@@ -1,6 +1,6 @@
 // The operators that changed most, as bars to either side, and all of them in a table.
 
-import { clipped, Surface } from "./canvas";
+import { Surface, shortened } from "./canvas";
 import { css } from "./colours";
 import { type DiffPage, type DiffPane, type OperatorChange, type Side, signed } from "./diff";
 import { key, SIDES } from "./diff-bytes";
@@ -132,7 +132,7 @@ export class DiffOperators implements DiffPane {
       const long = Math.abs(value) * scale;
       const y = row * ROW + ROW / 2;
       context.fillStyle = at === selected ? theme.accent : theme.ink;
-      context.fillText(clipped(operators[at].name, names), 2, y);
+      context.fillText(shortened(operators[at].name, names), 2, y);
       context.fillStyle = css(value < 0 ? SIDES.a : SIDES.b);
       context.fillRect(value < 0 ? middle - long : middle, row * ROW + 3, Math.max(1, long), ROW - 6);
       context.fillStyle = theme.faint;

@@ -1,5 +1,6 @@
 // The page of two runs of one network side by side: which is faster, where the bytes went, what was decided otherwise.
 
+import { onAppearance } from "./appearance";
 import { type Theme, theme } from "./colours";
 import { DiffBytes } from "./diff-bytes";
 import { DiffDecisions } from "./diff-decisions";
@@ -153,12 +154,11 @@ class Application implements DiffPage {
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !(event.target instanceof HTMLInputElement)) this.select(-1);
     });
-    for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-      window.matchMedia(query).addEventListener("change", () => {
-        this.theme = theme();
-        this.redraw();
-      });
-    }
+    onAppearance((found, forPaper) => {
+      this.theme = found;
+      this.redraw();
+      if (forPaper) this.draw();
+    });
     this.open();
   }
 
@@ -178,13 +178,15 @@ class Application implements DiffPage {
   }
 
   private redraw(): void {
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      for (const pane of this.panes) pane.draw();
-      this.describe();
-      document.documentElement.dataset.drawn = "differences";
-    });
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    for (const pane of this.panes) pane.draw();
+    this.describe();
+    document.documentElement.dataset.drawn = "differences";
   }
 
   private describe(): void {

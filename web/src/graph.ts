@@ -1,6 +1,6 @@
 // The network: operators in their sub-graphs, which fold; with cores, bytes and cycles.
 
-import { clipped, Surface } from "./canvas";
+import { clipped, Surface, shortened } from "./canvas";
 import { colour, colourIndex, css, mixed, type Rgb } from "./colours";
 import { button, element } from "./dom";
 import { bytes, count, counted, cycles } from "./format";
@@ -406,7 +406,7 @@ export class Graph implements Pane {
     context.textBaseline = "top";
     context.fillStyle = theme.ink;
     context.font = "bold 11px sans-serif";
-    context.fillText(clipped(node.name, node.width - 10), left + 6, top + 4);
+    context.fillText(shortened(node.name, node.width - 10), left + 6, top + 4);
     context.font = "10px sans-serif";
     context.fillStyle = theme.ink;
     const [first, ...rest] = node.lines;

@@ -1,5 +1,6 @@
 // The page: reads what it was given, draws the panes, and keeps what they share.
 
+import { onAppearance } from "./appearance";
 import { type Theme, theme } from "./colours";
 import { unpack } from "./decode";
 import { Details } from "./details";
@@ -122,12 +123,11 @@ class Application implements Page {
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !(event.target instanceof HTMLInputElement)) this.select(null);
     });
-    for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-      window.matchMedia(query).addEventListener("change", () => {
-        this.theme = theme();
-        this.redraw(EVERYTHING);
-      });
-    }
+    onAppearance((found, forPaper) => {
+      this.theme = found;
+      this.redraw(EVERYTHING);
+      if (forPaper) this.drawPanes();
+    });
     await this.open(location.hash);
   }
 
@@ -187,6 +187,7 @@ class Application implements Page {
   }
 
   private drawPanes(): void {
+    cancelAnimationFrame(this.frame);
     this.frame = 0;
     const { changed } = this;
     this.changed = new Set();

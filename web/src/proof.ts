@@ -114,8 +114,8 @@ function bounds(proof: Proof, report: Report): HTMLElement {
       one.assumes,
     ];
   });
-  const heads = ["bound of", "cycles", "time", "latency / bound", "", "work of a cluster", "assumes"];
-  return part("Bounds of a batch on one cluster", table(heads, rows, "limits"));
+  const heads = ["bound of", "cycles", "time", "latency\u00a0/ bound", "", "work of a cluster", "assumes"];
+  return part("Bounds of a batch on one cluster", table(heads, rows, "limits"), "prose");
 }
 
 function verification(proof: Proof, report: Report): HTMLElement[] {

@@ -1,5 +1,6 @@
 // The page of a result of map, simulate, explore, validate or fuse: its panes, and the state that they share.
 
+import { onAppearance } from "./appearance";
 import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
 import { explorePanes } from "./exploration";
@@ -70,12 +71,11 @@ class Results implements ResultPage {
       this.read();
       this.redraw(null);
     });
-    for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-      window.matchMedia(query).addEventListener("change", () => {
-        this.theme = theme();
-        this.redraw(null);
-      });
-    }
+    onAppearance((found, forPaper) => {
+      this.theme = found;
+      this.redraw(null);
+      if (forPaper) this.draw();
+    });
     this.redraw(null);
   }
 
@@ -102,6 +102,7 @@ class Results implements ResultPage {
   }
 
   private draw(): void {
+    cancelAnimationFrame(this.frame);
     this.frame = 0;
     const { changed } = this;
     this.changed = new Set();

@@ -241,10 +241,13 @@ export class Roofline implements Pane {
     context.lineWidth = 1;
     context.textBaseline = "top";
     context.textAlign = "center";
+    const every = this.px(10 ** (this.x[0] + 1)) - this.px(10 ** this.x[0]) < 34 ? 2 : 1; // where texts would touch
     for (let power = this.x[0]; power <= this.x[1]; power++) {
       const x = this.px(10 ** power);
       line(context, x, TOP, x, HEIGHT - BOTTOM);
-      if (power < this.x[1]) context.fillText(powerText(power), x, HEIGHT - BOTTOM + 5);
+      if (power < this.x[1] && (power - this.x[0]) % every === 0) {
+        context.fillText(powerText(power), x, HEIGHT - BOTTOM + 5);
+      }
     }
     const level = this.level.toUpperCase();
     context.fillText(`no ${level}`, right + NONE / 2, HEIGHT - BOTTOM + 5);

@@ -85,7 +85,7 @@ export class Verdict implements Pane {
       "strategy",
       "latency (simulated)",
       `speed-up over ${first}`,
-      "latency / largest bound",
+      "latency\u00a0/ largest bound",
       "DDR traffic of a cluster (simulated)",
       "energy of a cluster (simulated)",
       "verification",
@@ -182,7 +182,7 @@ function bounds(report: Report): HTMLElement {
     `${fixed(simulated.latency_cycles / value, 2)} x`,
     rests,
   ];
-  const heads = ["bound", "time", "cycles", "latency / bound", "rests on"];
+  const heads = ["bound", "time", "cycles", "latency\u00a0/ bound", "rests on"];
   const rows = [
     row("compute roofline", limits.compute_cycles, `units at their peak, ${scaled(limits.macs)} MACs of a cluster`),
     row("attainable", limits.attainable_cycles, "best tiles on these units"),
