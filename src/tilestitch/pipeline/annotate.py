@@ -16,7 +16,7 @@ from tilestitch.pipeline.waiting import blame_of
 from tilestitch.report.html.contents import parts_of
 from tilestitch.report.totals import Total, one_batch
 
-PREFIX = "tilestitch."
+PREFIX = "tilestitch."  # then what is said, then its origin: Netron shows the first 18 letters of a key
 CONSTANT = "constant"
 UNNEEDED = "nothing: no output depends on it"
 ABOUT = "Cycles, bytes and arithmetic are simulated: one batch on one cluster. A node's cycles overlap those of others."
@@ -95,8 +95,8 @@ def _of_the_run(done: Compilation) -> _Entries:
         "strategy": report.strategy,
         "batch": str(report.batch),
         "clusters": str(report.clusters),
-        "simulated.latency_cycles": str(report.latency_cycles),
-        "bound.largest_cycles": str(report.bound_cycles),
+        "latency_cycles.simulated": str(report.latency_cycles),
+        "largest_cycles.bound": str(report.bound_cycles),
         "about": ABOUT,
     }
 
@@ -148,9 +148,9 @@ def _places(done: Compilation) -> Callable[[Sequence[str]], _Entries]:
         numbers = sorted({number for name in operators for number in kernels.get(name, ())})
         together = dict.fromkeys(name for number in numbers for name in schedule.kernels[number].operators)
         return {
-            "decided.sub_graph": _listed(parts.sub_graphs[parts.sub_graph[number]] for number in numbers),
-            "decided.pieces": _listed(parts.instances[parts.instance[number]] for number in numbers),
-            "decided.runs_with": _listed(name for name in together if name not in operators) or "nothing else",
+            "sub_graph.decided": _listed(parts.sub_graphs[parts.sub_graph[number]] for number in numbers),
+            "pieces.decided": _listed(parts.instances[parts.instance[number]] for number in numbers),
+            "runs_with.decided": _listed(name for name in together if name not in operators) or "nothing else",
         }
 
     return place
@@ -159,27 +159,27 @@ def _places(done: Compilation) -> Callable[[Sequence[str]], _Entries]:
 def _measured(total: Total) -> _Entries:
     cycles = total.occupied_cycles
     found = {
-        "simulated.cores": str(total.cores),
-        "simulated.occupied_cycles": str(cycles),
-        "simulated.ddr_bytes": str(total.ddr_bytes),
-        "simulated.gb_bytes": str(total.gb_bytes),
-        "simulated.macs": str(total.macs),
-        "simulated.vector_operations": str(total.vector_operations),
-        "simulated.instructions": str(total.instructions),
+        "cores.simulated": str(total.cores),
+        "occupied_cycles.simulated": str(cycles),
+        "ddr_bytes.simulated": str(total.ddr_bytes),
+        "gb_bytes.simulated": str(total.gb_bytes),
+        "macs.simulated": str(total.macs),
+        "vector_operations.simulated": str(total.vector_operations),
+        "instructions.simulated": str(total.instructions),
     }
     if total.matrix_macs and cycles:
-        found["simulated.macs_per_cycle"] = f"{total.macs / cycles:.1f}"
-        found["simulated.share_of_matrix_peak_percent"] = f"{float(100 * total.peak_cycles / cycles):.1f}"
+        found["macs_per_cycle.simulated"] = f"{total.macs / cycles:.1f}"
+        found["peak_percent.simulated"] = f"{float(100 * total.peak_cycles / cycles):.1f}"
     return found
 
 
 def _lost(whole: Gap, gap: Gap) -> _Entries:
-    found = {"simulated.gap_cycles": f"{float(gap.gap_cycles):.1f}"}
+    found = {"gap_cycles.simulated": f"{float(gap.gap_cycles):.1f}"}
     if whole.gap_cycles > 0:
-        found["simulated.share_of_gap_percent"] = f"{float(100 * gap.gap_cycles / whole.gap_cycles):.1f}"
+        found["gap_percent.simulated"] = f"{float(100 * gap.gap_cycles / whole.gap_cycles):.1f}"
     largest = max(gap.parts, key=lambda one: one.cycles, default=None)
     if largest is not None and largest.cycles > 0:
-        found["simulated.gap_mostly"] = str(largest.part)
+        found["gap_mostly.simulated"] = str(largest.part)
     return found
 
 
