@@ -563,3 +563,48 @@ def _expect_evicted(browser, done, path):
         assert row[0].startswith(program.tensors[buffers.tensor[again]])
         assert number_in(row[1]) <= first[again]
         assert number_in(row[1]) <= last[number]
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory):
+    """A small network whose values were compared, and its page."""
+    done = api.compile("resnet18:small", "toy", strategy="graphturbo", batch=2, verify=True)
+    path = tmp_path_factory.mktemp("page") / "verified.html"
+    path.write_text(done.to_html(), encoding="utf-8")
+    return done, path
+
+
+def test_the_values_of_a_selected_operator_are_shown(browser, verified):
+    """Both values of each place of a tile of its result; a click on the writer selects that instruction."""
+    done, path = verified
+    held = {one.tensor: one for one in done.passed_on if one.precision == "float32"}
+    browser.open(path, "#select=operator:layer3.0.conv1")
+    [name] = done.program.graph.by_name["layer3.0.conv1"].outputs
+    rows = browser.rows("values")
+    tile = held[name].tiles[0]
+    assert [float(row[1]) for row in rows] == pytest.approx(tile.found, rel=1e-8)
+    assert [float(row[2]) for row in rows] == pytest.approx(tile.expected, rel=1e-8)
+    assert [int(row[6]) for row in rows] == list(tile.written_by)
+    browser.run("document.querySelector(\"[data-table='values'] button\").click()")
+    browser.settle()
+    assert f"instruction%3A{tile.written_by[0]}" in browser.run("return location.hash")
+    assert len(browser.pixels("values")) > 3
+
+
+def test_paper_is_light_and_has_everything(browser, verified):
+    """However dark the screen: pictures are drawn anew before they are printed, and what is folded is opened."""
+    _, path = verified
+    browser.size(1280)
+    browser.dark(True)
+    browser.open(path)
+    before = browser.pixels("roofline")
+    browser._command("Emulation.setEmulatedMedia", media="print", features=[])
+    after = browser.pixels("roofline")
+    browser._command("Emulation.setEmulatedMedia", media="", features=[])
+    darkest = 0x000000
+    assert darkest not in before  # ink on a dark ground is pale
+    assert after[darkest] > 50
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.run("return document.querySelectorAll('details:not([open])').length") == 0
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run("return document.querySelectorAll('details[open]').length") == 0

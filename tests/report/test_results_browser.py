@@ -6,7 +6,9 @@ from math import prod
 import pytest
 
 import tilestitch
+from tests.helpers.command import run
 from tests.helpers.pages import summary_of
+from tests.helpers.small_tree import small_tree
 from tilestitch.ir.choices import Values
 from tilestitch.sim.array.log import L_BUFFERS, L_PASS, L_ROW
 from tilestitch.sim.array.recording import record, registers_after
@@ -323,3 +325,64 @@ def test_the_page_of_a_fusion_says_what_the_report_says(browser, write):
     assert [row[0] for row in browser.rows("layers")] == report["blocks"][2]["layers"]
     nest = text_of(browser, "nest")
     assert f"spread rows over {report['blocks'][2]['cores']} core" in nest
+
+
+@pytest.fixture(scope="module")
+def tree_page(tmp_path_factory):
+    """A convolution on a small tree, and its report."""
+    folder = tmp_path_factory.mktemp("tree")
+    product = "O[k,p] += I[c,p+r] * W[k,c,r]; k=8 c=4 p=12 r=3"
+    page, report = folder / "page.html", folder / "report.json"
+    result = run("map", product, "--machine", small_tree(folder), "--html", page, "--json", report)
+    assert result.exit_code == 0, result.output
+    return page, json.loads(report.read_text())
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False), (2560, False)])
+def test_the_page_of_a_tree_says_what_the_report_says(browser, tree_page, width, dark):
+    """Verdict, layers, loops, energies, the machine's picture; nothing is asked for, and nothing scrolls sideways."""
+    page, report = tree_page
+    browser.size(width)
+    browser.dark(dark)
+    browser.open(page)
+    assert browser.complaints() == []
+    assert browser.requests() == [page.resolve().as_uri()]
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    text = text_of(browser, "verdict")
+    assert f"{report['latency_cycles']:,} cycles" in text
+    assert "Proven: no mapping of a layer has less EDP" in text
+    [row], [layer] = browser.rows("layers"), report["layers"]
+    assert number_in(row[3]) == layer["latency_cycles"]
+    loops = browser.run("return [...document.querySelectorAll('.lines .loop')].map((line) => line.textContent)")
+    counts = [int(line.rstrip(":").split(" in ")[1]) for line in loops if line.startswith("for")]
+    assert prod(counts) == layer["steps"]
+    names = [row[0] for row in browser.rows("energy")]
+    assert names == ["dram", "buffer", "rf", "arithmetic"]
+    assert all(number_in(row[2]) <= layer["latency_cycles"] for row in browser.rows("ports"))
+    boxes = browser.run("return document.querySelectorAll('#machine svg rect').length")
+    assert boxes == 1 + len(names)  # the ground, memories, units
+
+
+@pytest.mark.parametrize("kind", ["checked", "given"])
+def test_pages_without_a_search_are_drawn(browser, tmp_path, kind):
+    """What the checker said, or the price and the nest of the mapping that was given."""
+    asked = ("map", PRODUCT, "--machine", "dmazerunner-256")
+    proofs, best, page = tmp_path / "proofs.json", tmp_path / "best.json", tmp_path / "page.html"
+    assert run(*asked, "--certificate", proofs, "--json", best).exit_code == 0
+    price = json.loads(best.read_text())["layers"][0]["mappings"][0]
+    if kind == "checked":
+        result = run(*asked, "--check", proofs, "--html", page)
+    else:
+        mapping = tmp_path / "mapping.json"
+        mapping.write_text(json.dumps({"factors": price["factors"], "orders": price["orders"]}))
+        result = run(*asked, "--mapping", mapping, "--html", page)
+    assert result.exit_code == 0, result.output
+    browser.size(1280)
+    browser.open(page)
+    assert browser.complaints() == []
+    if kind == "checked":
+        assert [": ".join(row) for row in browser.rows("checked")] == result.stdout.splitlines()
+    else:
+        assert f"{price['cycles']:,} cycles" in text_of(browser, "verdict")
+        assert browser.run("return document.querySelectorAll('.level').length") == 5
+        assert len(browser.pixels("nest")) > 5
