@@ -56,8 +56,8 @@ def places_of(model: onnx.ModelProto, graph: Graph, exported_batch: int | None =
             shape = (min(shape[0], exported_batch), *shape[1:])
         tiles = _tiles(shape)
         points = np.concatenate([np.indices(one.extents).reshape(len(shape), -1).T + one.start for one in tiles])
-        flat = np.ravel_multi_index(tuple(points.T), graph.tensors[name].shape)
-        found[name] = Chosen(tiles, points, flat.astype(np.int64))
+        flat = np.asarray(np.ravel_multi_index(tuple(points.T), graph.tensors[name].shape), np.int64)
+        found[name] = Chosen(tiles, points, flat)
     return found
 
 
@@ -189,8 +189,9 @@ def tensor_samples(graph: Graph, probed: Probed, taken: Taken, *, wide: bool) ->
         begin = 0
         for tile in probed.places[name].tiles:
             own = slice(begin, begin := begin + tile.size)
-            values = (tuple(map(_short, column[own].tolist())) for column in columns)
-            tiles.append(TileSamples(*tile, *values, tuple(written[own].tolist())))
+            found_here, expected_here, bound = (tuple(map(_short, column[own].tolist())) for column in columns)
+            writers = tuple(written[own].tolist())
+            tiles.append(TileSamples(tile.start, tile.stop, found_here, expected_here, bound, writers))
         precision = "float32" if wide else "float16"
         found.append(TensorSamples(name, precision, str(tensor.dtype), tensor.shape, tuple(tiles)))
     return found
