@@ -120,7 +120,8 @@ def test_priced_lines_have_a_page_with_every_line(tmp_path):
     """How many fit, do not fit and say nothing; the least EDP of those that fit."""
     nest = {"kind": "gemm", "extents": {"M": 12, "N": 8, "K": 16}}
     small = {"nest": nest, "factors": {"dram": {"M": 12, "K": 16}, "spatial": {"N": 8}}, "orders": {"dram": ["M", "K"]}}
-    better = {"nest": nest, "factors": {"dram": {"M": 12}, "spm": {"K": 16}, "spatial": {"N": 8}}, "orders": {}}
+    better = {"nest": nest, "factors": {"dram": {"M": 12}, "spm": {"K": 16}, "spatial": {"N": 8}}}
+    better["orders"] = {"dram": ["M"], "spm": ["K"]}
     large = {
         "nest": {**nest, "extents": {"M": 512, "N": 512, "K": 16}},
         "factors": {"rf": {"M": 512, "N": 512, "K": 16}},
