@@ -21,10 +21,10 @@ _UNITS = {
 
 def tree_json(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> str:
     """Everything that the text says; loops from the innermost, of each operand by the memory that holds their tile."""
-    return json.dumps(tree_values(mapped), indent=1) + "\n"
+    return json.dumps(tree_values(mapped, explained), indent=1) + "\n"
 
 
-def tree_values(mapped: TreeMappings) -> dict[str, Any]:
+def tree_values(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> dict[str, Any]:
     """What the JSON says, before it is text."""
     found = {
         "network": mapped.task.name,
