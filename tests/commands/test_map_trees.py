@@ -188,10 +188,10 @@ def test_a_tree_of_our_own_is_mapped(layers, tmp_path):
 
 def test_a_machine_with_windows_is_not_written_for_another_program(tmp_path):
     """None of them says windows, networks or even storage as ours does."""
-    text = tilestitch.load_tree("nvdla").yaml
-    assert "size: 64" in text
-    (tmp_path / "rows.yaml").write_text(text.replace("size: 64", "size: 64\n    networks: [{operands: [W]}]", 1))
-    layer = "O[k,p] += I[c,p] * W[k,c]; k=4 c=4 p=4"
+    text = tilestitch.load_tree("tpu-like").yaml
+    assert "size: 32" in text
+    (tmp_path / "rows.yaml").write_text(text.replace("size: 32", "size: 32\n    networks: [{operands: [I1]}]", 1))
+    layer = "O[m,n] += A[m,k] * B[k,n]; m=6 n=4 k=8"
     done = run("map", layer, "--machine", tmp_path / "rows.yaml", "--emit", "zigzag", "-o", tmp_path / "out")
     assert done.exit_code == 2
     assert "--emit zigzag has no words for networks; emit from a machine without" in done.stderr
