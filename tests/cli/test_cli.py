@@ -457,7 +457,7 @@ def test_the_command_alone_prints_its_help():
 def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypatch):
     """And written; --quiet leaves the line on stderr."""
     rows = (CheckRow("float32", 0.5, 1e-5, "logits"), CheckRow("float16", 1e-3, 4e-3, "logits"))
-    monkeypatch.setattr(pipeline, "checked", lambda *arguments, **options: Checked(rows, ()))
+    monkeypatch.setattr(pipeline, "checked", lambda *arguments, **options: Checked(rows, (), ()))
     result = run("compile", *NETWORK, "--verify", "-o", tmp_path)
     assert result.exit_code == 1
     assert "FAILED" in result.stdout

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from tests.helpers.graphs import Net
@@ -306,7 +306,10 @@ def test_bounds_of_unlike_cores_by_hand():
 def test_every_kernel_runs_on_cores_that_can_run_it(network, machine):
     """All operators once, each on units that its cores have."""
     hardware = random_machine(machine)
-    done = compile_network(random_model(network), "random", hardware, STRATEGIES[1], Options(batch=1))
+    try:
+        done = compile_network(random_model(network), "random", hardware, STRATEGIES[1], Options(batch=1))
+    except DoesNotFit:
+        reject()
     assert done.schedule is not None
     names = [name for kernel in done.schedule.kernels for name in kernel.operators]
     graph = done.schedule.graph

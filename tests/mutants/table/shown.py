@@ -6,8 +6,8 @@ SHOWN = (
     Mutant(
         "an annotated node has the traffic of another port",
         "pipeline/annotate.py",
-        '"simulated.ddr_bytes": str(total.ddr_bytes),',
-        '"simulated.ddr_bytes": str(total.gb_bytes),',
+        '"ddr_bytes.simulated": str(total.ddr_bytes),',
+        '"ddr_bytes.simulated": str(total.gb_bytes),',
         ("test_annotate::test_the_numbers_of_the_nodes_add_up_to_the_report",),
     ),
     Mutant(

@@ -14,8 +14,8 @@ TREES = (
     Mutant(
         "what is alike over a fan-out is read for each of its parts",
         "mapping/tree/crossings.py",
-        "return round(outer / inner)",
-        "return round(prod(float(one) for one in self.spread[crossing]))",
+        "parts = all_of_it / inner\n",
+        "parts = float(prod(outer) / prod(together))\n",
         _PRICE,
     ),
     Mutant(
@@ -28,15 +28,15 @@ TREES = (
     Mutant(
         "partial sums are not read back",
         "mapping/tree/crossings.py",
-        "np.where(partial, amount * bits, 0)",
-        "np.where(partial, 0 * amount, 0)",
+        "return bits, np.where(partial, bits, 0)",
+        "return bits, np.where(partial, 0 * bits, 0)",
         _PRICE,
     ),
     Mutant(
         "windows that overlap are counted twice",
         "mapping/tree/crossings.py",
-        "count *= np.minimum(size, a * b - twice)",
-        "count *= np.minimum(size, a * b)",
+        "np.minimum(size, a * b - twice)",
+        "np.minimum(size, a * b)",
         _PRICE,
     ),
     Mutant(
