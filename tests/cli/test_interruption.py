@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.pairs import first
 from tilestitch.base import interruption
 
 START = "print('go', flush=True)\nfrom tilestitch.cli.start import main\nmain()"
@@ -90,7 +89,8 @@ def seconds(tmp_path_factory) -> tuple[float, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
 def test_an_interruption_leaves_whole_files_or_none(tmp_path, seconds, seed):
     """Exit with 130 after Ctrl-C and 143 after SIGTERM, no traceback, no process of the verification left."""
     interrupted(seed, tmp_path, seconds)

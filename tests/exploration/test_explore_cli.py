@@ -20,7 +20,8 @@ from tilestitch.cli.explore import METHODS
 from tilestitch.exploration import clusters
 from tilestitch.exploration.store import Store
 
-USUAL = ("explore", "alexnet:small", "--machine", "toy", "--workers", "1")
+SMALL = ("explore", "alexnet:small", "--machine", "toy", "--workers", "1")
+USUAL = (*SMALL, "--strategy", "tvm")  # the quickest
 SIX = ("--vary", "memories.lb.size=4096,16384,65536", "--vary", "bandwidth=4,8")
 
 
@@ -123,7 +124,7 @@ def test_the_command_prints_the_front_and_writes_files(tmp_path):
 
 def test_a_design_is_compiled_as_compile_does():
     """By the fastest of several strategies, unless one is named."""
-    explored = json.loads(run(*USUAL, "--vary", "bandwidth=8", "--json", "-").stdout)
+    explored = json.loads(run(*SMALL, "--vary", "bandwidth=8", "--json", "-").stdout)
     report = api.compile("alexnet:small", "toy").report
     assert report is not None
     (point,) = explored["designs"][0]["points"]
@@ -180,6 +181,7 @@ objective: [latency, memory]
 fold-bn: false
 scale-energy: true
 workers: 1
+strategy: tvm
 """
 
 
@@ -187,7 +189,7 @@ def test_a_file_says_what_the_command_line_could(tmp_path, monkeypatch):
     """What is typed as well is taken from there, or added."""
     monkeypatch.chdir(tmp_path)
     Path("space.yaml").write_text(SPACE)
-    typed = ("explore", "alexnet:small", "--machine", "toy", "--workers", 1, "--scale-energy")
+    typed = (*USUAL, "--scale-energy")
     typed = (*typed, "--vary", "memories.lb.size=4096,16384", "--vary", "bandwidth=4,8", "--no-fold-bn")
     both = (*typed, "--objective", "latency", "--objective", "memory")
     assert run("explore", "--space", "space.yaml").stdout == run(*both).stdout

@@ -65,7 +65,18 @@ def test_a_cluster_finds_what_one_process_finds(cluster, tmp_path, method):
 
 def test_the_command_takes_a_cluster_by_its_address(cluster):
     """And prints what it prints without one."""
-    words = ("explore", "alexnet:small", "--machine", "toy", "--vary", "bandwidth=4,8,16", "--vary", "clusters=1,2")
+    words = (
+        "explore",
+        "alexnet:small",
+        "--machine",
+        "toy",
+        "--strategy",
+        "tvm",
+        "--vary",
+        "bandwidth=4,8,16",
+        "--vary",
+        "clusters=1,2",
+    )
     there, here = run(*words, "--cluster", cluster), run(*words, "--workers", 1)
     assert there.exit_code == 0, there.output
     assert there.stdout == here.stdout
