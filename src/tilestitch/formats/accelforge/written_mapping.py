@@ -8,7 +8,8 @@ scratchpad has its next tile (it is read again there), for banks, the set-up of 
 from collections.abc import Sequence
 
 from tilestitch.base.errors import InputError
-from tilestitch.formats.exact_mapping import check_exact, file_head, letters, plain_name
+from tilestitch.formats.accelforge.workload import einsum_name, workload_text
+from tilestitch.formats.exact_mapping import check_exact, file_head, letters
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 
@@ -23,38 +24,17 @@ def accelforge_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping
     names = tuple(letter.lower() for letter in letters(nest))
     arrays = tuple(f"{array.name}_" if array.name in _RESERVED else array.name for array in nest.operands)
     texts = {
-        "workload.yaml": ("the workload", _workload(nest, machine, names, arrays)),
+        "workload.yaml": ("the workload", workload_text(nest, names, arrays, _bits(nest, machine))),
         "arch.yaml": ("the architecture, in joules and seconds", _architecture(machine)),
         "mapping.yaml": ("the mapping, outermost first", _mapping(nest, mapping, names, arrays)),
     }
     return {file: file_head(nest, machine, what) + text for file, (what, text) in texts.items()}
 
 
-def _workload(nest: LoopNest, machine: ArrayMachine, names: Sequence[str], arrays: Sequence[str]) -> str:
-    given = machine.operand_bits
-    bits = [array.element_bits for array in nest.operands]
-    if given is not None:
-        bits = [given[0], *[given[1]] * (len(bits) - 2), given[2]]
-    sizes = ", ".join(f"{name}: {count}" for name, count in zip(arrays, bits, strict=True))
-    lines = ["workload:", f"  bits_per_value: {{{sizes}}}", "  einsums:", f"  - name: {_einsum(nest)}"]
-    lines.append("    tensor_accesses:")
-    for name, array in zip(arrays, nest.operands, strict=True):
-        ranks = []
-        for at, axis in enumerate(array.axes):
-            if len(axis) == 1 and axis[0][1] == 1:
-                ranks.append(f"{names[axis[0][0]].upper()}: {names[axis[0][0]]}")
-            elif axis:
-                terms = [names[loop] if step == 1 else f"{step} * {names[loop]}" for loop, step in axis]
-                ranks.append(f"{name.upper()}{at}: {' + '.join(terms)}")
-        lines += [f"    - name: {name}", f"      projection: {{{', '.join(ranks)}}}"]
-        if array is nest.write:
-            lines.append("      output: true")
-    indexed = frozenset().union(
-        *(array.indexed_by for array in nest.operands)
-    )  # others run once, and are unknown there
-    bounds = [f"0 <= {names[at]} < {loop.extent}" for at, loop in enumerate(nest.loops) if at in indexed]
-    lines.append(f"    iteration_space_shape: [{', '.join(bounds)}]")
-    return "\n".join(lines) + "\n"
+def _bits(nest: LoopNest, machine: ArrayMachine) -> list[int]:
+    """Of each operand, as the machine stores it where it says so."""
+    given, bits = machine.operand_bits, [array.element_bits for array in nest.operands]
+    return bits if given is None else [given[0], *[given[1]] * (len(bits) - 2), given[2]]
 
 
 def _architecture(machine: ArrayMachine) -> str:
@@ -119,7 +99,7 @@ def _mapping(nest: LoopNest, mapping: LoopMapping, names: Sequence[str], arrays:
     for number, factor in enumerate(mapping.rf):
         if factor > 1:
             loop(number, factor)
-    lines.append(f"  - !Compute {{einsum: {_einsum(nest)}, component: MAC}}")
+    lines.append(f"  - !Compute {{einsum: {einsum_name(nest)}, component: MAC}}")
     return "\n".join(lines) + "\n"
 
 
@@ -129,7 +109,3 @@ def _stays_from(loops: Sequence[int], indexed_by: frozenset[int]) -> int:
     while at > 0 and loops[at - 1] not in indexed_by:
         at -= 1
     return at
-
-
-def _einsum(nest: LoopNest) -> str:
-    return plain_name(nest.name).replace(".", "_").replace("-", "_")

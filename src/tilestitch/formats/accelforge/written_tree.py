@@ -7,6 +7,7 @@ stored outside the innermost loops that do not move it. The values of a tensor h
 from collections.abc import Sequence
 
 from tilestitch.base.errors import InputError
+from tilestitch.formats.accelforge.workload import einsum_name, workload_text
 from tilestitch.formats.exact_mapping import letters, plain_name
 from tilestitch.formats.foreign_tree import MAX_BITS, UNLIMITED
 from tilestitch.formats.tree_order import Holds, Node, Steps, row_of
@@ -25,38 +26,13 @@ def accelforge_tree_files(placed: PlacedNest, mapping: TreeMapping) -> dict[str,
     row = row_of(placed, mapping, "AccelForge")
     names = tuple(letter.lower() for letter in letters(nest))
     arrays = tuple(f"{array.name}_" if array.name in _RESERVED else array.name for array in nest.operands)
+    bits = [array.element_bits for array in nest.operands]
     head = f"# {plain_name(nest.name)} on {plain_name(placed.tree.name)}: "
     return {
-        "workload.yaml": f"{head}the workload\n{_workload(placed, names, arrays)}",
+        "workload.yaml": f"{head}the workload\n{workload_text(nest, names, arrays, bits)}",
         "arch.yaml": f"{head}the architecture, in joules and seconds\n{_architecture(placed, arrays)}",
         "mapping.yaml": f"{head}the mapping, outermost first\n{_mapping(placed, row, names, arrays)}",
     }
-
-
-def _einsum(placed: PlacedNest) -> str:
-    return plain_name(placed.nest.name).replace(".", "_").replace("-", "_")
-
-
-def _workload(placed: PlacedNest, names: Sequence[str], arrays: Sequence[str]) -> str:
-    nest = placed.nest
-    sizes = ", ".join(f"{name}: {array.element_bits}" for name, array in zip(arrays, nest.operands, strict=True))
-    lines = ["workload:", f"  bits_per_value: {{{sizes}}}", "  einsums:", f"  - name: {_einsum(placed)}"]
-    lines.append("    tensor_accesses:")
-    for name, array in zip(arrays, nest.operands, strict=True):
-        ranks: list[str] = []
-        for at, axis in enumerate(array.axes):
-            if len(axis) == 1 and axis[0][1] == 1:
-                ranks.append(f"{names[axis[0][0]].upper()}: {names[axis[0][0]]}")
-            elif axis:
-                terms = [names[loop] if step == 1 else f"{step} * {names[loop]}" for loop, step in axis]
-                ranks.append(f"{name.upper()}{at}: {' + '.join(terms)}")
-        lines += [f"    - name: {name}", f"      projection: {{{', '.join(ranks)}}}"]
-        if array is nest.write:
-            lines.append("      output: true")
-    indexed = frozenset().union(*(array.indexed_by for array in nest.operands))
-    bounds = [f"0 <= {names[at]} < {loop.extent}" for at, loop in enumerate(nest.loops) if at in indexed]
-    lines.append(f"    iteration_space_shape: [{', '.join(bounds)}]")
-    return "\n".join(lines) + "\n"
 
 
 def _architecture(placed: PlacedNest, arrays: Sequence[str]) -> str:
@@ -116,5 +92,5 @@ def _mapping(placed: PlacedNest, row: Sequence[Node], names: Sequence[str], arra
                 left[loop] //= factor
                 where = f"name: {node.axis}_axis, component: {node.axis}"
                 lines.append(f"  - !Spatial {{rank_variable: {names[loop]}, tile_shape: {left[loop]}, {where}}}")
-    lines.append(f"  - !Compute {{einsum: {_einsum(placed)}, component: MAC}}")
+    lines.append(f"  - !Compute {{einsum: {einsum_name(placed.nest)}, component: MAC}}")
     return "\n".join(lines) + "\n"

@@ -8,12 +8,11 @@ and for padding in memory beyond what is read.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tilestitch.formats.exact_mapping import check_exact, file_head, letters, plain_name, word_bits
+from tilestitch.formats.exact_mapping import check_exact, file_head, letters, word_bits
 from tilestitch.formats.timeloop.machine import OWN_TARGETS
+from tilestitch.formats.timeloop.problem import problem_text
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-
-_ARRAYS = {"I": "Inputs", "W": "Weights", "O": "Outputs"}
 
 
 def timeloop_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> dict[str, str]:
@@ -22,41 +21,11 @@ def timeloop_files(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) 
     bits = word_bits(nest, machine, "Timeloop")
     names = letters(nest)
     texts = {
-        "problem.yaml": ("the problem", _problem(nest, names)),
+        "problem.yaml": ("the problem", problem_text(nest, names)),
         "arch.yaml": ("the architecture; energies are Accelergy's", _architecture(machine, bits)),
         "mapping.yaml": ("the mapping; permutations are innermost first", _mapping(mapping, names)),
     }
     return {file: file_head(nest, machine, what) + text for file, (what, text) in texts.items()}
-
-
-def _problem(nest: LoopNest, names: Sequence[str]) -> str:
-    steps = dict.fromkeys((loop, step) for array in nest.operands for axis in array.axes for loop, step in axis)
-    strides = {
-        (loop, step): f"{names[loop]}step{'' if count == 0 else count}"
-        for loop in range(len(names))
-        for count, step in enumerate(step for at, step in steps if at == loop and step != 1)
-    }
-    lines = ["problem:", "  version: 0.4", "  shape:", f"    name: {plain_name(nest.name)}"]
-    lines.append(f"    dimensions: [{', '.join(names)}]")
-    if strides:
-        lines.append("    coefficients:")
-        lines += [f"    - {{name: {name}, default: {step}}}" for (_, step), name in strides.items()]
-    lines.append("    data_spaces:")
-    for array in nest.operands:
-        lines.append(f"    - name: {_ARRAYS.get(array.name, array.name)}")
-        axes = [_axis(axis, names, strides) for axis in array.axes if axis]  # one without loops has one index
-        lines += ["      projection:", *(f"      - {axis}" for axis in axes)] if axes else ["      projection: []"]
-        if array is nest.write:
-            lines.append("      read_write: true")
-    lines.append("  instance:")
-    lines += [f"    {name}: {loop.extent}" for name, loop in zip(names, nest.loops, strict=True)]
-    lines += [f"    {name}: {step}" for (_, step), name in strides.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _axis(axis: Sequence[tuple[int, int]], names: Sequence[str], strides: dict[tuple[int, int], str]) -> str:
-    terms = [f"[{names[loop]}, {strides[loop, step]}]" if step != 1 else f"[{names[loop]}]" for loop, step in axis]
-    return f"[{', '.join(terms)}]"
 
 
 def _architecture(machine: ArrayMachine, bits: int) -> str:

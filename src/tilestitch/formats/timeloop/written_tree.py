@@ -13,14 +13,12 @@ import numpy as np
 from tilestitch.base.errors import InputError
 from tilestitch.formats.exact_mapping import plain_name
 from tilestitch.formats.foreign_tree import MAX_BITS, UNLIMITED
+from tilestitch.formats.timeloop.problem import array_name, problem_text
 from tilestitch.formats.tree_order import Holds, Node, Spreads, Steps, row_of
 from tilestitch.hardware.tree import Flow
-from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest
-
-_ARRAYS = {"I": "Inputs", "W": "Weights", "O": "Outputs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def timeloop_tree_files(placed: PlacedNest, mapping: TreeMapping) -> dict[str, s
     names = tuple(loop.name for loop in placed.nest.loops)
     head = f"# {plain_name(placed.nest.name)} on {plain_name(placed.tree.name)}: "
     return {
-        "problem.yaml": f"{head}the problem\n{_problem(placed, names)}",
+        "problem.yaml": f"{head}the problem\n{problem_text(placed.nest, names)}",
         "arch.yaml": f"{head}the architecture\n{_architecture(placed, mapping, levels)}",
         "energies.yaml": f"{head}picojoules of an access of the whole width\n{_energies(placed, levels)}",
         "mapping.yaml": f"{head}the mapping; permutations are innermost first\n{_mapping(placed, levels, names)}",
@@ -73,36 +71,6 @@ def _levels(placed: PlacedNest, row: Sequence[Node]) -> list[_Level]:
     return found
 
 
-def _array(array: LoopOperand) -> str:
-    return _ARRAYS.get(array.name, array.name)
-
-
-def _problem(placed: PlacedNest, names: Sequence[str]) -> str:
-    nest = placed.nest
-    steps = dict.fromkeys((loop, step) for array in nest.operands for axis in array.axes for loop, step in axis)
-    strides = {(loop, step): f"{names[loop]}step{step}" for loop, step in steps if step != 1}
-    lines = ["problem:", "  version: 0.4", "  shape:", f"    name: {plain_name(nest.name)}"]
-    lines.append(f"    dimensions: [{', '.join(names)}]")
-    if strides:
-        lines.append("    coefficients:")
-        lines += [f"    - {{name: {name}, default: {step}}}" for (_, step), name in strides.items()]
-    lines.append("    data_spaces:")
-    for array in nest.operands:
-        lines.append(f"    - name: {_array(array)}")
-        lines.append("      projection:")
-        for axis in (axis for axis in array.axes if axis):
-            terms = ", ".join(
-                f"[{names[loop]}, {strides[loop, step]}]" if step != 1 else f"[{names[loop]}]" for loop, step in axis
-            )
-            lines.append(f"      - [{terms}]")
-        if array is nest.write:
-            lines.append("      read_write: true")
-    lines.append("  instance:")
-    lines += [f"    {name}: {loop.extent}" for name, loop in zip(names, nest.loops, strict=True)]
-    lines += [f"    {name}: {step}" for (_, step), name in strides.items()]
-    return "\n".join(lines) + "\n"
-
-
 def _architecture(placed: PlacedNest, mapping: TreeMapping, levels: Sequence[_Level]) -> str:
     lines = ["architecture:", "  version: 0.4", "  nodes:", "  - !Container"]
     clock = placed.tree.clock_hz
@@ -130,8 +98,8 @@ def _component(placed: PlacedNest, mapping: TreeMapping, level: _Level, node: Ho
         raise InputError(
             f"{memory.name}: a word of {word} bits is wider than its {width} bits; Timeloop has whole words"
         )
-    kept = [_array(placed.operands[operand]) for operand in node.operands]
-    past = [_array(array) for at, array in enumerate(placed.operands) if at not in node.operands]
+    kept = [array_name(placed.operands[operand]) for operand in node.operands]
+    past = [array_name(array) for at, array in enumerate(placed.operands) if at not in node.operands]
     size = memory.size_bits if level.name == memory.name else _bits(placed, mapping, node)
     depth = "" if size >= MAX_BITS else f"depth: {ceil(size / width)}, "
     rates = ""
@@ -189,8 +157,8 @@ def _mapping(placed: PlacedNest, levels: Sequence[_Level], names: Sequence[str])
             lines.append(f"  split: {len(names)}")
         elif isinstance(level.node, Holds):
             held = level.node.operands
-            kept = [_array(placed.operands[operand]) for operand in held]
-            past = [_array(array) for at, array in enumerate(placed.operands) if at not in held]
+            kept = [array_name(placed.operands[operand]) for operand in held]
+            past = [array_name(array) for at, array in enumerate(placed.operands) if at not in held]
             lines += [f"- target: {level.name}", "  type: dataspace"]
             lines += [f"  keep: [{', '.join(kept)}]", f"  bypass: [{', '.join(past)}]"]
     return "\n".join(lines) + "\n"
