@@ -35,7 +35,7 @@ OBJECTIVES = {
 def check_block(name, cases, most_loops, *, limited=False):
     seed = random.Random(name)
     fitting, choices, changed = 0, 0, 0
-    while fitting < cases:
+    while fitting < cases or (limited and changed <= cases / 5):  # where limits exclude the best of too few, more cases
         bare = with_axes(random_case(seed, most_loops), seed)
         bare = with_limits(bare, seed) if limited else bare
         sums, ragged, use = seed.choice(list(Sums)), seed.choice(list(Ragged)), seed.choice((0.0, 0.0, 0.5))
@@ -58,7 +58,7 @@ def check_block(name, cases, most_loops, *, limited=False):
         free = best_spread(replace(bare, limits=()), SpatialSpace(ragged, use), sums) if limited else found
         changed += free.found.price.energy_pj < found.found.price.energy_pj
     assert choices > 2 * cases
-    assert changed > 0 or not limited  # limits exclude the best of some
+    assert changed > cases / 5 or not limited
 
 
 def test_nothing_costs_less_on_any_choice():
