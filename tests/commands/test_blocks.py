@@ -71,13 +71,13 @@ def test_a_plan_means_the_network(network: str, plan: str, machine: str) -> None
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", first(2, ["squeezenet", "shufflenet", "inception_v1", "densenet121"]))
+@pytest.mark.parametrize("name", first(1, ["squeezenet", "shufflenet", "inception_v1", "densenet121"]))
 def test_a_random_plan_of_a_light_model_means_it(name: str, seed: int) -> None:
     model, machine = light_model(name, image=64), load_machine("mlu100")
     compiled(model, machine, random_plan(cost_of(model, machine), seed, 32))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", first(12, range(40)))
 def test_a_random_plan_of_a_random_network_means_it(seed: int) -> None:
     """On machines with and without buffers that are shared; on the smallest of them not everything fits."""
     model = random_model(seed, rearranging=seed % 3 == 0)
@@ -245,10 +245,10 @@ def test_unlike_cores_are_refused():
 def test_a_plan_file_gives_the_same_program_to_the_byte(tmp_path):
     """Written, read back, compiled: as the plan by its name."""
     path = tmp_path / "plan.json"
-    assert run("fuse", "googlenet:small", "--plan", "dlfusion", "-o", path).exit_code == 0
+    assert run("fuse", "resnet18:small", "--plan", "dlfusion", "-o", path).exit_code == 0
     plan = FusionPlan("plan.json", parse_plan(path.read_text(), "plan.json"))
     programs = [
-        str(api.compile("googlenet:small", "mlu100", strategy=one, options=Options(stop_after="lower")).program.text())  # pyright: ignore
+        str(api.compile("resnet18:small", "mlu100", strategy=one, options=Options(stop_after="lower")).program.text())  # pyright: ignore
         for one in ("dlfusion", plan)
     ]
     assert programs[0] == programs[1]
@@ -327,7 +327,7 @@ def test_the_compiled_model_by_layer_is_that_of_the_formula():
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, marks=[pytest.mark.slow] * (row[0] in ("resnet50", "vgg19"))) for row in published()],
+    [pytest.param(row, marks=[pytest.mark.slow] * (row[0] != "alexnet")) for row in published()],
     ids=lambda row: "-".join(row[:2]),
 )
 def test_estimate_and_simulation_are_as_published(row: list[str]) -> None:

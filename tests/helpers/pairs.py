@@ -1,6 +1,6 @@
 """Products of several choices, of which only a part runs in the fast tests; the others are slow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 
 import pytest
@@ -52,6 +52,16 @@ def one_in(count: int, first: Sequence, second: Sequence) -> list[ParameterSet]:
 def first(count: int, values: Sequence) -> list[ParameterSet]:
     """All values, the first `count` of them fast."""
     return [pytest.param(value, marks=_fast_if(at < count)) for at, value in enumerate(values)]
+
+
+def slow_for(slow: Collection, values: Sequence) -> list[ParameterSet]:
+    """All values, those in `slow` slow."""
+    return [pytest.param(value, marks=_fast_if(value not in slow)) for value in values]
+
+
+def one_of(count: int, values: Sequence) -> list[ParameterSet]:
+    """All values, one in `count` of them fast."""
+    return [pytest.param(value, marks=_fast_if(at % count == 0)) for at, value in enumerate(values)]
 
 
 def _fast_if(fast: bool) -> list[pytest.MarkDecorator]:

@@ -320,7 +320,7 @@ def test_an_operator_that_is_read_elsewhere_ends_a_kernel_of_its_own():
         assert [[op.name for op in kernel] for kernel in found] == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(chains())
 def test_kernels_have_one_end_and_run_in_order(graph):
     """Whatever the group: every operator once, each leads to the end of its kernel, operands are there before.

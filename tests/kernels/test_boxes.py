@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.kernel_boxes import NETWORKS, region
+from tests.helpers.pairs import slow_for
 from tilestitch import api
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
@@ -16,7 +17,7 @@ from tilestitch.pipeline.options import Options
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", slow_for(["densenet121:small"], NETWORKS))
 def test_a_tile_needs_the_same_compiled_and_interpreted(network: str) -> None:
     """For every kernel, boxes at random: iterations of every operator, and what is needed of every operand."""
     machine, random = load_machine("stcp920"), np.random.default_rng(1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.kernel_boxes import NETWORKS, region
+from tests.helpers.pairs import slow_for
 from tilestitch import api
 from tilestitch.base.units import aligned, ceil_div
 from tilestitch.hardware.accelerator import Level
@@ -110,7 +111,7 @@ def shapes_of(network: str) -> list[KernelShape]:
     return [kernel_shape(graph, operators, machine, machine.cores[0]) for operators in kernels]
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", slow_for(["densenet121:small"], NETWORKS))
 def test_parts_need_make_and_take_as_long_as_their_boxes_say(network: str) -> None:
     random, machine = np.random.default_rng(2), load_machine("stcp920")
     for shape in shapes_of(network):
@@ -144,7 +145,7 @@ def test_parts_need_make_and_take_as_long_as_their_boxes_say(network: str) -> No
             assert cycles[number] == sum(shape.cycles(op, largest[op.name].extents) for op in shape.operators)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", slow_for(["densenet121:small"], NETWORKS))
 def test_parts_go_to_the_cores_that_hold_them_and_the_rest_is_counted_where_it_lies(network: str) -> None:
     random, machine = np.random.default_rng(3), load_machine("stcp920")
     for shape in shapes_of(network):

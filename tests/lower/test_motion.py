@@ -61,7 +61,7 @@ def test_a_region_moves_along_each_axis():
     assert moved(Region((0, 2), (1, 4)), (3, -2)) == Region((3, 0), (4, 2))
 
 
-@pytest.mark.parametrize(("name", "batch"), [("mobilenet-v2", 16), ("unet", 4)])
+@pytest.mark.parametrize(("name", "batch"), [("mobilenet-v2", 16), pytest.param("unet", 4, marks=pytest.mark.slow)])
 def test_pieces_share_blocks_and_the_program_is_as_without(monkeypatch, name, batch):
     """The pieces of a sub-graph differ in where they begin and in their places; instruction by instruction the same."""
     monkeypatch.setattr(batches, "_ways", lambda partition: [partition])  # in pieces, not whole as well

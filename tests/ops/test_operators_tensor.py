@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 
 from tests.helpers.graphs import cramped
 from tests.helpers.onnx_nodes import NODE_TESTS, node_cases
+from tests.helpers.pairs import slow_for
 from tilestitch.base.errors import InputError
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
@@ -85,7 +86,7 @@ def assert_means(graph: Graph, test: NodeTest) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
-@pytest.mark.parametrize("operator", NODE_TESTS)
+@pytest.mark.parametrize("operator", slow_for(["Attention"], list(NODE_TESTS)))
 def test_an_operator_means_what_the_onnx_project_says(operator):
     """As it is read, and without views; what is not understood is refused, or left to the generic path."""
     understood = 0

@@ -44,8 +44,8 @@ def test_a_stage_of_resnet50_ends_with_its_addition():
     ("name", "batch", "layers", "expected"),
     [
         ("bert-base-128", 8, 1, {1}),
-        ("bert-base-128", 16, 48, {1, 2}),
-        ("bert-base-256", 4, 36, {1}),
+        pytest.param("bert-base-128", 16, 48, {1, 2}, marks=pytest.mark.slow),
+        pytest.param("bert-base-256", 4, 36, {1}, marks=pytest.mark.slow),
         ("bert-base-512", 2, 24, {1, 2}),
         pytest.param("bert-large-384", 2, 48, {1, 2}, marks=pytest.mark.slow),
     ],

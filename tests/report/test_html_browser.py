@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilestitch
+from tests.helpers.pairs import each_once
 from tilestitch import api
 from tilestitch.commands.why.explain import idle_of
 from tilestitch.ir.idle import CAUSES
@@ -78,8 +79,7 @@ def cycles_in(text: str) -> int:
     return number_in(text.split("(")[1])
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1280, 2560])
+@pytest.mark.parametrize(("width", "dark"), each_once([390, 1280, 2560], [False, True]))
 def test_every_pane_is_drawn_and_nothing_is_asked_for(browser, page, width, dark):
     """At any width and in both themes: many colours in each pane, an empty console, no request, no sideways scroll."""
     browser.size(width)

@@ -327,7 +327,7 @@ def _map_on_tree(
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_explain import explained, explained_text
-            from tilestitch.commands.map.tree_files import tree_mapping_files
+            from tilestitch.commands.map.tree_files import expect_plain, tree_mapping_files
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_page import tree_result
             from tilestitch.commands.map.tree_proofs import tree_certificates, tree_certificates_json
@@ -351,6 +351,8 @@ def _map_on_tree(
             )
         else:
             task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
+        if given["emit"] is not None:
+            expect_plain(given["emit"], task.tree)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
         shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])

@@ -52,7 +52,7 @@ def check_block(name, cases, most_loops):
     return several
 
 
-@pytest.mark.parametrize("block", first(3, range(5)))
+@pytest.mark.parametrize("block", first(2, [1, 2, 0, 3, 4]))
 def test_nothing_is_better_than_what_is_found(block):
     """Front, and least energy, latency, EDP and ED2P, are those of all orders and places, by another program."""
     assert check_block(f"fast {block}", 20, 3) > 0

@@ -14,7 +14,7 @@ from tilestitch.hardware.tree import MachineTree
 def tree_mapping_files(program: str, mapped: TreeMappings) -> list[tuple[str, str]]:
     """Paths and texts: of several layers each in a folder of its own, by its number and name.
 
-    Raises `InputError` for a mapping that the program has no words for.
+    Raises `InputError` for a mapping that the program has no words for; `expect_plain` has looked at the machine.
     """
     files: list[tuple[str, str]] = []
     for number, layer in enumerate(mapped.layers, 1):
@@ -24,7 +24,7 @@ def tree_mapping_files(program: str, mapped: TreeMappings) -> list[tuple[str, st
     return files
 
 
-def _expect_plain(program: str, tree: MachineTree) -> None:
+def expect_plain(program: str, tree: MachineTree) -> None:
     """Refuse what no other program's file says as ours does."""
     stated = (
         ("networks", any(axis.networks for axis in tree.axes)),
@@ -38,7 +38,6 @@ def _expect_plain(program: str, tree: MachineTree) -> None:
 
 def _written(program: str, layer: MappedOnTree) -> dict[str, str]:
     placed, mapping = layer.found.placed, layer.found.mapping
-    _expect_plain(program, placed.tree)
     match program:
         case "zigzag":
             return zigzag_tree_files(placed, mapping, layer.operator)
