@@ -311,8 +311,8 @@ def test_show_prints_values():
     assert program[-1].endswith(" more")
 
 
-@pytest.mark.slow
-def test_the_policy_of_spilling_reaches_the_schedule():
+@pytest.mark.parametrize("policies", first(1, [tuple(Spill)[:2], tuple(Spill)]), ids=["two", "all"])
+def test_the_policy_of_spilling_reaches_the_schedule(policies):
     """In this network every policy sends other results to GB."""
     asked = (
         "show",
@@ -327,8 +327,7 @@ def test_the_policy_of_spilling_reaches_the_schedule():
         "--limit",
         99,
     )
-    assert len({run(*asked, "--spill", spill).stdout for spill in Spill}) == len(Spill)
-    assert run(*asked, "--spill", Spill.NEWEST).stdout == run(*asked).stdout
+    assert len({run(*asked, "--spill", spill).stdout for spill in policies}) == len(policies)
 
 
 def test_the_binding_reaches_the_schedule():
@@ -338,13 +337,10 @@ def test_the_binding_reaches_the_schedule():
     assert nearest != paper
 
 
-@pytest.mark.slow
 def test_the_grouping_reaches_the_schedule():
     asked = ("show", "schedule", "mobilenet-v2:small", "--machine", "toy", "--batch", 32, "--batch-per-cluster", 16)
     asked = (*asked, "--strategy", "graphturbo-ordering")
-    paper, exact = (run(*asked, "--grouping", grouping).stdout for grouping in GroupingRule)
-    assert paper == run(*asked).stdout
-    assert paper != exact
+    assert run(*asked).stdout != run(*asked, "--grouping", GroupingRule.EXACT).stdout
 
 
 @pytest.mark.parametrize("what", ["machine", "graph", "schedule", "program"])

@@ -103,6 +103,7 @@ def test_an_interruption_at_any_moment_leaves_whole_files_or_none(tmp_path, seco
     interrupted(seed, tmp_path, seconds)
 
 
+@pytest.mark.slow
 def test_an_interrupted_bar_gives_the_cursor_back(tmp_path):
     """It is hidden while the bar moves."""
     ours, theirs = os.openpty()

@@ -337,6 +337,7 @@ def test_the_command_writes_a_solution_that_it_accepts(tmp_path):
     assert run("contest", path, "--check", out, "--rules", "description").exit_code == 2  # the claims are another's
 
 
+@pytest.mark.slow
 def test_two_runs_write_the_same_bytes(tmp_path):
     """Whatever the order of hashes."""
     found = []

@@ -63,6 +63,7 @@ def test_a_cluster_finds_what_one_process_finds(cluster, tmp_path, method):
     assert str(os.getpid()) not in processes
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_cluster_by_its_address(cluster):
     """And prints what it prints without one."""
     words = (
@@ -103,6 +104,7 @@ def test_processes_that_die_are_one_error_and_what_was_stored_stays(tmp_path):
     assert 0 < explored.found <= len(deadly.calls)
 
 
+@pytest.mark.slow
 def test_workers_of_a_cluster_that_die_are_one_error(cluster, tmp_path):
     """Rather than a wait without end. The last test here: the cluster has lost workers."""
     store, deadly = tmp_path / "points.sqlite", Deadly(tmp_path / "calls")

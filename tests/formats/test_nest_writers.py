@@ -286,22 +286,22 @@ def test_a_remainder_and_several_meshes_are_understood():
 def test_spoilt_files_of_zigzag_are_read_or_refused():
     """Whatever stands in an accelerator or a mapping, the answer is a value or an InputError."""
     refused = 0
-    for seed in range(400):
+    for seed in range(150):
         try:
             zigzag_machine(spoilt(ACCELERATOR, seed), "accelerator.yaml", MACHINE)
             zigzag_mapping(spoilt(ORDERING, seed), LAYER, MACHINE, "mapping.yaml")
         except InputError:
             refused += 1
-    assert refused > 100
+    assert refused > 40
 
 
 def test_spoilt_files_of_timeloop_are_read_or_refused():
     """Whatever stands in an architecture or a mapping, the answer is a value or an InputError."""
     refused = 0
-    for seed in range(400):
+    for seed in range(150):
         try:
             timeloop_machine(spoilt(ARCH, seed), "arch.yaml", MACHINE)
             timeloop_mapping(spoilt(TIMELOOP, seed), PROBLEM, OWN_TARGETS, "mapping.yaml")
         except InputError:
             refused += 1
-    assert refused > 100
+    assert refused > 40

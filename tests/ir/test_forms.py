@@ -14,7 +14,7 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.helpers.graphs import Net
-from tests.helpers.pairs import each_once, slow_for
+from tests.helpers.pairs import each_once, first, slow_for
 from tests.helpers.quantised_networks import quantised, residual_network
 from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.read_back import assert_same_array, assert_same_graph, assert_same_program
@@ -73,10 +73,11 @@ def test_a_random_graph_reads_back(seed: int):
         assert_reads_back(graph)
 
 
-def test_a_graph_of_any_operators_reads_back():
+@pytest.mark.parametrize("seeds", first(1, [range(400, 800), range(400)]), ids=["some", "others"])
+def test_a_graph_of_any_operators_reads_back(seeds):
     """Generic operators with the bytes of their nodes, attributes and constants of all types."""
     kinds = set()
-    for seed in range(300):
+    for seed in seeds:
         try:
             graphs = list(stages_of(RandomNetwork(seed).model()))
         except TilestitchError:
@@ -84,7 +85,7 @@ def test_a_graph_of_any_operators_reads_back():
         for graph in graphs:
             assert_reads_back(graph)
             kinds |= {op.kind for op in graph.operators}
-    assert len(kinds) > 30
+    assert len(kinds) > 25
     assert "generic" in kinds
 
 

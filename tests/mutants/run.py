@@ -1,6 +1,6 @@
 """Run mutants: each is made in a temporary copy, and the tests that should notice run there.
 
-It is caught where a test fails; where the broken code cannot even be imported the mutant shows nothing, and counts as
+It is caught where a test of `make test` fails; where the broken code cannot even be imported the mutant shows nothing, and counts as
 broken. First the same tests pass on the code as it is.
 """
 
@@ -92,7 +92,19 @@ def run_tests(copy: Path, tests: Sequence[str], seconds: int, *, interpreted: bo
         "NUMBA_DISABLE_JIT": str(int(interpreted)),
         "HYPOTHESIS_PROFILE": "ci",
     }
-    command = [sys.executable, "-c", START, str(copy), "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-c",
+        START,
+        str(copy),
+        "-x",
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow",
+    ]
     begin = time.monotonic()
     try:
         done = subprocess.run(

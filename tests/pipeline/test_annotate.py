@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 import tilestitch
 from tests.helpers.command import names_in, run
 from tests.helpers.graphs import Net
+from tests.helpers.pairs import each_once
 from tests.helpers.quantised_networks import residual_network
 from tilestitch import api
 from tilestitch.base.errors import InputError
@@ -51,8 +52,10 @@ def loop() -> onnx.ModelProto:
     return net.model(net.op("Neg", "total", name="negative"))
 
 
-@pytest.mark.parametrize("strategy", ["tvm", "graphturbo", "dlfusion"])
-@pytest.mark.parametrize("network", [NETWORK, "bert-base-8-decomposed:small", "quantised", "loop"])
+@pytest.mark.parametrize(
+    ("network", "strategy"),
+    each_once([NETWORK, "bert-base-8-decomposed:small", "quantised", "loop"], ["tvm", "graphturbo", "dlfusion"]),
+)
 def test_the_numbers_of_the_nodes_add_up_to_the_report(network, strategy):
     """Every byte and every product of the run is of one node, and a node says what became of it."""
     model = {"quantised": residual_network, "loop": loop}.get(network, lambda: network)()

@@ -83,6 +83,7 @@ def test_networks_of_the_zoo_end_alike_too(name, strategy):
     assert_ends_alike(done, api.open_model(name)[0])
 
 
+@pytest.mark.slow
 def test_a_schedule_that_falls_back_says_so_from_every_stage(monkeypatch):
     simulated = batches.latency
     monkeypatch.setattr(

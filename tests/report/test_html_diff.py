@@ -3,6 +3,7 @@
 import pytest
 
 import tilestitch
+from tests.helpers.pairs import each_once
 from tilestitch import api
 from tilestitch.base.units import format_bytes
 from tilestitch.pipeline.options import Options
@@ -26,8 +27,7 @@ def page(found, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "dark"), each_once([390, 1280], [False, True]))
 def test_every_pane_is_drawn_and_nothing_is_asked_for(browser, page, width, dark):
     """At any width and in both themes: bars and strips, an empty console, no request, no sideways scroll."""
     browser.size(width)

@@ -5,6 +5,7 @@ import pytest
 
 from tests.helpers.graphs import Net
 from tests.helpers.pages import embedded
+from tests.helpers.pairs import each_once
 from tilestitch import api
 from tilestitch.ir.report import Outcome
 from tilestitch.pipeline.options import Options
@@ -145,8 +146,7 @@ def page(done, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "dark"), each_once([390, 1280], [False, True]))
 def test_both_panes_are_drawn(browser, page, width, dark):
     """At any width and in both themes: bars and points, an empty console, no request, no sideways scroll."""
     browser.size(width)

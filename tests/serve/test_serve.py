@@ -218,19 +218,20 @@ def test_a_file_that_is_there_is_replaced_only_where_somebody_says_so(client, fo
     assert sorted(os.listdir(folder)) == before
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    "name",
-    ["../plan.json", "/tmp/plan.json", "a/plan.json", ".plan.json", "plan.txt", "", "a\0.json", "a\\b.json", "é.json"],
+NO_PLAIN_NAMES = (
+    *("../plan.json", "/tmp/plan.json", "a/plan.json", ".plan.json", "plan.txt"),
+    *("", "a\0.json", "a\\b.json", "é.json"),
 )
-def test_nothing_is_written_outside_the_folder(client, folder, name):
+
+
+@pytest.mark.quick
+def test_nothing_is_written_outside_the_folder(client, folder):
     post(client, "/compile", **TVM)
     before = sorted(path for path in folder.parent.rglob("*"))
-    assert (
-        "expected a plain name that ends in .json"
-        in post(client, "/save", 400, key=0, name=name, replace=True)["error"]
-    )
-    assert sorted(path for path in folder.parent.rglob("*")) == before
+    for name in NO_PLAIN_NAMES:
+        error = post(client, "/save", 400, key=0, name=name, replace=True)["error"]
+        assert "expected a plain name that ends in .json" in error, name
+        assert sorted(path for path in folder.parent.rglob("*")) == before, name
 
 
 def test_a_link_is_not_written_through(client, folder):

@@ -54,7 +54,7 @@ def test_counted_events_take_the_energy_of_the_model() -> None:
 
 def test_ragged_mappings_move_as_many_words_of_dram_as_the_model_says() -> None:
     """What goes over the networks is an average over passes there, and may differ: docs/array-simulator.md says how."""
-    for nest, machine, mapping in random_cases(1, 300, ragged=True):
+    for nest, machine, mapping in random_cases(1, 120, ragged=True):
         found = simulate_mapping(nest, machine, mapping, values=Values.NONE)
         estimated = price(nest, machine, mapping)
         assert found.run.macs == nest.macs
