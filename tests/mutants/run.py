@@ -1,7 +1,7 @@
 """Run mutants: each is made in a temporary copy, and the tests that should notice run there.
 
-It is caught where a test of `make test` fails; where the broken code cannot even be imported the mutant shows nothing, and counts as
-broken. First the same tests pass on the code as it is.
+It is caught where a test of `make test` fails; where the broken code cannot even be imported the mutant shows nothing,
+and counts as broken. First the same tests pass on the code as it is.
 """
 
 import os
