@@ -163,7 +163,8 @@ def nearest_cores(
 def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: int, found: np.ndarray) -> None:
     """Count the elements of a box by where the first source that holds each lies; see `kernels.surroundings.cover`."""
     left = np.empty((8, 2, box.shape[1]), np.int64)
-    left[0], count = box, 1
+    count = 1
+    copy_rows(left[0], box)
     low, high = np.empty(rank, np.int64), np.empty(rank, np.int64)
     for row in range(begin, end):
         at = 0
@@ -181,7 +182,10 @@ def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: in
             count -= 1
             copy_rows(left[at], left[count])  # looked at next
             if count + 2 * rank > len(left):
-                left = np.concatenate((left, np.empty_like(left), np.empty((2 * rank, 2, box.shape[1]), np.int64)))
+                longer = np.empty((2 * len(left) + 2 * rank, 2, box.shape[1]), np.int64)
+                for old in range(count):
+                    copy_rows(longer[old], left[old])
+                left = longer
             for axis in range(rank):  # what lies around the common part, cut along one axis after another
                 if one[0, axis] < low[axis]:
                     copy_rows(left[count], one)

@@ -369,9 +369,9 @@ def find_waits(text: Text, most: int) -> Waits:
                 _note(latest, text.control, barrier)
         waits = _longer(waits, found + latest.known[0])
         counts[number] = latest.known[0]
-        for at in range(latest.known[0]):
-            waits[found + at, 0] = latest.instruction[latest.engines[at]]
-        waits[found : found + latest.known[0], 0].sort()
+        own = latest.instruction[latest.engines[: latest.known[0]]]
+        own.sort()
+        copy_row(waits[found:, 0], own)
         found += latest.known[0]
         _forget(latest)
         entries = _longer(entries, known + (end - operand) * FEW * (FEW + 2))
