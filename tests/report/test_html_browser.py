@@ -1,6 +1,6 @@
 """The page in a real browser: every pane is drawn, one selection holds in all, and what it says is the trace's."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -15,6 +15,10 @@ from tilestitch.pipeline.options import Options
 
 CAUSE_COLOURS = (0x56B4E9, 0x0072B2, 0xE69F00, 0xD55E00, 0xCC79A7, 0xF0E442, 0x808080)  # as web/src/colours.ts has them
 PANES = ("timeline", "memories", "graph", "roofline")
+TALLEST = """
+return Math.max(...[...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect().height));
+"""
+TOPS = "return [...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect().top)"
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,10 @@ def test_every_pane_is_drawn_and_nothing_is_asked_for(browser, page, width, dark
         assert len(colours) > 20, pane
         assert sum(colours.values()) - most > 500, pane
     assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert "add --verify" in browser.run("return document.getElementById('values').innerText")
+    assert browser.run(TALLEST, "td button, th button") < 30  # a name is not broken to make room for other columns
+    rows = browser.run(TOPS, ".figure")
+    assert len(set(Counter(rows).values())) == 1  # as many figures in each row
     background = browser.run("return getComputedStyle(document.querySelector('section')).backgroundColor")
     assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
 
@@ -110,6 +118,8 @@ def test_the_verdict_is_the_report(browser, page, compared):
         assert f"{report.bound_cycles:,} cycles" in text
         assert f"{report.ratio_to_bound:,.2f} x" in text
         assert "Not verified" in text
+        assert f"There is no proof that the decisions of strategy {report.strategy} are the best." in text
+        assert f"at most {report.ratio_to_bound:,.3f} x as long as the best" in text
         bounds = {row[0]: number_in(row[2]) for row in browser.rows("bounds")}
         assert bounds["compute roofline"] == report.compute_bound_cycles
         assert bounds["attainable"] == report.attainable_bound_cycles
@@ -394,6 +404,19 @@ def test_one_selection_holds_in_every_pane(browser, page, compared):
     assert browser.pixels("timeline") == before["timeline"]
 
 
+def test_what_is_selected_stays_in_sight_on_a_narrow_screen(browser, page):
+    """At the lower edge, wherever the page is scrolled to, until it is closed."""
+    browser.size(390)
+    browser.open(page, "#strategy=graphturbo&select=instruction:40")
+    browser.run("document.getElementById('timeline').scrollIntoView()")
+    place = "return ({top, bottom} = document.getElementById('details').getBoundingClientRect(), [top, bottom])"
+    top, bottom = browser.run(f"let top, bottom; {place}")
+    assert 450 < top < bottom <= 900
+    browser.run("document.querySelector('#details .close').click()")
+    browser.settle()
+    assert browser.run(f"let top, bottom; {place}")[0] > 900
+
+
 def test_a_click_selects_what_is_under_it(browser, page, compared):
     """In the middle of an instruction of the timeline, and of a buffer in the memories."""
     done = compared.fitting[0]
@@ -457,20 +480,22 @@ def test_the_keyboard_is_enough(browser, page):
 
 
 def test_a_page_of_one_operator(browser, tmp_path):
-    """The smallest network has every pane as well."""
+    """The smallest network has every pane as well; where no value differs, those of a corner are shown."""
     from tests.helpers.graphs import Net
 
     net = Net()
-    done = api.compile(net.model(net.op("Relu", net.input(1, 64))), "toy", strategy="tvm", batch=1)
+    done = api.compile(net.model(net.op("Relu", net.input(1, 64))), "toy", strategy="tvm", batch=1, verify=True)
     path = tmp_path / "one.html"
     path.write_text(done.to_html(), encoding="utf-8")
     browser.open(path)
     assert browser.complaints() == []
-    for pane in PANES:
+    for pane in (*PANES, "values"):
         colours = browser.pixels(pane)
         assert len(colours) > 1, pane
         assert sum(colours.values()) > 100, pane
     assert browser.rows("roofline")
+    assert browser.run("return document.getElementById('values-set').selectedOptions[0].text") == "the first corner"
+    assert [row[3] for row in browser.rows("values")] == ["none"] * 8
 
 
 SCRIPTED = """

@@ -133,6 +133,8 @@ def test_a_page_holds_what_was_recorded(values):
         assert (columns["pass"] == recording.log[:, L_PASS]).all()
         rows = columns["instructions"].reshape(-1, len(nest.operands))
         executed = columns["row"][columns["row"] >= 0]
+        at_work = recording.log[recording.before :, L_ROW] >= 0
+        assert place["first_work"] == place["begin"] + int(at_work.argmax())
         assert (rows[executed - header["first_row"]] == recording.plan.registers[executed]).all()
         assert len(executed)
 

@@ -136,6 +136,8 @@ def simulate_page(simulated, write):
 def test_every_pane_of_a_simulation_is_drawn(browser, simulate_page):
     """The array with its elements and values, and the lanes of what happens."""
     expect_drawn(browser, simulate_page, {"array": 8, "cycles": 8})
+    first = summary_of(simulate_page.read_text())["layers"][0]["recordings"][0]["first_work"]
+    assert f"Cycle {first:,}; pass 1: " in text_of(browser, "now")  # not one in which nothing is executed
 
 
 def test_the_page_of_a_simulation_says_what_the_report_says(browser, simulate_page, simulated):

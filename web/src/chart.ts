@@ -237,7 +237,8 @@ export function drawBars(surface: Surface, theme: Theme, bars: Bar[], colour: Rg
     context.fillStyle = theme.ink;
     context.font = "11px sans-serif";
     context.textBaseline = "bottom";
-    context.fillText(bar.text, x + wide / 2, BARS - 35 - high);
+    const lines = context.measureText(bar.text).width + 8 < wide ? [bar.text] : bar.text.split(" ").reverse();
+    for (const [line, word] of lines.entries()) context.fillText(word, x + wide / 2, BARS - 35 - high - 11 * line);
     context.fillStyle = theme.faint;
     context.font = wide < 62 ? "9px sans-serif" : "11px sans-serif";
     context.textBaseline = "top";

@@ -43,9 +43,14 @@ export function css(rgb: Rgb): string {
   return `rgb(${rgb.map(Math.round).join(",")})`;
 }
 
-/** Black or white, whichever reads better on a colour. */
+/** Black or white, whichever has the higher contrast with a colour (WCAG 2.2, relative luminance). */
 export function inkOn(rgb: Rgb): string {
-  return 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? "#000" : "#fff";
+  const [red, green, blue] = rgb.map((one) => {
+    const share = one / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return (luminance + 0.05) ** 2 > 1.05 * 0.05 ? "#000" : "#fff";
 }
 
 /** The number of the thing that gives an instruction its colour. */

@@ -30,8 +30,12 @@ export class Details implements Pane {
     this.element.replaceChildren(element("h2", {}, "Selection"));
     if (selected === null) {
       this.element.append(
-        element("p", { class: "note" }, "Nothing is selected. Click an instruction, a buffer, an operator or a point,"),
-        element("p", { class: "note" }, "or find one by its name above. What is selected is shown in every pane."),
+        element(
+          "p",
+          { class: "note" },
+          "Nothing is selected. Click an instruction, a buffer, an operator or a point, or find one by its name " +
+            "above. What is selected is shown in every pane.",
+        ),
       );
       return;
     }

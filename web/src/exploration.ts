@@ -211,7 +211,7 @@ class DesignPane implements ResultPane {
     }
     const axis = (name: string) => {
       const one = choices.find((each) => each.name === name)!;
-      return { label: `${name}, ${one.unit} (${one.origin})`, text: (value: number) => unitText(one.unit, value) };
+      return { label: `${name} (${one.origin})`, text: (value: number) => unitText(one.unit, value) };
     };
     const order = (name: string) => this.summary.report.objectives.findIndex((one) => one.name === name);
     const both =

@@ -160,7 +160,7 @@ class BlockTable implements ResultPane {
   ) {
     const { report, drawn_blocks: drawn } = summary;
     this.buttons = report.blocks.map((_, at) =>
-      button(`block ${at}`, `Show block ${at}`, () => page.choose({ block: `${at}` })),
+      button(`block\u00a0${at}`, `Show block ${at}`, () => page.choose({ block: `${at}` })),
     );
     const simulated = report.simulated !== null;
     const rows = report.blocks.map((block, at) => [

@@ -3,8 +3,8 @@
 import { clipped, Surface, shortened } from "./canvas";
 import { colour, colourIndex, css, mixed, type Rgb } from "./colours";
 import { button, element } from "./dom";
-import { bytes, count, counted, cycles } from "./format";
-import { type Edge, layered, type Node } from "./layered";
+import { bytes, counted, cycles } from "./format";
+import { type Edge, layered, type Node, type Pass } from "./layered";
 import type { Page, Pane } from "./pane";
 import type { Work } from "./run";
 import type { Kind, State } from "./selection";
@@ -26,13 +26,19 @@ interface Drawn extends Node {
   lines: string[];
 }
 
+interface Arrow {
+  from: Drawn;
+  to: Drawn;
+  way: Pass[];
+}
+
 export class Graph implements Pane {
   readonly element = element("section", { id: "graph", "data-pane": "graph" });
   private readonly surface = new Surface(
     "Graph of the network. Keys: w, a, s, d move, plus and minus zoom, 0 shows everything, Enter folds and unfolds.",
   );
   private drawn: Drawn[] = [];
-  private edges: [Drawn, Drawn][] = [];
+  private arrows: Arrow[] = [];
   private size = { width: 1, height: 1 };
   private view = { x: 0, y: 0, scale: 1 }; // the point of the drawing in the upper left corner
   private open = new Set<number>(); // sub-graphs
@@ -69,23 +75,32 @@ export class Graph implements Pane {
     const { header } = this.page.run;
     const { operators } = header.graph;
     this.subGraphOf = new Int32Array(operators.length).fill(-1);
-    // An operator may run in kernels of several sub-graphs; it is drawn in the one that has most of its instructions.
-    const counts = new Map<number, Map<number, number>>();
+    this.placeOperators();
+    const folds = operators.length > FEW && header.sub_graphs.length > 1;
+    this.open = new Set(folds ? [] : header.sub_graphs.keys());
+    this.fitted = false;
+    this.arrange();
+  }
+
+  /**
+   * An operator is drawn in the sub-graph that computes most of it; other sub-graphs may copy its result. One that
+   * computes nothing is drawn where most of its instructions are.
+   */
+  private placeOperators(): void {
     const { run } = this.page;
+    const compute = run.header.program.kinds.indexOf("compute");
+    const counts = new Map<number, Map<number, number>>();
     for (let i = 0; i < run.length; i++) {
       const operator = run.operator[i];
       if (operator < 0) continue;
       const own = counts.get(operator) ?? new Map<number, number>();
       counts.set(operator, own);
-      own.set(run.subGraphOf(i), (own.get(run.subGraphOf(i)) ?? 0) + 1);
+      const weight = run.kind[i] === compute ? run.length : 1;
+      own.set(run.subGraphOf(i), (own.get(run.subGraphOf(i)) ?? 0) + weight);
     }
     for (const [operator, own] of counts) {
       this.subGraphOf[operator] = [...own].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0][0];
     }
-    const folds = operators.length > FEW && header.sub_graphs.length > 1;
-    this.open = new Set(folds ? [] : header.sub_graphs.keys());
-    this.fitted = false;
-    this.arrange();
   }
 
   draw(changed: ReadonlySet<keyof State>): void {
@@ -109,19 +124,20 @@ export class Graph implements Pane {
       groups.set(key, own);
     });
     const tensorEdges = this.operatorEdges();
-    const edgesIn = new Map<number, Edge[]>(); // of sub-graphs
-    for (const edge of tensorEdges) {
-      const key = this.subGraphOf[edge[0]];
-      if (key < 0 || key !== this.subGraphOf[edge[1]]) continue;
+    const edgesIn = new Map<number, number[]>(); // numbers of edges, of sub-graphs
+    for (const [number, [from, to]] of tensorEdges.entries()) {
+      const key = this.subGraphOf[from];
+      if (key < 0 || key !== this.subGraphOf[to]) continue;
       const own = edgesIn.get(key) ?? [];
-      own.push(edge);
+      own.push(number);
       edgesIn.set(key, own);
     }
     const pieces = header.sub_graphs.map(() => new Set<number>());
     for (const kernel of header.program.kernels) pieces[kernel.sub_graph].add(kernel.instance);
     const nodeOf = new Map<number, Drawn>(); // of operators, those of folded sub-graphs too
     const outer: Drawn[] = [];
-    const inner: [Drawn, Drawn[]][] = [];
+    const inner: [Drawn, Drawn[], Pass[]][] = [];
+    const ways: Pass[][] = tensorEdges.map(() => []);
     const place = new Map<number, number>(); // of operators, in `outer`
     for (const [key, operators] of groups) {
       for (const operator of operators) place.set(operator, outer.length);
@@ -143,30 +159,42 @@ export class Graph implements Pane {
         nodeOf.set(operator, nodes[at]);
       });
       const at = new Map(operators.map((operator, index) => [operator, index]));
-      const within = (edgesIn.get(key) ?? []).map(([from, to]): Edge => [at.get(from)!, at.get(to)!]);
-      const size = layered(nodes, within);
-      node.width = Math.max(WIDE, size.width + 2 * PAD);
-      node.height = size.height + HEAD + PAD;
-      inner.push([node, nodes]);
+      const own = edgesIn.get(key) ?? [];
+      const within = own.map((number): Edge => [at.get(tensorEdges[number][0])!, at.get(tensorEdges[number][1])!]);
+      const layout = layered(nodes, within);
+      node.width = Math.max(WIDE, layout.width + 2 * PAD);
+      node.height = layout.height + HEAD + PAD;
+      own.forEach((number, index) => {
+        ways[number] = layout.ways[index];
+      });
+      inner.push([node, nodes, layout.ways.flat()]);
     }
-    this.size = layered(
+    const layout = layered(
       outer,
       tensorEdges.map(([from, to]): Edge => [place.get(from)!, place.get(to)!]),
     );
-    for (const [node, nodes] of inner) {
+    this.size = layout;
+    for (const [node, nodes, passes] of inner) {
+      const [x, y] = [node.x - node.width / 2 + PAD, node.y - node.height / 2 + HEAD];
       for (const each of nodes) {
-        each.x += node.x - node.width / 2 + PAD;
-        each.y += node.y - node.height / 2 + HEAD;
+        each.x += x;
+        each.y += y;
+      }
+      for (const pass of passes) {
+        pass.x += x;
+        pass.top += y;
+        pass.bottom += y;
       }
     }
     this.height = Math.min(HIGHEST, Math.max(LOWEST, this.size.height + 40));
     this.drawn = [...outer, ...inner.flatMap(([, nodes]) => nodes)];
-    const pairs = new Map<Drawn, Set<Drawn>>();
-    for (const [from, to] of tensorEdges) {
+    const pairs = new Map<Drawn, Map<Drawn, Pass[]>>();
+    for (const [number, [from, to]] of tensorEdges.entries()) {
       const [a, b] = [nodeOf.get(from)!, nodeOf.get(to)!];
-      if (a !== b) pairs.set(a, (pairs.get(a) ?? new Set()).add(b));
+      const apart = place.get(from) !== place.get(to);
+      if (a !== b) pairs.set(a, (pairs.get(a) ?? new Map()).set(b, apart ? layout.ways[number] : ways[number]));
     }
-    this.edges = [...pairs].flatMap(([from, targets]) => [...targets].map((to): [Drawn, Drawn] => [from, to]));
+    this.arrows = [...pairs].flatMap(([from, targets]) => [...targets].map(([to, way]) => ({ from, to, way })));
   }
 
   /** From every writer of a tensor to every reader. */
@@ -230,7 +258,11 @@ export class Graph implements Pane {
 
   /** The beginning of a network that is too large to be read as a whole. */
   private showTop(): void {
-    this.view = { scale: READABLE, x: this.size.width / 2 - this.surface.width / 2 / READABLE, y: -10 };
+    const shut = this.drawn.filter((node) => !node.open);
+    const seen = this.surface.width / READABLE;
+    const first = shut.reduce((one, other) => (other.y < one.y ? other : one), shut[0]);
+    const middle = seen < this.size.width ? first.x : this.size.width / 2;
+    this.view = { scale: READABLE, x: middle - seen / 2, y: -10 };
     this.redraw();
   }
 
@@ -373,19 +405,33 @@ export class Graph implements Pane {
     context.strokeStyle = page.theme.faint;
     context.lineWidth = Math.max(1, 0.8 / view.scale);
     context.beginPath();
-    for (const [from, to] of this.edges) {
-      const [startY, endY] = [from.y + from.height / 2, to.y - to.height / 2];
-      if (Math.min(startY, endY) > bottom || Math.max(startY, endY) < view.y) continue;
-      const bend = Math.max(12, Math.abs(endY - startY) / 3);
-      context.moveTo(from.x, startY);
-      context.bezierCurveTo(from.x, startY + bend, to.x, endY - bend, to.x, endY);
-      context.moveTo(to.x - 4, endY - 7);
-      context.lineTo(to.x, endY);
-      context.lineTo(to.x + 4, endY - 7);
-    }
+    for (const arrow of this.arrows) this.arrow(arrow, view.y, bottom);
     context.stroke();
     for (const node of seen) if (!node.open) this.box(node, named);
     context.restore();
+  }
+
+  /** A tensor from its writer to its reader, if any of it lies between two heights. */
+  private arrow({ from, to, way }: Arrow, above: number, below: number): void {
+    const { context } = this.surface;
+    let [x, y] = [from.x, from.y + from.height / 2];
+    const end = to.y - to.height / 2;
+    if (Math.min(y, end) > below || Math.max(y, end) < above) return;
+    context.moveTo(x, y);
+    const down = (toX: number, toY: number) => {
+      const bend = Math.max(12, Math.abs(toY - y) / 3);
+      context.bezierCurveTo(x, y + bend, toX, toY - bend, toX, toY);
+      [x, y] = [toX, toY];
+    };
+    for (const pass of way) {
+      down(pass.x, pass.top);
+      context.lineTo(pass.x, pass.bottom);
+      y = pass.bottom;
+    }
+    down(to.x, end);
+    context.moveTo(to.x - 4, end - 7);
+    context.lineTo(to.x, end);
+    context.lineTo(to.x + 4, end - 7);
   }
 
   private box(node: Drawn, named: boolean): void {
@@ -425,5 +471,5 @@ export class Graph implements Pane {
 
 function worked(work: Work | undefined): string[] {
   if (work === undefined || work.instructions === 0) return ["no instructions"];
-  return [cycles(work.occupied_cycles), bytes(work.ddr_bytes), `${count(work.cores)} cores`];
+  return [cycles(work.occupied_cycles), bytes(work.ddr_bytes), counted(work.cores, "core")];
 }

@@ -59,7 +59,7 @@ class Application implements Page {
     id: "find",
     type: "search",
     list: "names",
-    placeholder: "operator, sub-graph, instance, instruction:123",
+    placeholder: "operator or instruction:123",
     "aria-label": "Find an operator, a sub-graph, an instance, an instruction or a buffer",
   });
   private readonly names = element("datalist", { id: "names" });

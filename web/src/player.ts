@@ -19,6 +19,7 @@ const SPEEDS = [2, 8, 30, 120]; // cycles a second
 export class Player {
   readonly element = element("div", { class: "player" });
   private playback: Playback | null = null;
+  private first = 0; // the cycle that is shown if none is asked for
   private readonly view: ArrayView;
   private readonly lanes = new Surface(
     "What happens in the recorded cycles. Click, or use the arrow keys, to choose one.",
@@ -107,8 +108,8 @@ export class Player {
   }
 
   private get cycle(): number {
-    const asked = Number(this.page.chosen("cycle") || `${this.begin}`);
-    return Number.isInteger(asked) ? Math.max(this.begin, Math.min(this.end - 1, asked)) : this.begin;
+    const asked = Number(this.page.chosen("cycle") || `${this.first}`);
+    return Number.isInteger(asked) ? Math.max(this.begin, Math.min(this.end - 1, asked)) : this.first;
   }
 
   private get selected(): number {
@@ -116,7 +117,9 @@ export class Player {
     return /^\d+$/.test(text) && Number(text) < this.shape.elements ? Number(text) : 0;
   }
 
-  load(playback: Playback): void {
+  /** Show a recording, from the cycle `first` on if none is asked for. */
+  load(playback: Playback, first: number): void {
+    this.first = first;
     this.pause();
     this.playback = playback;
     const { begin, end, operands } = playback.header;

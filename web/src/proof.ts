@@ -3,7 +3,7 @@
 import { Surface } from "./canvas";
 import { colour, css, NEUTRAL } from "./colours";
 import { element, table } from "./dom";
-import { bytes, count, cycles, fixed, percent, scaled, seconds } from "./format";
+import { bytes, count, fixed, percent, scaled, seconds } from "./format";
 import type { Page, Pane } from "./pane";
 import type { Proof, Report } from "./run";
 import type { State } from "./selection";
@@ -99,22 +99,22 @@ function certain(what: string, restsOn: string): HTMLElement {
 }
 
 function bounds(proof: Proof, report: Report): HTMLElement {
-  const { bounds: limits, simulated, what } = report;
+  const { bounds: limits, simulated } = report;
   const rows = proof.limits.map((one, at) => {
-    const largest = one.cycles === limits.largest_cycles ? element("strong", {}, "the largest") : "";
+    const what = name(one, at, proof.limits);
+    const largest = element("strong", {}, `${what}: the largest`);
     const ratio = one.cycles > 0 ? `${fixed(simulated.latency_cycles / one.cycles, 2)} x` : "";
     const work = one.unit === "bytes" ? bytes(one.work) : `${scaled(one.work)} ${one.unit}`;
     return [
-      name(one, at, proof.limits),
-      cycles(one.cycles),
-      seconds(one.cycles / what.clock_hz),
+      one.cycles === limits.largest_cycles ? largest : what,
+      count(one.cycles),
+      seconds(one.cycles / report.what.clock_hz),
       ratio,
-      largest,
       work,
       one.assumes,
     ];
   });
-  const heads = ["bound of", "cycles", "time", "latency\u00a0/ bound", "", "work of a cluster", "assumes"];
+  const heads = ["bound of", "cycles", "time", "latency\u00a0/ bound", "work of a cluster", "assumes"];
   return part("Bounds of a batch on one cluster", table(heads, rows, "limits"), "prose");
 }
 

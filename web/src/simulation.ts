@@ -31,6 +31,7 @@ export interface RecordingPlace {
   name: string;
   begin: number;
   end: number;
+  first_work: number | null; // the first cycle in which elements execute an instruction
   run: number;
 }
 
@@ -235,7 +236,10 @@ class ArrayPane implements ResultPane {
     const row = this.summary.report.layers[number];
     const { recordings } = this.summary.layers[number];
     const asked = this.page.chosen("window");
-    const place = recordings.find((one) => one.name === asked) ?? recordings[0];
+    const place =
+      recordings.find((one) => one.name === asked) ??
+      recordings.find((one) => one.first_work !== null) ??
+      recordings[0];
     if (changed === null || changed.has("layer") || changed.has("window")) {
       this.title.textContent = `The array, cycle by cycle: ${row.name}`;
       this.windows.replaceChildren(
@@ -251,10 +255,10 @@ class ArrayPane implements ResultPane {
         ".";
     }
     if (place.run === this.shown) this.player.draw(changed);
-    else void this.show(place.run);
+    else void this.show(place);
   }
 
-  private async show(run: number): Promise<void> {
+  private async show({ run, begin, first_work: first }: RecordingPlace): Promise<void> {
     this.shown = run;
     let found = this.read.get(run);
     if (found === undefined) {
@@ -263,7 +267,7 @@ class ArrayPane implements ResultPane {
     }
     const playback = await found;
     if (this.shown !== run) return;
-    this.player.load(playback);
+    this.player.load(playback, first ?? begin);
     this.player.draw(null);
     document.documentElement.dataset.recording = `${run}`;
   }

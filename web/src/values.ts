@@ -38,6 +38,12 @@ export class ValuesPane implements Pane {
   private readonly sets = element("select", { id: "values-set", "aria-label": "Which values" });
   private readonly content = element("div");
   private readonly place = element("div", { class: "surface" });
+  private readonly tools = element(
+    "div",
+    { class: "tools" },
+    element("label", {}, "tensor ", this.tensors),
+    element("label", {}, "values ", this.sets),
+  );
   private all: Shown[] = [];
 
   constructor(private readonly page: Page) {
@@ -48,23 +54,14 @@ export class ValuesPane implements Pane {
     this.place.append(canvas);
     this.tensors.addEventListener("change", () => this.choose());
     this.sets.addEventListener("change", () => this.list());
-    this.element.append(
-      element("h2", {}, "Values"),
-      element(
-        "div",
-        { class: "tools" },
-        element("label", {}, "tensor ", this.tensors),
-        element("label", {}, "values ", this.sets),
-      ),
-      this.place,
-      this.content,
-    );
+    this.element.append(element("h2", {}, "Values"), this.tools, this.place, this.content);
   }
 
   load(): void {
     const { values, passed_on: results } = this.page.run.header;
     this.all = [...values.map(ofOutput), ...results.map(ofResult)];
-    this.element.hidden = this.all.length === 0;
+    this.tools.hidden = this.place.hidden = this.all.length === 0;
+    if (this.all.length === 0) this.content.replaceChildren(element("p", {}, this.missing()));
     const group = (label: string, first: number, last: number) =>
       element(
         "optgroup",
@@ -77,6 +74,13 @@ export class ValuesPane implements Pane {
     if (results.length > 0) groups.push(group("results between operators", values.length, this.all.length));
     this.tensors.replaceChildren(...groups);
     this.choose();
+  }
+
+  /** Why there are none. */
+  private missing(): string {
+    const { checks } = this.page.run.header.report.verification;
+    if (checks.length > 0) return "No value is held: no output, and no result between operators, is a float.";
+    return "Nothing was executed: add --verify to see what the program computes beside onnxruntime's values.";
   }
 
   draw(changed: ReadonlySet<keyof State>): void {
@@ -146,9 +150,7 @@ export class ValuesPane implements Pane {
     ];
     this.content.replaceChildren(
       element("p", { class: "note" }, one.note),
-      cells.length === 0
-        ? element("p", {}, "No value differs at all.")
-        : element("div", { class: "scroll tall" }, table(heads, cells, "values")),
+      element("div", { class: "scroll tall" }, table(heads, cells, "values")),
     );
     this.paint();
   }
@@ -205,16 +207,18 @@ function ofOutput(one: Values): Shown {
   const held = new Set([...one.first, ...one.worst, ...one.spread].map(([place]) => place.join())).size;
   const note =
     `${one.output} is ${one.dtype}[${one.shape.join("x")}]; ${counted(one.values, "value")} of an iteration were ` +
-    `compared at ${one.precision}, and ${count(held)} of them are held here, of the first iteration: the ` +
-    `${count(one.worst.length)} with the largest difference for their bound, a corner of ${one.corner.join(" x ")}, ` +
-    `and ${count(one.spread.length)} at equal distances. The picture shows the difference of each as a share of its ` +
+    `compared at ${one.precision}, and ${count(held)} of them are held here, of the first iteration: ` +
+    (one.worst.length > 0 ? `the ${count(one.worst.length)} with the largest difference for their bound, ` : "") +
+    `a corner of ${one.corner.join(" x ")}, and ${count(one.spread.length)} at equal distances. ` +
+    `${one.worst.length > 0 ? "" : "No value differs at all. "}The picture shows the difference of each as a share of its ` +
     "bound, which is what rounding may do to it: above the line it would be wrong.";
   const sets: Shown["sets"] = [
     ["the worst", rows(one.worst)],
     ["the first corner", rows(one.first)],
     ["spread evenly", rows(one.spread)],
   ];
-  return { tensor: one.output, precision: one.precision, sets, note };
+  const some = sets.filter(([, values]) => values.length > 0); // none is the worst where none differs
+  return { tensor: one.output, precision: one.precision, sets: some, note };
 }
 
 function ofResult(one: PassedOn): Shown {

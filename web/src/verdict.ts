@@ -4,7 +4,7 @@ import { button, element, scrolled, table } from "./dom";
 import { bytes, count, counted, cycles, energy, fixed, percent, scaled, seconds } from "./format";
 import { figure, made, type Origin } from "./made";
 import type { Page, Pane } from "./pane";
-import type { Report } from "./run";
+import type { Proof, Report } from "./run";
 
 /** What the page says of all runs: how it was made, and how the strategies compare. */
 export interface Summary extends Origin {
@@ -48,6 +48,7 @@ export class Verdict implements Pane {
       ...this.comparison(),
       element("div", { class: "figures" }, ...figures(report)),
       element("p", { class: `outcome ${outcome.replace(" ", "-")}` }, OUTCOMES[outcome] ?? outcome),
+      proven(this.page.run.header.proof),
       ...checks(report),
       bounds(report),
       element(
@@ -156,6 +157,12 @@ function figures(report: Report): HTMLElement[] {
     ),
   ];
   return found;
+}
+
+/** Whether the decisions are proven, and how far the run can be from the best. */
+function proven(proof: Proof): HTMLElement {
+  const [within] = proof.certain;
+  return element("p", { id: "proven" }, `${proof.certain.at(-1)!.what} ${within.what}`);
 }
 
 function checks(report: Report): HTMLElement[] {

@@ -55,14 +55,25 @@ def windows_of(layer: SimulatedLayer, layers: int) -> tuple[Window, ...]:
     return Window("first passes", begin, begin + length), Window("steady state", middle, middle + length)
 
 
-def recorded_windows(layer: SimulatedLayer, layers: int) -> tuple[tuple[Window, str], ...]:
-    """The recordings of one of so many layers, packed; random integers move where nothing else was simulated."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The recording of a window."""
+
+    window: Window
+    first_work: int | None  # the first cycle in which elements execute an instruction, if there is one
+    text: str  # packed
+
+
+def recorded_windows(layer: SimulatedLayer, layers: int) -> tuple[Recorded, ...]:
+    """The recordings of one of so many layers; random integers move where nothing else was simulated."""
     nest, machine, values = layer.layer.nest, layer.simulated.machine, layer.simulated.values
     operands = random_operands(nest, Values.INTEGERS if values is Values.NONE else values)
     found = []
     for window in windows_of(layer, layers):
         one = record(nest, machine, layer.mapping, operands, (window.begin, window.end))
-        found.append((window, packed(_header(one, machine), _columns(one))))
+        at_work = np.flatnonzero(one.log[one.before :, L_ROW] >= 0)
+        first = window.begin + int(at_work[0]) if len(at_work) else None
+        found.append(Recorded(window, first, packed(_header(one, machine), _columns(one))))
     return tuple(found)
 
 

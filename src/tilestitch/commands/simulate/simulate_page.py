@@ -22,9 +22,12 @@ def simulate_result(nests: Nests, source: MachineSource, layers: Sequence[Simula
     runs: list[str] = []
     for one in layers:
         recordings: list[Json] = []
-        for window, text in recorded_windows(one, len(layers)):
-            recordings.append({"name": window.name, "begin": window.begin, "end": window.end, "run": len(runs)})
-            runs.append(text)
+        for found in recorded_windows(one, len(layers)):
+            name, begin, end = found.window.name, found.window.begin, found.window.end
+            recordings.append(
+                {"name": name, "begin": begin, "end": end, "first_work": found.first_work, "run": len(runs)}
+            )
+            runs.append(found.text)
         nest = one.layer.nest
         drawn.append(
             {
