@@ -551,6 +551,7 @@ def test_resnet50_is_small_and_quick_and_answers(browser, tmp_path):
     assert browser.complaints() == []
     _expect_delay(browser, done, path, "layer3.0.conv2")
     _expect_evicted(browser, done, path)
+    _expect_sub_graphs(browser, done, path)
 
 
 def _expect_delay(browser, done, path, operator):
@@ -569,6 +570,31 @@ def _expect_delay(browser, done, path, operator):
     browser.settle()
     assert f"instruction%3A{culprit}" in browser.run("return location.hash")
     assert dict(browser.rows("instruction"))["engine"] == program[culprit].engine
+
+
+HOVERED = """
+const canvas = document.querySelector("#graph canvas");
+const box = canvas.getBoundingClientRect();
+const found = [];
+for (let y = 0; y < box.height; y += 8) {
+  const place = { clientX: box.left + box.width / 2, clientY: box.top + y, bubbles: true };
+  canvas.dispatchEvent(new PointerEvent("pointermove", place));
+  const tip = document.querySelector(".tip");
+  if (tip.style.display !== "none") found.push([...tip.children].map((line) => line.textContent));
+}
+return found;
+"""
+
+
+def _expect_sub_graphs(browser, done, path):
+    """Each has the operators that its kernels compute, though a later one copies some of their results."""
+    operators = defaultdict(set)
+    for piece in done.schedule.pieces:
+        for kernel in done.schedule.kernels[piece.first : piece.last + 1]:
+            operators[f"sub-graph {piece.name.rstrip('0123456789')}"].update(kernel.operators)
+    browser.open(path)
+    shown = {name: number_in(line) for name, line, *_ in browser.run(HOVERED)}
+    assert shown == {name: len(some) for name, some in operators.items()}
 
 
 def _expect_evicted(browser, done, path):
