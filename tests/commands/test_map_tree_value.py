@@ -7,6 +7,7 @@ import pytest
 
 import tilestitch
 from tests.helpers.command import run
+from tests.helpers.pages import expect_alone, summary_of
 from tilestitch import MapOptions, TreeOptions
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=6 n=4 k=8"
@@ -31,6 +32,24 @@ def test_a_result_on_a_tree_is_a_table_in_a_notebook():
     assert "tpu-like" in found._repr_html_()
     assert len(repr(found)) < 100
     assert f"{row['cycles']:,} cycles" in found.heading()
+
+
+def test_a_result_on_a_tree_has_the_page_of_the_command(tmp_path):
+    """To the byte; without a command the page says a call that gives it again, whatever named network and machine."""
+    path = tmp_path / "page.html"
+    arguments = ("--machine", "tpu-like", "--objective", "latency", "--effort", 5000, "--html", path)
+    assert run("map", PRODUCT, *arguments).exit_code == 0
+    page = path.read_text()
+    options = TreeOptions("latency", effort=5000)
+    found = tilestitch.map(PRODUCT, "tpu-like", options)
+    assert found.to_html(summary_of(page)["command"]) == page
+    expect_alone(found.to_html())
+    assert eval(summary_of(found.to_html())["command"], {"tilestitch": tilestitch}) == found.to_html()
+    by_value = tilestitch.map("alexnet:small", tilestitch.load_tree("tpu-like"), options, layers=["fc8"], fold_bn=False)
+    said = summary_of(by_value.to_html())["command"]
+    assert "'alexnet:small', 'tpu-like'" in said
+    assert "layers=['fc8'], fold_bn=False" in said
+    assert eval(said, {"tilestitch": tilestitch}) == by_value.to_html()
 
 
 def test_an_array_still_gives_mappings_of_arrays():

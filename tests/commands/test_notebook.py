@@ -31,6 +31,7 @@ CALLS = {
     "stopped": lambda: tilestitch.compile("resnet18:small", "toy", options=tilestitch.Options(stop_after="schedule")),
     "compare": lambda: tilestitch.compare("resnet18:small", "toy", ["tvm", "stay-in-gb"]),
     "map": lambda: tilestitch.map("resnet18:small", "eyeriss", layers=["conv1"]),
+    "map_on_tree": lambda: tilestitch.map(PRODUCT, "tpu-like", tilestitch.TreeOptions("energy")),
     "simulate": lambda: tilestitch.simulate(PRODUCT),
     "simulate_mapping": lambda: tilestitch.simulate_mapping(MAPPING),
     "validate": lambda: tilestitch.validate(PRODUCT, options=tilestitch.ValidateOptions(mappings=20, worst=1)),
@@ -208,7 +209,7 @@ def test_all_names_are_there():
     """Each of `__all__`, and nothing else answers."""
     assert set(tilestitch.__all__) <= set(dir(tilestitch))
     assert all(getattr(tilestitch, name) is not None for name in tilestitch.__all__)
-    assert {*CALLS, "evaluate_mapping"} - {"stopped"} <= set(tilestitch.__all__)
+    assert {*CALLS, "evaluate_mapping"} - {"stopped", "map_on_tree"} <= set(tilestitch.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'map_network'"):
         _ = tilestitch.map_network
 

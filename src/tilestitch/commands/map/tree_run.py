@@ -7,6 +7,7 @@ from pathlib import Path
 from tilestitch.api import Model
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
@@ -34,8 +35,8 @@ from tilestitch.mapping.tree.spatial import SpatialSpace, best_spread
 from tilestitch.mapping.tree.tables import Sums
 
 
-@dataclass(frozen=True, slots=True)
-class TreeTask:
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeTask(Brief):
     """Layers, a machine, and what is spread over its units: what mappings say, or all of a space."""
 
     name: str
@@ -48,8 +49,8 @@ class TreeTask:
     constraints: Constraints = field(default_factory=Constraints)
 
 
-@dataclass(frozen=True, slots=True)
-class MappedOnTree:
+@dataclass(frozen=True, slots=True, repr=False)
+class MappedOnTree(Brief):
     """One layer with its best mapping, and what of its spatial mapping was changed to fit."""
 
     name: str
@@ -70,8 +71,8 @@ class Unmapped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TreeMappings:
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeMappings(Brief):
     """The best mapping of every layer, in the order of the workload, and the layers that have none."""
 
     task: TreeTask

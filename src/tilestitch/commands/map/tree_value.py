@@ -1,7 +1,7 @@
 """What `tilestitch.map` gives on a machine tree: the mappings, with their text, JSON and table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +12,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, NetworkMapping, map_network, nests_of
 from tilestitch.commands.map.tree_json import tree_json
+from tilestitch.commands.map.tree_page import tree_result
 from tilestitch.commands.map.tree_run import (
     MappedOnTree,
     TreeMappings,
@@ -27,6 +28,8 @@ from tilestitch.mapping.network import MapOptions
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class NetworkOnTree(Shown):
     """The best mapping of every different layer on a machine tree; all numbers are estimated."""
 
     mapped: TreeMappings
+    options: TreeOptions = field(default=TreeOptions(), repr=False)
+    call: str = field(default="", repr=False)  # in Python, that makes its page again
 
     def __iter__(self) -> Iterator[MappedOnTree]:
         return iter(self.mapped.layers)
@@ -73,6 +78,16 @@ class NetworkOnTree(Shown):
     def to_json(self) -> str:
         """What `tilestitch map --json` writes."""
         return tree_json(self.mapped)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch map --html` writes: a page to look at; `command` is said to make it again."""
+        options = self.options
+        said = (
+            ("effort", options.effort),
+            ("constraints", options.constraints or ""),
+            ("spatial", options.spatial or ""),
+        )
+        return result_page(tree_result(self.mapped), made_by(command or self.call, said))
 
     def heading(self) -> str:
         """Layers, machine, and the sums."""
@@ -161,4 +176,11 @@ def map_either(
         if not isinstance(model, str | Path):
             raise InputError(f"model: with spatial expected the path of ZigZag's layers, found {shown(model)}")
         task = open_tree_task(str(model), given, str(asked.spatial), layers)
-    return NetworkOnTree(map_on_tree(task, sums, asked.effort, progress or quiet, objective))
+    of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+    if not fold_bn:
+        of_network["fold_bn"] = False
+    named = [
+        str(one) if isinstance(one, str | Path) else own for one, own in ((model, task.name), (machine, task.tree.name))
+    ]
+    call = python_call("map", *named, asked, **of_network)
+    return NetworkOnTree(map_on_tree(task, sums, asked.effort, progress or quiet, objective), asked, call)

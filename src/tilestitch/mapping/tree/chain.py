@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from tilestitch.base.shown import Brief
 from tilestitch.hardware.tree import Flow
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, operands_on_tree
 from tilestitch.mapping.tree.pace import Pace
@@ -38,8 +39,8 @@ class PricedFlow:
     energy_pj: float
 
 
-@dataclass(frozen=True, slots=True)
-class TreePrice:
+@dataclass(frozen=True, slots=True, repr=False)
+class TreePrice(Brief):
     """The energy of a mapping and what it is made of, and its latency; both estimated."""
 
     mac_pj: float

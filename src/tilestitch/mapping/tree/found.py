@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import labels
@@ -15,8 +16,8 @@ from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Cut, Sums, Tables
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMapping:
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundMapping(Brief):
     """A mapping with its price, and below what no mapping of the same nest on the same tree comes.
 
     `bound_pj` and `bound_cycles` hold for every mapping; `bound_value` is that of the objective where it is not energy.
