@@ -15,7 +15,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-WIDTH, HEIGHT = 1280, 4000  # high enough for the whole page, so that nothing lies over a pane
+WIDTH, HEIGHT = 1280, 4000  # of the window; it becomes as high as the page, so that no pane is cut or covered
 SELECTED = "#select=operator:layer3.0.conv2&colour=instance"
 PANES = {"timeline": SELECTED, "memories": SELECTED, "roofline": SELECTED, "why": "", "idle": "#cycles=2000000-2400000"}
 # By the command, where it is not compile.
@@ -23,7 +23,7 @@ OTHERS = {
     "map": {"nest": "#layer=layer2.0.conv2"},
     "simulate": {"array": "#layer=layer2.0.conv2&cycle=1030&element=20"},
 }
-PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": ".player"}  # not the canvas alone
+PLACES = {"why": "#why", "idle": "#timeline", "nest": "#nest .nest", "array": "#simulation"}  # not the canvas alone
 PATIENCE = 30  # seconds
 
 
@@ -48,9 +48,13 @@ def take(page: Path, folder: Path, prefix: str = "page", panes: Mapping[str, str
                 if time.monotonic() > end:
                     sys.exit(f"{page} is not drawn within {PATIENCE} s")
                 time.sleep(0.1)
+            driver.set_window_size(WIDTH, driver.execute_script("return document.documentElement.scrollHeight") + 200)
             time.sleep(1)
             place = driver.find_element(By.CSS_SELECTOR, PLACES.get(name, f"#{name} .surface"))
-            place.screenshot(str(folder / f"{prefix}-{name}.png"))
+            picture = place.screenshot_as_png
+            if abs(int.from_bytes(picture[20:24]) - place.size["height"]) > 1:  # the height in the header of a PNG
+                sys.exit(f"{name} of {page} is {place.size['height']} pixels high, and its picture is not")
+            (folder / f"{prefix}-{name}.png").write_bytes(picture)
 
 
 if __name__ == "__main__":
