@@ -88,6 +88,10 @@ class Browser:
         scheme = "dark" if dark else "light"
         self._command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def paper(self, on: bool):
+        """Show what is printed, or the screen again."""
+        self._command("Emulation.setEmulatedMedia", media="print" if on else "", features=[])
+
     def open(self, path: Path, address: str = ""):
         """Open a page from disk, and wait until it is drawn."""
         self.driver.get("about:blank")

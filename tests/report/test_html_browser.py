@@ -649,9 +649,9 @@ def test_paper_is_light_and_has_everything(browser, verified):
     browser.dark(True)
     browser.open(path)
     before = browser.pixels("roofline")
-    browser._command("Emulation.setEmulatedMedia", media="print", features=[])
+    browser.paper(True)
     after = browser.pixels("roofline")
-    browser._command("Emulation.setEmulatedMedia", media="", features=[])
+    browser.paper(False)
     darkest = 0x000000
     assert darkest not in before  # ink on a dark ground is pale
     assert after[darkest] > 50

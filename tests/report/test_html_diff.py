@@ -42,6 +42,9 @@ def test_every_pane_is_drawn_and_nothing_is_asked_for(browser, page, width, dark
     assert browser.run("return document.documentElement.scrollWidth") <= width
     background = browser.run("return getComputedStyle(document.querySelector('section')).backgroundColor")
     assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+    browser.paper(True)  # a grid would leave the first page to the title alone
+    assert browser.run("return getComputedStyle(document.querySelector('main')).display") == "block"
+    browser.paper(False)
 
 
 def test_the_page_says_what_diff_found(browser, page, found):

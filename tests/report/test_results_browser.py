@@ -253,6 +253,21 @@ def test_the_page_of_an_exploration_says_what_the_report_says(browser, explore_p
     assert numbers["cycles"][1] == metrics["cycles"]["origin"] == "estimated"
 
 
+def test_all_designs_are_printed(browser, explore_page):
+    """Though the table is made anew for paper; on the screen it is folded again."""
+    browser.open(explore_page)
+    folded = "return document.querySelectorAll('details:not([open])').length"
+    before = browser.run(folded)
+    assert before > 0
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    browser.paper(True)
+    assert browser.run(folded) == 0
+    assert len(browser.rows("designs")) == 12
+    browser.paper(False)
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run(folded) == before
+
+
 def test_a_point_of_an_exploration_is_chosen_by_a_click(browser, explore_page, explored):
     """The design nearest to it, on the canvas; the keyboard goes on to the next."""
     browser.size(1280)
