@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending
+from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
 from tilestitch.mapping.tree.quick import (
     TOO_MUCH,
     Arrays,
     Placed,
+    common_loops,
     cut_of,
     divisors,
     from_units,
-    least_from,
+    in_turn_fj,
     no_choice,
     place,
 )
@@ -36,7 +37,8 @@ class Ground(NamedTuple):
     strides: np.ndarray  # [operand, axis] of the lattice of each operand, at the end of all loops
     inner: np.ndarray  # by operand: points of its lattice
     offsets: np.ndarray  # by operand: where its part of `togo` begins
-    togo: np.ndarray  # by cut, whether partial sums arrive, and point: what it and the later cuts cost at least
+    togo: np.ndarray  # of many choices; by cut, whether partial sums arrive, and point: what it and the later cuts cost at least
+    in_turn_fj: int  # what two operands cost more at the units because only one of them can stay
     shared: np.ndarray  # by cut: which of the shared memories it lies in, or -1
     limit: np.ndarray  # by shared memory: its bits
     points: int
@@ -52,6 +54,37 @@ class Desk(NamedTuple):
     powers: np.ndarray  # by axis
     tile: np.ndarray
     taken: np.ndarray  # by shared memory
+
+
+class Slots(NamedTuple):
+    """The last label at each place that has one, by a number that is made of the place."""
+
+    places: np.ndarray  # -1 where there is none
+    heads: np.ndarray
+
+
+@lending
+def _slot(slots: Slots, place_number: int) -> int:
+    """The slot of a place, or an empty one for it."""
+    last = len(slots.places) - 1
+    at = (place_number * 0x9E3779B97F4A7C1 >> 20) & last
+    while slots.places[at] >= 0 and slots.places[at] != place_number:
+        at = (at + 1) & last
+    return at
+
+
+@inner
+def _slots_for(labels: int, old: Slots) -> Slots:
+    """Slots of which so many labels take a quarter at most, a power of two, with what there was."""
+    size = 4096
+    while size < 4 * labels:
+        size *= 2
+    new = Slots(np.full(size, -1, np.int64), np.full(size, -1, np.int64))
+    for at in range(len(old.places)):
+        if old.places[at] >= 0:
+            slot = _slot(new, old.places[at])
+            new.places[slot], new.heads[slot] = old.places[at], old.heads[at]
+    return new
 
 
 @lending
@@ -83,7 +116,7 @@ def _rest(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
             rest += int(ground.togo[ground.offsets[operand] + (cut * 2 + side) * ground.inner[operand] + at])
             if rest >= NEVER:
                 return NEVER
-    return rest
+    return rest + ground.in_turn_fj if last == 2 and desk.chosen[0] + desk.chosen[1] == 0 else rest
 
 
 @lending
@@ -100,7 +133,7 @@ def _closes(ground: Ground, desk: Desk, component: int) -> bool:
 def _go_on(
     labels: Labels,
     order: Order,
-    heads: np.ndarray,
+    slots: Slots,
     arrays: Arrays,
     placed: Placed,
     ground: Ground,
@@ -151,8 +184,10 @@ def _go_on(
                 continue
             target += ground.strides[operands, axis]
         rest = _rest(ground, desk, partial, axis)
-        place_number = to_state * ground.points + target
-        if spent + rest >= below or is_beaten(labels, heads, place_number, spent, desk.taken):
+        if spent + rest >= below:
+            continue
+        slot = _slot(slots, to_state * ground.points + target)
+        if is_beaten(labels, slots.heads, slot, spent, desk.taken):
             continue
         labels.bound[count] = spent + rest
         labels.rank[count] = (depth + (1 if move < operands else 0)) * ground.points + target
@@ -160,8 +195,8 @@ def _go_on(
         labels.parent[count], labels.dead[count], labels.action[count] = label, False, action
         for component in range(len(desk.taken)):
             labels.taken[count, component] = desk.taken[component]
-        labels.following[count] = heads[place_number]
-        heads[place_number] = count
+        labels.following[count] = slots.heads[slot]
+        slots.places[slot], slots.heads[slot] = to_state * ground.points + target, count
         push(labels.heap, order, waiting, count)
         count, waiting = count + 1, waiting + 1
     return count, waiting
@@ -188,12 +223,13 @@ def _have_room(
 def least_of_choice(
     arrays: Arrays,
     bounds: Arrays,
+    togo: np.ndarray,
+    offsets: np.ndarray,
     over: np.ndarray,
     under: np.ndarray,
     steps: np.ndarray,
     shared: np.ndarray,
     limit: np.ndarray,
-    heads: np.ndarray,
     most: int,
     below: int,
     final_sums: bool,
@@ -201,7 +237,8 @@ def least_of_choice(
     """How the search of one choice ended, its least cost or a bound of it, how many labels there were, and its chain.
 
     `over` and `under` are [operand, fan-out, loop], `shared` of every cut the memory that operands share, or -1, and
-    `limit` the bits of those. `heads` is all -1, before and after. What does not cost less than `below` is no chain.
+    `limit` the bits of those. `togo` has from `offsets` on what cuts of each operand cost at least, `from least_from`.
+    What does not cost less than `below` is no chain.
     """
     operands, loops = arrays.moving.shape
     unplaced = no_choice(arrays)
@@ -217,7 +254,7 @@ def least_of_choice(
     for axis in range(len(axes) - 1, -1, -1):
         strides[operands, axis] = points
         points *= axes[axis, 2]
-    first, offsets = np.zeros(operands + 1, np.int64), np.zeros(operands + 1, np.int64)
+    first = np.zeros(operands + 1, np.int64)
     inner = np.ones(operands, np.int64)
     for operand in range(operands):
         place(arrays, placed, operand, over[operand], under[operand], 0.0)
@@ -228,13 +265,13 @@ def least_of_choice(
                 inner[operand] *= axes[axis, 2]
         cuts = arrays.levels[operand] + (0 if operand == operands - 1 else 1)
         first[operand + 1] = first[operand] + cuts
-        offsets[operand + 1] = offsets[operand] + cuts * 2 * inner[operand]
-    togo = np.empty(offsets[operands], np.int64)
-    for operand in range(operands):
-        least = least_from(bounds, placed, operand, final_sums)
-        if least[0, 0, 0] < 0:
+    in_turn = 0
+    if operands == 3:
+        common = common_loops(arrays)
+        one, other = in_turn_fj(arrays, placed, 0, common), in_turn_fj(arrays, placed, 1, common)
+        in_turn = min(one, other)
+        if in_turn < 0:
             return TOO_LARGE, NEVER, 0, nothing
-        togo[offsets[operand] : offsets[operand + 1]] = least.reshape(-1)
     is_partial, units_fj = from_units(arrays, placed)
     if units_fj < 0:
         return TOO_LARGE, NEVER, 0, nothing
@@ -247,13 +284,14 @@ def least_of_choice(
     if not _have_room(bounds, placed, first, shared, limit, final_sums):
         return NOTHING, NEVER, 0, nothing
     ground = Ground(
-        first, place_of, axes, strides, inner, offsets, togo, shared, limit, points, final_sums
+        first, place_of, axes, strides, inner, offsets, togo, in_turn, shared, limit, points, final_sums,
     )  # fmt: skip
     desk = Desk(
         np.zeros(operands, np.int64), np.zeros(operands, np.int64), np.zeros(operands, np.int64),
         np.zeros(len(axes), np.int64), np.ones(loops, np.int64), np.zeros(len(limit), np.float64),
     )  # fmt: skip
     labels = empty(1024, len(limit))
+    slots = _slots_for(1024, Slots(np.empty(0, np.int64), np.empty(0, np.int64)))
     order = order_of(labels)
     count, waiting = 0, 0
     ended, value, chain = NOTHING, NEVER, nothing
@@ -269,7 +307,8 @@ def least_of_choice(
         )
         labels.parent[0], labels.dead[0], labels.action[0], labels.following[0] = -1, False, -1, -1
         labels.taken[0, :] = 0.0
-        labels.heap[0], heads[start * points] = 0, 0
+        slot = _slot(slots, start * points)
+        labels.heap[0], slots.places[slot], slots.heads[slot] = 0, start * points, 0
         count, waiting = 1, 1
     while waiting > 0:
         label = pop(labels.heap, order, waiting)
@@ -284,14 +323,13 @@ def least_of_choice(
             break
         if count + operands + len(axes) > len(labels.bound):
             labels = grown(labels, len(labels.bound))
+            slots = _slots_for(len(labels.bound), slots)
             order = order_of(labels)
         more, waiting = _go_on(
-            labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below
+            labels, order, slots, arrays, placed, ground, desk, label, count, waiting, below
         )  # fmt: skip
         if more < 0:
             ended = TOO_LARGE
             break
         count = more
-    for number in range(count):
-        heads[labels.state[number] * points + labels.point[number]] = -1
     return ended, value, count, chain

@@ -537,3 +537,63 @@ def least_alone(
         least = least_from(arrays, placed, operand, options[0])
         found[number] = -1 if least[0, 0, 0] < 0 else min(least[0, side, 0], NEVER)
     return found
+
+
+@inner
+def in_turn_fj(arrays: Arrays, placed: Placed, operand: int, common: np.ndarray) -> int:
+    """What an operand costs more at the units if only the common loops go on while it stays there; -1 if too much."""
+    alone, times = 1, placed.total
+    for loop in range(len(common)):
+        if arrays.moving[operand, loop]:
+            alone *= placed.steps[loop]
+        elif common[loop]:
+            times //= placed.steps[loop]
+    cost = crossing_fj(arrays, placed, operand, 0, 1.0, times, False)
+    least = crossing_fj(arrays, placed, operand, 0, 1.0, alone, False)
+    if cost == TOO_MUCH or least == TOO_MUCH:
+        return -1
+    return int(cost) - int(least) if least < NEVER else 0
+
+
+@inner
+def common_loops(arrays: Arrays) -> np.ndarray:
+    """The loops that leave all that is read alone."""
+    common = np.ones(arrays.moving.shape[1], np.bool_)
+    for operand in range(len(arrays.axes) - 1):
+        for loop in range(len(common)):
+            common[loop] = common[loop] and not arrays.moving[operand, loop]
+    return common
+
+
+@compiled
+def in_turn_alone(arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """`in_turn_fj` of many choices.
+
+    Of two operands that are read, one or the other stays at the units only while loops go on that leave both alone:
+    where the one stays for a loop of its own, the other one has been there before, or changes with that loop.
+    """
+    found, empty, common = np.empty(len(over), np.int64), no_choice(arrays), common_loops(arrays)
+    for number in range(len(over)):
+        placed = _placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
+        found[number] = in_turn_fj(arrays, placed, operand, common)
+    return found
+
+
+@compiled
+def tables_alone(
+    arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray, final_sums: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `least_from` says of many choices, one after another, and where each begins; [0] is -1 if too much."""
+    found, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
+    empty = no_choice(arrays)
+    for number in range(len(over)):
+        placed = _placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
+        least = least_from(arrays, placed, operand, final_sums).reshape(-1)
+        first[number + 1] = first[number] + len(least)
+        while first[number + 1] > len(found):
+            found = np.concatenate((found, np.empty(len(found), np.int64)))
+        found[first[number] : first[number + 1]] = least
+        if least[0] < 0:
+            found[0] = -1
+            return found[:1], first
+    return found[: first[len(over)]], first

@@ -4,7 +4,7 @@ Choices are opened in the order of a bound: of every operand the least that it c
 where the bound is not below the best mapping that is known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count, product
@@ -25,7 +25,15 @@ from tilestitch.mapping.tree.lattice import points_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.problem import MOST_STATES
-from tilestitch.mapping.tree.quick import Arrays, arrays_of, least_alone, relaxed, units_alone
+from tilestitch.mapping.tree.quick import (
+    Arrays,
+    arrays_of,
+    in_turn_alone,
+    least_alone,
+    relaxed,
+    tables_alone,
+    units_alone,
+)
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums
@@ -44,6 +52,7 @@ __all__ = [
 ]
 
 BATCH = 256  # choices whose bounds are made together
+TOGETHER = 2**22  # points of the lattices of choices whose tables are
 
 Levels: TypeAlias = NDArray[np.int64]  # choices x fan-outs x loops
 
@@ -135,6 +144,18 @@ def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.
     return total
 
 
+def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
+    """What each choice costs more at the units, as of two operands that are read only one can stay there."""
+    if len(task.operands) != 3:
+        return np.zeros(len(choices), np.int64)
+    found: list[NDArray[np.int64]] = []
+    for operand in (0, 1):
+        first, back = different(task.view(choices, operand, sees_steps=True), task.levels)
+        over, under = seen_factors(task.view(choices[first], operand), task.levels)
+        found.append(_compared(task, in_turn_alone(task.bounds, operand, over, under, choices.steps[first]))[back])
+    return np.minimum(*found)
+
+
 def _compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
     if (found < 0).any():
         raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
@@ -189,31 +210,38 @@ def best_spread(
     best, winner, used, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
-    is_worth = True
+    is_worth, tight, close, closed = True, bounds.copy(), bounds.copy(), 0
     for start in range(0, len(order), BATCH):
+        if start >= closed:  # closer bounds, of more and more choices at once, as many are alike
+            closed = min(len(order), max(BATCH, 4 * start))
+            block = order[start:closed]
+            block = block[bounds[block] < best]
+            tight[block] = np.minimum(units[block] + bounds_fj(task, choices[block], loose=False), labels.NEVER)
+            close[block] = np.minimum(tight[block] + in_turn_fj(task, choices[block]), labels.NEVER)
         batch = order[start : start + BATCH]
         batch = batch[bounds[batch] < best]
         if len(batch) == 0:
             break
         if is_worth:
-            bounds[batch] = np.minimum(units[batch] + bounds_fj(task, choices[batch], loose=False), labels.NEVER)
+            bounds[batch] = tight[batch]
             batch = batch[np.argsort(bounds[batch], kind="stable")]
-            # the search of a choice begins with the same bound: made beforehand it pays if it settles many
             is_worth = 2 * int((bounds[batch] < best).sum()) < len(batch) or best == labels.NEVER
-        opener.take(batch)
-        for number in batch.tolist():
+        batch = batch[close[batch] < best]
+        for number in opener.each(batch):
             if bounds[number] >= best or used > most_labels:
                 break
-            ended, value, more = opener.least(number, most_labels - used, best)
-            used, opened = used + more, opened + (more > 0)
+            if close[number] >= best:
+                continue
+            ended, value, more_labels = opener.least(number, most_labels - used, best)
+            used, opened = used + more_labels, opened + (more_labels > 0)
             if ended == labels.STOPPED:
                 left = min(left, value)
                 continue
-            bounds[number] = labels.NEVER  # nothing of it is left
+            bounds[number] = close[number] = labels.NEVER  # nothing of it is left
             if ended == labels.FOUND:
                 best, winner = value, number
         if used > most_labels:
-            left = min(left, int(bounds[order[start:]].min()))
+            left = min(left, int(np.maximum(bounds, close)[order[start:]].min()))
             break
     if winner < 0 and bare.limits and left == labels.NEVER:
         raise DoesNotFit(
@@ -282,23 +310,39 @@ def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64
 
 
 class Opener:
-    """Opens choices one after another, with one array for the places of labels."""
+    """Opens choices one after another."""
 
     def __init__(self, task: SpreadTask, choices: Choices) -> None:
         self._task, self._choices = task, choices
         self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
+        self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         self._rows: dict[int, int] = {}  # of the choices that were taken
         cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
         self._states = 2 * prod(one + 1 for one in cuts)
-        self._heads = np.full(0, -1, np.int32)
+
+    def each(self, numbers: NDArray[np.int64]) -> Iterator[int]:
+        """Choices one after another, some of them laid out together."""
+        some = max(1, TOGETHER // points_of(self._task.bare.nest.extents))
+        for start in range(0, len(numbers), some):
+            self.take(numbers[start : start + some])
+            yield from numbers[start : start + some].tolist()
 
     def take(self, numbers: NDArray[np.int64]) -> None:
-        """Lay out choices that are opened next."""
-        chosen = self._choices[numbers]
-        task = self._task
+        """Lay out choices that are opened next, with one table for those that an operand cannot tell apart."""
+        task, chosen = self._task, self._choices[numbers]
         pairs = [seen_factors(task.view(chosen, number), task.levels) for number in range(len(task.operands))]
         self._over, self._under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
         self._rows = {number: row for row, number in enumerate(numbers.tolist())}
+        self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
+        tables: list[NDArray[np.int64]] = []
+        for number in range(len(task.operands)):
+            first, back = different(task.view(chosen, number), task.levels)
+            over, under = self._over[first, number], self._under[first, number]
+            table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], task.sums is Sums.FINAL)
+            self._offsets[:, number] = starts[back] + sum(map(len, tables))
+            _compared(task, table[:1])
+            tables.append(table)
+        self._togo = np.concatenate(tables)
 
     def least(self, number: int, most_labels: int, below: int) -> tuple[int, int, int]:
         """How the search of a choice ended, its least cost or bound in femtojoules, and the labels that it took."""
@@ -308,17 +352,16 @@ class Opener:
         places = self._states * points_of(steps.tolist())
         if places > MOST_STATES:
             raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
-        if places > len(self._heads):
-            self._heads = np.full(places, -1, np.int32)
         ended, value, count, _ = least_of_choice(
             task.arrays,
             task.bounds,
+            self._togo,
+            self._offsets[row],
             self._over[row],
             self._under[row],
             steps,
             task.shared,
             task.limit,
-            self._heads,
             most_labels,
             below,
             task.sums is Sums.FINAL,
