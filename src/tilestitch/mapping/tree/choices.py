@@ -19,7 +19,7 @@ from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import Network
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree.choice_rows import Axes, Rules, allowed_rows, are_alike, averaged_rows, further
-from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.placed import Memo, PlacedNest
 
 MOST_CHOICES = 2_000_000
 
@@ -51,6 +51,7 @@ class Choices:
     over: Factors
     under: Factors
     steps: NDArray[np.int64]  # choices x loops
+    memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.over)

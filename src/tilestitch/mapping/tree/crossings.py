@@ -9,7 +9,7 @@ are ours: docs/trees.md#networks-and-windows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from math import gcd, prod
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Axis, Flow, Network, TreeMemory
 from tilestitch.ir.loop_nest import LoopOperand
-from tilestitch.mapping.tree.placed import PlacedNest, distinct
+from tilestitch.mapping.tree.placed import Memo, PlacedNest, distinct
 
 Tiles: TypeAlias = NDArray[np.int64]  # points x loops
 Numbers: TypeAlias = NDArray[np.float64]
@@ -67,6 +67,7 @@ class OperandOnTree:
     number: int
     memories: tuple[TreeMemory, ...]
     spread: tuple[tuple[Fraction, ...], ...]
+    memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
     def array(self) -> LoopOperand:
@@ -84,11 +85,17 @@ class OperandOnTree:
 
     def inside(self, fan_outs: int) -> tuple[Fraction, ...]:
         """How far each loop is spread over the first so many fan-outs together."""
+        return self.memo.once(("inside", fan_outs), lambda: self._inside(fan_outs))
+
+    def _inside(self, fan_outs: int) -> tuple[Fraction, ...]:
         loops = range(len(self.placed.nest.loops))
         return tuple(prod((level[loop] for level in self.spread[:fan_outs]), start=Fraction(1)) for loop in loops)
 
     def instances(self, level: int) -> int:
         """How many memories of a level are in use; the level of the units is -1."""
+        return self.memo.once(("instances", level), lambda: self._instances(level))
+
+    def _instances(self, level: int) -> int:
         factors = [float(factor) for here in self.spread[level + 1 :] for factor in here]
         return round(round(prod(factors), 3))
 
@@ -98,6 +105,9 @@ class OperandOnTree:
 
     def networks(self, crossing: int) -> list[tuple[Axis, Network]]:
         """What carries the operand along the axes of a fan-out, where the machine says it."""
+        return self.memo.once(("networks", crossing), lambda: self._networks(crossing))
+
+    def _networks(self, crossing: int) -> list[tuple[Axis, Network]]:
         home, axes = self.placed.homes[self.number], self.placed.tree.axes
         found = [(axis, network) for axis in axes if (network := axis.network(home)) is not None]
         names = self.placed.tree.fan_outs(home)[crossing] if found else ()
@@ -108,6 +118,9 @@ class OperandOnTree:
 
         Counted by the loops that are spread there on top of those inside, without the loops that run in steps.
         """
+        return self.memo.once(("fan out", crossing), lambda: self._fan_out(crossing))
+
+    def _fan_out(self, crossing: int) -> FanOut:
         together, outer, alone = self.inside(crossing), self.inside(crossing + 1), Fraction(1)
         is_forwarded = False
         for axis, network in self.networks(crossing):
@@ -147,11 +160,17 @@ class OperandOnTree:
         """Whether what crosses are partial sums: a reduction goes on outside, in steps or spread over units."""
         steps = np.array(self.placed.steps, np.int64)
         reduced = list(self.leaves_alone)
+        spread = self.memo.once(("reduced", crossing), lambda: self._is_reduced(crossing))
+        return np.logical_or(spread, (tiles[:, reduced] < steps[reduced]).any(axis=1))
+
+    def _is_reduced(self, crossing: int) -> bool:
+        """Whether a reduction is spread outside, or over a fan-out that does not add up."""
+        reduced = self.leaves_alone
         spread = any(level[loop] > 1 for level in self.spread[crossing + 1 :] for loop in reduced)
         for axis, network in self.networks(crossing):
             along = self.placed.spread_along(axis.name)
             spread = spread or (not network.reduction and any(along[loop] > 1 for loop in reduced))
-        return np.logical_or(spread, (tiles[:, reduced] < steps[reduced]).any(axis=1))
+        return spread
 
     def moved(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Iterator[Moved]:
         """What one crossing at each of these tiles costs in the memories at both its ends."""
@@ -316,7 +335,10 @@ def _steps(terms: Terms, loop: int) -> tuple[int, int]:
 
 def operands_on_tree(placed: PlacedNest) -> tuple[OperandOnTree, ...]:
     """Every operand of a placed nest with its memories."""
-    return tuple(
-        OperandOnTree(placed, number, placed.chain(number), placed.spread(number))
-        for number in range(len(placed.operands))
+    return placed.memo.once(
+        "operands",
+        lambda: tuple(
+            OperandOnTree(placed, number, placed.chain(number), placed.spread(number))
+            for number in range(len(placed.operands))
+        ),
     )

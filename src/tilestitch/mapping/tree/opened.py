@@ -37,7 +37,7 @@ class Ground(NamedTuple):
     strides: np.ndarray  # [operand, axis] of the lattice of each operand, at the end of all loops
     inner: np.ndarray  # by operand: points of its lattice
     offsets: np.ndarray  # by operand: where its part of `togo` begins
-    togo: np.ndarray  # of many choices; by cut, whether partial sums arrive, and point: what it and the later cuts cost at least
+    togo: np.ndarray  # by cut, whether partial sums arrive, and point: what it and the later cuts cost at least
     in_turn_fj: int  # what two operands cost more at the units because only one of them can stay
     shared: np.ndarray  # by cut: which of the shared memories it lies in, or -1
     limit: np.ndarray  # by shared memory: its bits

@@ -1,12 +1,27 @@
 """A loop nest on a machine tree: where each operand lives, and which loops are spread over the units."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, gcd, prod
+from typing import Any, TypeVar
 
 from tilestitch.hardware.tree import Flow, MachineTree, TreeMemory
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What follows from a value that never changes, worked out when it is first asked for."""
+
+    known: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,7 @@ class PlacedNest:
     limits: tuple[CutLimit, ...] = ()
     slides: tuple[Slide, ...] | None = None  # none: not chosen yet
     order: tuple[tuple[int, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
+    memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
     def operands(self) -> tuple[LoopOperand, ...]:
@@ -66,10 +82,13 @@ class PlacedNest:
 
     def chain(self, operand: int) -> tuple[TreeMemory, ...]:
         """The memories of an operand, innermost first."""
-        return self.tree.chain(self.homes[operand])
+        return self.memo.once(("chain", operand), lambda: self.tree.chain(self.homes[operand]))
 
     def spread(self, operand: int) -> tuple[tuple[Fraction, ...], ...]:
         """Of every fan-out of an operand, from the innermost, how far each loop is spread there."""
+        return self.memo.once(("spread", operand), lambda: self._spread(operand))
+
+    def _spread(self, operand: int) -> tuple[tuple[Fraction, ...], ...]:
         levels: list[tuple[Fraction, ...]] = []
         for axes in self.tree.fan_outs(self.homes[operand]):
             here = [Fraction(1)] * len(self.nest.loops)
@@ -81,6 +100,9 @@ class PlacedNest:
 
     def spread_along(self, axis: str) -> tuple[Fraction, ...]:
         """How far each loop is spread along one axis."""
+        return self.memo.once(("axis", axis), lambda: self._spread_along(axis))
+
+    def _spread_along(self, axis: str) -> tuple[Fraction, ...]:
         here = [Fraction(1)] * len(self.nest.loops)
         for one in self.unrolled:
             if one.axis == axis:
@@ -109,6 +131,9 @@ class PlacedNest:
         Rounded at each fan-out of the first operand, as ZigZag 3.9.1 does: two fan-outs of one loop that do not divide
         it may leave a step more than both together would.
         """
+        return self.memo.once("steps", self._steps)
+
+    def _steps(self) -> tuple[int, ...]:
         left = list(self.nest.extents)
         for level in self.spread(0):
             left = [ceil(count / factor) for count, factor in zip(left, level, strict=True)]

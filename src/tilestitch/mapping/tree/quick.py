@@ -17,8 +17,8 @@ from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.tables import FEMTO, MOST_FJ
 
 # of what is read and of results: what goes through a memory towards the units, and outwards; partial sums come back
-_READ_FLOWS = ((Flow.FEED,), (Flow.FILL,))
-_RESULT_FLOWS = ((Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL))
+READ_FLOWS = ((Flow.FEED,), (Flow.FILL,))
+RESULT_FLOWS = ((Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL))
 TOO_MUCH = -1.0
 
 
@@ -39,6 +39,7 @@ class Arrays(NamedTuple):
     buffers: np.ndarray
     limits: np.ndarray  # [O, level, loop, 2] the least and most steps of a loop inside
     is_limited: bool
+    counts_copies: bool  # whether what each of several memories moves adds up, as energies do and cycles do not
 
 
 class Placed(NamedTuple):
@@ -77,6 +78,7 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
         np.ones((count, levels), np.int64),
         np.tile(np.array([1, 2**62], np.int64), (count, levels, loops, 1)),
         bool(operands[0].placed.limits),
+        True,
     )
     for number, one in enumerate(operands):
         home = one.placed.homes[one.number]
@@ -97,7 +99,7 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
             for loop, least, most in limits:
                 here = found.limits[number, level, loop]
                 here[0], here[1] = max(here[0], least), min(here[1], most)
-            for side, flows in enumerate(_RESULT_FLOWS if one.is_write else _READ_FLOWS):
+            for side, flows in enumerate(RESULT_FLOWS if one.is_write else READ_FLOWS):
                 for at, flow in enumerate(flows):
                     port = memory.port(home, flow)
                     found.access_pj[number, level, side, at] = memory.read_pj if flow.is_read else memory.write_pj
@@ -201,7 +203,7 @@ def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under:
         for outer in range(level, levels + 1):
             for loop in range(loops):
                 count *= over[outer, loop] / under[outer, loop]
-        placed.instances[operand, level] = np.rint(np.rint(count * 1000 - doubt) / 1000)
+        placed.instances[operand, level] = np.rint(np.rint(count * 1000 - doubt) / 1000) if arrays.counts_copies else 1
     for level in range(levels):
         here = _distinct(arrays, placed, operand, level + 1)
         placed.differing[operand, level] = np.rint(here / _distinct(arrays, placed, operand, level))

@@ -4,12 +4,11 @@ Choices are opened in the order of a bound: of every operand the least that it c
 where the bound is not below the best mapping that is known.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count, product
+from itertools import product
 from math import inf, prod
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +16,18 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import labels
-from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes, seen_factors
-from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of, fan_outs_of
-from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
-from tilestitch.mapping.tree.found import FoundMapping, value_of
+from tilestitch.mapping.tree.choice_rows import seen_factors
+from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.cycle_bounds import least_cycles
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.lattice import points_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.problem import MOST_STATES
-from tilestitch.mapping.tree.quick import (
-    Arrays,
-    arrays_of,
-    in_turn_alone,
-    least_alone,
-    relaxed,
-    tables_alone,
-    units_alone,
-)
+from tilestitch.mapping.tree.quick import tables_alone
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
+from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, compared, in_turn_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_search import best_in_order
 
@@ -51,10 +43,9 @@ __all__ = [
     "units_fj",
 ]
 
+FEW = 2**16  # choices for all of which closer bounds of time are made
 BATCH = 256  # choices whose bounds are made together
 TOGETHER = 2**22  # points of the lattices of choices whose tables are
-
-Levels: TypeAlias = NDArray[np.int64]  # choices x fan-outs x loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,111 +55,6 @@ class SpatialSearch:
     found: FoundMapping
     choices: int
     opened: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadTask:
-    """What all choices of a nest have in common."""
-
-    bare: PlacedNest
-    sums: Sums
-    operands: tuple[OperandOnTree, ...]  # those that move anything
-    arrays: Arrays
-    bounds: Arrays
-    shared: NDArray[np.int64]
-    limit: NDArray[np.float64]
-
-    @property
-    def levels(self) -> int:
-        """Fan-outs of the operand that has most."""
-        return self.arrays.size_bits.shape[1] + 1
-
-    def view(self, choices: Choices, number: int, *, sees_all: bool = True, sees_steps: bool = False) -> View:
-        """What an operand sees of choices."""
-        level, at = np.zeros(len(self.bare.tree.axes), np.int64), self.operands[number].number
-        for key, axes in fan_outs_of(self.bare).items():
-            level[axes] = key[at]
-        return View(
-            choices.over, choices.under, choices.steps, level, self.arrays.moving[number], sees_all, sees_steps
-        )
-
-
-def different(view: View, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first of all choices that an operand cannot tell apart, and which of these stands for each choice."""
-    for seed in count():
-        _, first, back = np.unique(seen_codes(view, levels, seed), return_index=True, return_inverse=True)
-        if are_seen_alike(view, levels, first[back]):
-            return first, back
-    raise AssertionError("unreachable")
-
-
-def task_of(bare: PlacedNest, sums: Sums) -> SpreadTask:
-    """What the bounds and the searches of all choices need."""
-    operands = tuple(one for one in operands_on_tree(bare) if one.array.element_bits)
-    arrays = arrays_of(operands)
-    cuts: list[int] = []
-    for one in operands:
-        cuts += [] if one.is_write else [-1]
-        cuts += [bare.tree.memories.index(memory) for memory in one.memories]
-    shared = sorted({memory for memory in cuts if memory >= 0 and cuts.count(memory) > 1})
-    return SpreadTask(
-        bare,
-        sums,
-        operands,
-        arrays,
-        relaxed(arrays, final_sums=sums is Sums.FINAL),
-        np.array([shared.index(one) if one in shared else -1 for one in cuts], np.int64),
-        np.array([bare.tree.memories[memory].size_bits * (1 + 1e-12) for memory in shared], np.float64),
-    )
-
-
-def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
-    """What the results of each choice cost at the units, in femtojoules."""
-    result = len(task.operands) - 1
-    first, back = different(task.view(choices, result, sees_steps=True), task.levels)
-    chosen = choices[first]
-    over, under = seen_factors(task.view(chosen, result), task.levels)
-    return _compared(task, units_alone(task.bounds, over, under, chosen.steps))[back]
-
-
-def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
-    """Below what no mapping of each choice comes, without arithmetic and units; NEVER where none fits.
-
-    A loose bound takes what leaves an operand alone as not spread at all: then fewer memories hold it, its sums are
-    complete at once, and many choices are alike.
-    """
-    total = np.zeros(len(choices), np.int64)
-    for number, operand in enumerate(task.operands):
-        if not any(map(operand.is_sliding, range(len(operand.memories)))):
-            total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
-    return total
-
-
-def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
-    """What each choice costs more at the units, as of two operands that are read only one can stay there."""
-    if len(task.operands) != 3:
-        return np.zeros(len(choices), np.int64)
-    found: list[NDArray[np.int64]] = []
-    for operand in (0, 1):
-        first, back = different(task.view(choices, operand, sees_steps=True), task.levels)
-        over, under = seen_factors(task.view(choices[first], operand), task.levels)
-        found.append(_compared(task, in_turn_alone(task.bounds, operand, over, under, choices.steps[first]))[back])
-    return np.minimum(*found)
-
-
-def _compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
-    if (found < 0).any():
-        raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
-    return found
-
-
-def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
-    """`least_alone`, once for all choices that are alike to an operand."""
-    first, back = different(task.view(choices, number, sees_all=not loose), task.levels)
-    chosen = choices[first]
-    over, under = seen_factors(task.view(chosen, number, sees_all=not loose), task.levels)
-    options = (task.sums is Sums.FINAL, loose)
-    return _compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))[back]
 
 
 def placement(bare: PlacedNest, choices: Choices, number: int) -> PlacedNest:
@@ -258,27 +144,40 @@ def best_spread(
 def _best_in_time(
     task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: TreeObjective
 ) -> SpatialSearch:
-    """Choices by the least energy and the least cycles that each can have, together."""
-    cycles = choices.steps.prod(axis=1)
+    """Choices by the least energy and the least cycles that each can have, together.
+
+    Of equal ones the first counts, by the least energy and the steps alone.
+    """
+    steps = choices.steps.prod(axis=1)
     fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
-    least = [
-        inf if energy >= labels.NEVER else value_of(objective, int(energy) / FEMTO + fixed_pj, int(count))
-        for energy, count in zip(bounds, cycles, strict=True)
-    ]
-    order = [number for number in np.argsort(least, kind="stable").tolist() if least[number] < inf]
+
+    def values(fj: NDArray[np.int64], cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+        energies = 1.0 if objective is TreeObjective.LATENCY else fj / FEMTO + fixed_pj
+        squared = cycles if objective is TreeObjective.ED2P else 1.0
+        return np.where(fj >= labels.NEVER, inf, energies * cycles * squared)
+
+    firsts = np.argsort(values(bounds, steps.astype(np.float64)), kind="stable")
+    ranks = np.empty(len(choices), np.int64)
+    ranks[firsts] = np.arange(len(choices))
+    cycles, close = least_cycles(task, choices, loose=len(choices) > FEW), bounds
+    if len(choices) <= FEW:
+        close = units_fj(task, choices) + bounds_fj(task, choices, loose=False) + in_turn_fj(task, choices)
+        close = np.maximum(bounds, np.minimum(close, labels.NEVER))
+    least = values(close, cycles) * (1 - 1e-12)
+    order = [number for number in np.lexsort((ranks, least)).tolist() if least[number] < inf]
     searched: set[int] = set()
 
-    def ordered() -> Iterator[tuple[PlacedNest, float]]:
+    def ordered() -> Iterator[tuple[PlacedNest, float, int]]:
         for number in order:
             for one in with_slides([placement(task.bare, choices, number)]):
-                yield one, least[number]
+                yield one, float(least[number]), int(ranks[number])
                 searched.add(number)
 
     found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
     if found is None:
         raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
     bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
-    found = replace(found, bound_pj=bound_pj, bound_cycles=int(cycles[order].min()))
+    found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
     return SpatialSearch(found, len(choices), len(searched))
 
 
@@ -336,11 +235,12 @@ class Opener:
         self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
         tables: list[NDArray[np.int64]] = []
         for number in range(len(task.operands)):
-            first, back = different(task.view(chosen, number), task.levels)
+            first, back = task.different(chosen, number)
             over, under = self._over[first, number], self._under[first, number]
-            table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], task.sums is Sums.FINAL)
+            final = task.sums is Sums.FINAL
+            table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], final)
             self._offsets[:, number] = starts[back] + sum(map(len, tables))
-            _compared(task, table[:1])
+            compared(task, table[:1])
             tables.append(table)
         self._togo = np.concatenate(tables)
 

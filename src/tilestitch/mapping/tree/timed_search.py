@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import labels, timed_labels
-from tilestitch.mapping.tree.chain import price
+from tilestitch.mapping.tree.chain import latency_cycles, price
 from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, value_of, why_nothing_fits
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, numbered, states_of
@@ -83,7 +83,8 @@ def best_in_time(
     Raises `DoesNotFit` where no mapping fits the memories.
     """
     placements = with_slides(placements)
-    best, _ = best_in_order(_in_order(placements, sums, objective), sums, most_labels, objective)
+    ordered = ((placed, least, rank) for rank, (placed, least) in enumerate(_in_order(placements, sums, objective)))
+    best, _ = best_in_order(ordered, sums, most_labels, objective)
     if best is None:
         raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
     if len(placements) == 1:
@@ -96,16 +97,17 @@ def best_in_time(
 
 
 def best_in_order(
-    ordered: Iterable[tuple[PlacedNest, float]], sums: Sums, most_labels: int, objective: TreeObjective
+    ordered: Iterable[tuple[PlacedNest, float, int]], sums: Sums, most_labels: int, objective: TreeObjective
 ) -> tuple[FoundMapping | None, int]:
     """The best mapping of placements that come with bounds, the least first, and how many of them were searched.
 
-    Its bounds of energy and of cycles alone are those of its placement. None where no mapping fits the memories.
+    Of equal mappings that of the placement with the least rank is taken, which comes with the bounds. Its bounds of
+    energy and of cycles alone are those of its placement. None where no mapping fits the memories.
     """
     best: FoundMapping | None = None
-    bound, count, opened = inf, 0, 0
-    for placed, least in ordered:
-        if best is not None and least >= best.value:
+    bound, count, opened, first = inf, 0, 0, 0
+    for placed, least, rank in ordered:
+        if best is not None and least > best.value:
             break
         if count > most_labels:
             bound = min(bound, least)
@@ -115,12 +117,16 @@ def best_in_order(
         searched = _search(task, objective, best, most_labels)
         count, bound = count + searched.labels, min(bound, searched.bound)
         for found in searched.found:
-            if best is None or (found.value, found.price.energy_pj) < (best.value, best.price.energy_pj):
-                best = found
+            if best is None or _key(found, rank) < _key(best, first):
+                best, first = found, rank
     if best is None:
         return None, opened
     proven = bound >= best.value
     return replace(best, is_proven=proven, labels=count, bound_value=best.value if proven else bound), opened
+
+
+def _key(found: FoundMapping, rank: int) -> tuple[float, float, int]:
+    return found.value, found.price.energy_pj, rank
 
 
 def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int) -> Front:
@@ -216,7 +222,8 @@ def _first_value(task: _Task, objective: TreeObjective) -> float:
     ended, spent, _, chain = labels.least_chain(task.timed.base, 1, FEW_LABELS)
     if ended != labels.FOUND:
         return inf
-    return value_of(objective, float(spent + fixed_fj(task.tables)), task.found(objective, chain).price.latency_cycles)
+    cycles = latency_cycles(task.placed, mapping_of(task.tables, numbered(task.tables), chain))
+    return value_of(objective, float(spent + fixed_fj(task.tables)), cycles)
 
 
 def _ceiling(task: _Task, objective: TreeObjective, best: FoundMapping | None) -> float:

@@ -1,0 +1,107 @@
+"""Below what no latency of a choice of what is spread comes, by the compiled functions that are made for energies.
+
+Cycles of a port are counted as if every access of its whole width cost so many picojoules, and each memory were there
+once. So they are not rounded up for each transfer: a bound, no latency.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.hardware.tree import Flow
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choices import Choices
+from tilestitch.mapping.tree.crossings import OperandOnTree
+from tilestitch.mapping.tree.quick import READ_FLOWS, RESULT_FLOWS
+from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, units_fj
+from tilestitch.mapping.tree.tables import FEMTO
+
+_ROUNDED = 0.05  # cycles: what is rounded to whole thousandths at each cut, all together
+
+
+def least_cycles(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.float64]:
+    """Below what no mapping of each choice comes: the units' steps with all for which they stop, and each port."""
+    found = choices.steps.prod(axis=1).astype(np.float64)
+    found += _cycles(task, choices, _stopping(task), loose=loose)
+    for port in _ports(task):
+        found = np.maximum(found, _cycles(task, choices, _occupying(task, port), loose=loose))
+    return found
+
+
+def _cycles(task: SpreadTask, choices: Choices, access: NDArray[np.float64], *, loose: bool) -> NDArray[np.float64]:
+    """What so many cycles of an access add up to at least; nothing where no mapping fits."""
+    if not access.any():
+        return np.zeros(len(choices))
+    timed = replace(task, bounds=task.bounds._replace(access_pj=access, counts_copies=False))
+    try:
+        thousandths = units_fj(timed, choices) + bounds_fj(timed, choices, loose=loose)
+    except TooLarge:  # of which only the search says how much it can count
+        return np.zeros(len(choices))
+    return np.where(thousandths < labels.NEVER, np.maximum(thousandths / FEMTO - _ROUNDED, 0), 0.0)
+
+
+def _flows(operand: OperandOnTree) -> tuple[tuple[Flow, ...], ...]:
+    return RESULT_FLOWS if operand.is_write else READ_FLOWS
+
+
+def _port(operand: OperandOnTree, level: int, flow: Flow) -> tuple[tuple[int, int], float] | None:
+    """The port of a direction, and the cycles of an access of its whole width."""
+    memory = operand.memories[level]
+    port = memory.port(operand.placed.homes[operand.number], flow)
+    if port is None:
+        return None
+    key = operand.placed.tree.memories.index(memory), memory.ports.index(port)
+    return key, float(port.width_bits / port.bits_per_cycle)
+
+
+def _ports(task: SpreadTask) -> list[tuple[int, int]]:
+    found = {
+        port[0]
+        for operand in task.operands
+        for level in range(len(operand.memories))
+        for flows in _flows(operand)
+        for flow in flows
+        if (port := _port(operand, level, flow)) is not None
+    }
+    return sorted(found)
+
+
+def _occupying(task: SpreadTask, wanted: tuple[int, int]) -> NDArray[np.float64]:
+    """Of every operand, level, side and direction the cycles of an access at one port."""
+    access = np.zeros_like(task.bounds.access_pj)
+    for number, operand in enumerate(task.operands):
+        for level in range(len(operand.memories)):
+            for side, flows in enumerate(_flows(operand)):
+                for at, flow in enumerate(flows):
+                    port = _port(operand, level, flow)
+                    if port is not None and port[0] == wanted:
+                        access[number, level, side, at] = port[1]
+    return access
+
+
+def _stopping(task: SpreadTask) -> NDArray[np.float64]:
+    """Of every crossing that stops the units the cycles of an access at the slower of its ends.
+
+    Sums that come back count where they take the port that others leave by.
+    """
+    access = np.zeros_like(task.bounds.access_pj)
+    for number, operand in enumerate(task.operands):
+        for crossing in range(1, len(operand.memories)):
+            if operand.is_hidden(crossing):
+                continue
+            ends = [(crossing, 0), (crossing - 1, 1)]
+            rates = [_per_bit(operand, *end) for end in ends]
+            level, side = ends[rates.index(max(rates))]
+            first = _port(operand, level, _flows(operand)[side][0])
+            for at, flow in enumerate(_flows(operand)[side]):
+                port = _port(operand, level, flow)
+                if port is not None and first is not None and port[0] == first[0]:
+                    access[number, level, side, at] = port[1]
+    return access
+
+
+def _per_bit(operand: OperandOnTree, level: int, side: int) -> float:
+    port = operand.memories[level].port(operand.placed.homes[operand.number], _flows(operand)[side][0])
+    return 0.0 if port is None else float(1 / port.bits_per_cycle)

@@ -1,0 +1,129 @@
+"""What all choices of what a nest spreads have in common, and what each of them costs at least.
+
+Bounds are sums over operands, and an operand sees little of a choice: it is priced once for all that it cannot tell
+apart.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes, seen_factors
+from tilestitch.mapping.tree.choices import Choices, fan_outs_of
+from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.quick import Arrays, arrays_of, in_turn_alone, least_alone, relaxed, units_alone
+from tilestitch.mapping.tree.tables import Sums
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadTask:
+    """What all choices of a nest have in common."""
+
+    bare: PlacedNest
+    sums: Sums
+    operands: tuple[OperandOnTree, ...]  # those that move anything
+    arrays: Arrays
+    bounds: Arrays
+    shared: NDArray[np.int64]
+    limit: NDArray[np.float64]
+
+    @property
+    def levels(self) -> int:
+        """Fan-outs of the operand that has most."""
+        return self.arrays.size_bits.shape[1] + 1
+
+    def view(self, choices: Choices, number: int, *, sees_all: bool = True, sees_steps: bool = False) -> View:
+        """What an operand sees of choices."""
+        level, at = np.zeros(len(self.bare.tree.axes), np.int64), self.operands[number].number
+        for key, axes in fan_outs_of(self.bare).items():
+            level[axes] = key[at]
+        return View(choices.over, choices.under, choices.steps, level, self.arrays.moving[number], sees_all, sees_steps)
+
+    def different(
+        self, choices: Choices, number: int, *, sees_all: bool = True, sees_steps: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first of all choices that an operand cannot tell apart, and which of these stands for each choice."""
+        view = self.view(choices, number, sees_all=sees_all, sees_steps=sees_steps)
+        return choices.memo.once((number, sees_all, sees_steps), lambda: _different(view, self.levels))
+
+
+def _different(view: View, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    for seed in count():
+        _, first, back = np.unique(seen_codes(view, levels, seed), return_index=True, return_inverse=True)
+        if are_seen_alike(view, levels, first[back]):
+            return first, back
+    raise AssertionError("unreachable")
+
+
+def task_of(bare: PlacedNest, sums: Sums) -> SpreadTask:
+    """What the bounds and the searches of all choices need."""
+    operands = tuple(one for one in operands_on_tree(bare) if one.array.element_bits)
+    arrays = arrays_of(operands)
+    cuts: list[int] = []
+    for one in operands:
+        cuts += [] if one.is_write else [-1]
+        cuts += [bare.tree.memories.index(memory) for memory in one.memories]
+    shared = sorted({memory for memory in cuts if memory >= 0 and cuts.count(memory) > 1})
+    return SpreadTask(
+        bare,
+        sums,
+        operands,
+        arrays,
+        relaxed(arrays, final_sums=sums is Sums.FINAL),
+        np.array([shared.index(one) if one in shared else -1 for one in cuts], np.int64),
+        np.array([bare.tree.memories[memory].size_bits * (1 + 1e-12) for memory in shared], np.float64),
+    )
+
+
+def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
+    """What the results of each choice cost at the units, in femtojoules."""
+    result = len(task.operands) - 1
+    first, back = task.different(choices, result, sees_steps=True)
+    chosen = choices[first]
+    over, under = seen_factors(task.view(chosen, result), task.levels)
+    return compared(task, units_alone(task.bounds, over, under, chosen.steps))[back]
+
+
+def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
+    """Below what no mapping of each choice comes, without arithmetic and units; NEVER where none fits.
+
+    A loose bound takes what leaves an operand alone as not spread at all: then fewer memories hold it, its sums are
+    complete at once, and many choices are alike.
+    """
+    total = np.zeros(len(choices), np.int64)
+    for number, operand in enumerate(task.operands):
+        if not any(map(operand.is_sliding, range(len(operand.memories)))):
+            total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
+    return total
+
+
+def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
+    """What each choice costs more at the units, as of two operands that are read only one can stay there."""
+    if len(task.operands) != 3:
+        return np.zeros(len(choices), np.int64)
+    found: list[NDArray[np.int64]] = []
+    for operand in (0, 1):
+        first, back = task.different(choices, operand, sees_steps=True)
+        over, under = seen_factors(task.view(choices[first], operand), task.levels)
+        found.append(compared(task, in_turn_alone(task.bounds, operand, over, under, choices.steps[first]))[back])
+    return np.minimum(*found)
+
+
+def compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    if (found < 0).any():
+        raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
+    return found
+
+
+def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
+    """`least_alone`, once for all choices that are alike to an operand."""
+    first, back = task.different(choices, number, sees_all=not loose)
+    chosen = choices[first]
+    over, under = seen_factors(task.view(chosen, number, sees_all=not loose), task.levels)
+    options = (task.sums is Sums.FINAL, loose)
+    return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))[back]
