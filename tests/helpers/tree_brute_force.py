@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache
 from math import ceil, gcd, inf, prod
 
-from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
+from tilestitch.hardware.tree import Axis, DmaEngine, Flow, MachineTree, Network, Port, TreeMemory
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
@@ -330,6 +330,14 @@ class _Operand:
         for _, name, which, network in self.networks(number):
             if network.bits_per_cycle is not None:
                 cycles[name, which] = ceil(outer * sum(self._bits(number, tile)) / network.bits_per_cycle)
+        for engine in self.placed.tree.engines:
+            if number > 0 and (engine.outer, engine.inner) == (self.chain[number].name, self.chain[number - 1].name):
+                inner, _ = self._counts(number, part, tile)
+                cycles[engine.name] = sum(
+                    engine.setup_cycles + ceil(Fraction(inner * bits) / engine.bits_per_cycle / engine.count)
+                    for bits in self._bits(number, tile)
+                    if inner * bits
+                )
         return cycles
 
     def _copies(self, level):
@@ -450,6 +458,19 @@ def timed_case(seed, most_loops=3) -> PlacedNest:
     placed = random_case(seed, most_loops)
     memories = tuple(_with_ports(seed, memory) for memory in placed.tree.memories)
     return replace(placed, tree=replace(placed.tree, memories=memories))
+
+
+def with_engines(placed: PlacedNest, seed) -> PlacedNest:
+    """The same case with random DMA engines between some of the memories that follow one another in a chain."""
+    chains = [placed.tree.chain(home) for home in placed.homes]
+    pairs = sorted({(a.name, b.name) for chain in chains for a, b in itertools.pairwise(chain)})
+    rates, setups = (Fraction(4), Fraction(33, 2)), (0, 1, 3, 8)
+    engines = tuple(
+        DmaEngine(f"dma{at}", *pair, seed.choice((1, 2)), seed.choice(setups), seed.choice(rates))
+        for at, pair in enumerate(pairs)
+        if seed.random() < 0.7
+    )
+    return replace(placed, tree=replace(placed.tree, engines=engines))
 
 
 def with_networks(placed: PlacedNest, seed) -> PlacedNest:

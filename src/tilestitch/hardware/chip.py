@@ -84,6 +84,9 @@ def missing(model: MachineModel) -> Iterator[str]:
     parts += ["clock"] * (model.clock is None)
     if parts:
         yield f"it says no {', '.join(parts)}"
+    if model.dma:
+        names = ", ".join(engine.name for engine in model.dma)
+        yield f"it has DMA engines of its own ({names}), where link and setup say what carries transfers"
     if {"units", "cores"} & set(parts):
         return  # what memories are for is a matter of cores
     yield from _missing_memories(model)

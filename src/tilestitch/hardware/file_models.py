@@ -20,6 +20,7 @@ from tilestitch.hardware.fields import (
     shown,
 )
 from tilestitch.hardware.tree import Flow
+from tilestitch.hardware.tree_dma import DmaModel
 from tilestitch.hardware.tree_fields import ClockField, NamesField, Rate, RateField, SizeField
 from tilestitch.hardware.tree_network import NetworkModel, Storage
 from tilestitch.hardware.unit_models import (
@@ -253,6 +254,9 @@ class MachineModel(Model):
     memories: Annotated[list[MemoryModel], Field(min_length=1)] = Field(
         description="the memories, from the innermost to the outermost"
     )
+    dma: list[DmaModel] = Field(
+        [], description="DMA engines between memories; without any, what crosses waits for the ports of both alone"
+    )
     units: dict[_Name, UnitModel] | None = Field(
         None, description="the units of the cores of a chip, by names of your choice"
     )
@@ -272,6 +276,7 @@ _MODELS: Mapping[tuple[str, ...], type[Model]] = {  # by the keys that lead ther
     ("axes", "*", "networks", "*"): NetworkModel,
     ("memories", "*"): MemoryModel,
     ("memories", "*", "ports", "*"): PortModel,
+    ("dma", "*"): DmaModel,
     ("cores", "*"): CoreGroupModel,
     ("units", "*", "matrix"): MatrixModel,
     ("units", "*", "vector"): VectorModel,
@@ -284,6 +289,7 @@ _LISTS = {
     ("memories",): "a list of memories, at least one",
     ("memories", "*", "ports"): "a list of ports, at least one",
     ("axes", "*", "networks"): "a list of networks",
+    ("dma",): "a list of DMA engines, such as [{name: loads, joins: [dram, buffer], bandwidth: 32 B/cycle}]",
     ("cores",): "a list with at least one group of cores, such as [{matrix: mme, vector: vme}]",
     ("units",): "a mapping from the names of units to what they are",
 }

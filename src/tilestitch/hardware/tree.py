@@ -103,6 +103,21 @@ class TreeMemory:
         return found[-1] if found else None
 
 
+@dataclass(frozen=True, slots=True)
+class DmaEngine:
+    """What carries everything that crosses between two memories, with such engines at each of the inner ones.
+
+    All of them share each transfer, which takes as long as they are set up and its bits at their rates together.
+    """
+
+    name: str
+    inner: str
+    outer: str
+    count: int
+    setup_cycles: int
+    bits_per_cycle: Fraction  # of one
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class MachineTree(Brief):
     """Memories from the innermost to the outermost, the axes of the units, and what one multiply-accumulate costs."""
@@ -114,6 +129,7 @@ class MachineTree(Brief):
     description: str = ""
     clock_hz: int | None = None  # for people, and for bandwidths a second
     mac_area_mm2: float | None = None  # of one unit; for people
+    engines: tuple[DmaEngine, ...] = ()
 
     @property
     def operands(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from math import prod
 
 from tilestitch.base.units import counted, format_bytes, format_number, format_rate
 from tilestitch.hardware.tree import Flow, MachineTree, Port, TreeMemory
+from tilestitch.hardware.tree_dma import engine_lines
 from tilestitch.hardware.tree_network import network_lines
 
 
@@ -60,6 +61,7 @@ def describe_tree(tree: MachineTree) -> str:
     for branch in branches(tree):
         lines += _branch_lines(tree, branch, 1)
     lines += network_lines(tree)
+    lines += engine_lines(tree)
     lines += ["", "chains, from the units", *_columns([_chain(tree, operand) for operand in tree.operands])]
     areas = _area_lines(tree)
     return "\n".join([*lines, *areas]) + "\n"

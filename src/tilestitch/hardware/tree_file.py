@@ -15,6 +15,7 @@ from tilestitch.hardware.accelerator import Dataflow, Level
 from tilestitch.hardware.chip import OPERANDS, Layout, core_counts, layout_of, one_port, own_levels
 from tilestitch.hardware.file_models import MAX_UNITS, CoreGroupModel, MachineModel, MemoryModel
 from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
+from tilestitch.hardware.tree_dma import engine_faults, engines_of
 from tilestitch.hardware.tree_network import Storage, network_faults, networks_of, rate_fault
 from tilestitch.hardware.unit_models import ArrayModel, MatrixModel
 from tilestitch.hardware.yaml_tree import Mistake
@@ -60,7 +61,8 @@ def tree_of_model(model: MachineModel) -> MachineTree:
             if one.name in kept
         )
         axes, memories, mac_pj = (*inner, *outer), (*registers, *around), found.unit.mac_pj
-    return MachineTree(model.name, axes, memories, mac_pj, model.description, model.clock, model.mac_area_mm2)
+    engines = engines_of(model.dma, [memory.name for memory in memories], _cycles(model))
+    return MachineTree(model.name, axes, memories, mac_pj, model.description, model.clock, model.mac_area_mm2, engines)
 
 
 def _parts(model: MachineModel) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
@@ -162,12 +164,15 @@ def _memory(model: MemoryModel, cycles: Mapping[bool, Fraction]) -> TreeMemory:
 
 def tree_mistakes(model: MachineModel) -> Iterator[Mistake]:
     """What the axes and memories of a file say together that makes no sense."""
-    tree = MachineTree(model.name, *_parts(model), 0.0)
+    axes, memories = _parts(model)
+    engines = engines_of(model.dma, [memory.name for memory in memories], _cycles(model))
+    tree = MachineTree(model.name, axes, memories, 0.0, engines=engines)
     for part, fault in (
         *tree_faults(tree),
         *_order_faults(tree, is_chip=model.cores is not None),
         *_port_faults(model),
         *network_faults(tree, {axis.name: axis.networks for axis in model.axes}),
+        *engine_faults(tree),
     ):
         yield Mistake((part,), fault)
     yield from _rate_mistakes(model)
@@ -186,6 +191,10 @@ def _rate_mistakes(model: MachineModel) -> list[Mistake]:
             fault = rate_fault(network.bandwidth, cycles)
             if fault is not None:
                 mistakes.append(Mistake(("axes", at, "networks", number, "bandwidth"), fault))
+    for at, engine in enumerate(model.dma):
+        fault = rate_fault(engine.bandwidth, cycles)
+        if fault is not None:
+            mistakes.append(Mistake(("dma", at, "bandwidth"), fault))
     return mistakes
 
 

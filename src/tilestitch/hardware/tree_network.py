@@ -52,6 +52,12 @@ class NetworkModel(Model):
         description="energy of a bit at every place that it reaches or leaves, in picojoules",
         examples=[0.06],
     )
+    hops: Annotated[float, PlainValidator(AmountField("links"))] = Field(
+        1.0,
+        description="links that a bit passes on its way to a place along the axis, on average, each for `pj_per_bit`: "
+        "of a row of chips more than one",
+        examples=[3.5],
+    )
     bandwidth: Annotated[Rate, PlainValidator(RateField())] | None = Field(
         None,
         description="what the network takes from the memory around, or brings it, in a cycle or in a second; any "
@@ -70,7 +76,7 @@ def networks_of(
             one.multicast,
             one.reduction,
             one.forwarding,
-            one.pj_per_bit,
+            one.pj_per_bit * one.hops,
             None if one.bandwidth is None else one.bandwidth.bits * cycles.get(one.bandwidth.is_per_second, 0),
         )
         for one in models

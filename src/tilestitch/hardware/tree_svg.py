@@ -68,12 +68,26 @@ def _lines(tree: MachineTree, boxes: Sequence[_Box]) -> Iterator[str]:
         for inner in boxes:
             if any(inner.branch is one for one in box.branch.inside):
                 yield _line(box, inner, "")
+                yield from _engine_text(tree, box, inner)
     (units,) = (box for box in boxes if box.branch.memory is None)
     (parent,) = (box for box in boxes if any(units.branch is one for one in box.branch.inside))
     for box in boxes:
         memory = box.branch.memory
         if memory is not None and box is not parent and any(tree.chain(one)[0] is memory for one in tree.operands):
             yield _line(box, units, ' stroke-dasharray="4 3"')
+
+
+def _engine_text(tree: MachineTree, above: _Box, below: _Box) -> Iterator[str]:
+    """The DMA engines between two boxes, right of the line between them."""
+    ends = (below.branch.memory, above.branch.memory)
+    names = tuple(memory.name if memory is not None else "" for memory in ends)
+    for engine in tree.engines:
+        if (engine.inner, engine.outer) == names:
+            text = f"DMA {engine.name} x {engine.count:,}"
+            yield (
+                f'<text x="{(above.x + below.x) / 2 + 6:.1f}" y="{(above.y + _HEIGHT + below.y) / 2 - 4:.1f}">'
+                f"{escape(text)}</text>"
+            )
 
 
 def _line(above: _Box, below: _Box, more: str) -> str:

@@ -63,6 +63,7 @@ def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: Obje
     """Sixteen hexadecimal digits for everything that the best mapping depends on; names of layer and machine do not."""
     one = placements[0]
     nest, tree = asdict(replace(one.nest, name="", kind="")), asdict(replace(one.tree, name=""))
+    del tree["engines"]  # no energy depends on them
     spread = [[asdict(factor) for factor in placed.unrolled] for placed in placements]
     values = json.dumps([nest, tree, one.final_bits, one.homes, spread, sums, objective], default=str, sort_keys=True)
     return hashlib.sha256(values.encode()).hexdigest()[:16]

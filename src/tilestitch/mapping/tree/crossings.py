@@ -26,7 +26,7 @@ Tiles: TypeAlias = NDArray[np.int64]  # points x loops
 Numbers: TypeAlias = NDArray[np.float64]
 Terms: TypeAlias = tuple[tuple[int, int], ...]  # loop and step, of an index
 Flags: TypeAlias = NDArray[np.bool_]
-PortNumber: TypeAlias = tuple[int, int]  # of the memory in the tree, and its port; below 0 an axis, and its network
+PortNumber: TypeAlias = tuple[int, int]  # memory and its port; below 0 an axis and its network; behind all, an engine
 
 
 class Part(StrEnum):
@@ -211,6 +211,25 @@ class OperandOnTree:
                 bits = sum(self._both_ways(crossing, tiles, outer), np.zeros(len(tiles)))
                 key = (-1 - self.placed.tree.axes.index(axis), axis.networks.index(network))
                 found[key] = np.ceil(bits / float(network.bits_per_cycle) - 1e-9).astype(np.int64)
+        found.update(self._carried(crossing, tiles, part))
+        return found
+
+    def _carried(self, crossing: int, tiles: Tiles, part: Part) -> dict[PortNumber, NDArray[np.int64]]:
+        """Cycles of the DMA engines that carry a crossing: set-up and bits, of what there is in each direction."""
+        tree = self.placed.tree
+        if crossing == 0 or not tree.engines or self.array.element_bits == 0:
+            return {}
+        ends = self.memories[crossing - 1].name, self.memories[crossing].name
+        inner, _ = self._amounts(crossing, tiles, part)
+        found: dict[PortNumber, NDArray[np.int64]] = {}
+        for number, engine in enumerate(tree.engines):
+            if (engine.inner, engine.outer) == ends:
+                rate = float(engine.count * engine.bits_per_cycle)
+                waits = [
+                    np.where(bits > 0, engine.setup_cycles + np.ceil(bits / rate - 1e-9), 0)
+                    for bits in self._both_ways(crossing, tiles, inner)
+                ]
+                found[len(tree.memories) + number, 0] = np.sum(waits, axis=0).astype(np.int64)
         return found
 
     def _amounts(self, crossing: int, tiles: Tiles, part: Part) -> tuple[Numbers, Numbers]:

@@ -12,7 +12,7 @@ from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Memo:
     """What follows from a value that never changes, worked out when it is first asked for."""
 

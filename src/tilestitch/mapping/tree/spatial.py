@@ -96,18 +96,20 @@ def best_spread(
     best, winner, used, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
     opener = Opener(task, choices)
     order = np.argsort(bounds, kind="stable")
-    is_worth, tight, close, closed = True, bounds.copy(), bounds.copy(), 0
+    is_worth, settles, tight, close, known = True, True, bounds.copy(), bounds.copy(), 0
     for start in range(0, len(order), BATCH):
-        if start >= closed:  # closer bounds, of more and more choices at once, as many are alike
-            closed = min(len(order), max(BATCH, 4 * start))
-            block = order[start:closed]
-            block = block[bounds[block] < best]
-            tight[block] = np.minimum(units[block] + bounds_fj(task, choices[block], loose=False), labels.NEVER)
-            close[block] = np.minimum(tight[block] + in_turn_fj(task, choices[block]), labels.NEVER)
         batch = order[start : start + BATCH]
         batch = batch[bounds[batch] < best]
         if len(batch) == 0:
             break
+        # the search of a choice begins with closer bounds: made beforehand they pay if they settle many
+        if start >= known and (settles or is_worth):
+            known = min(len(order), max(BATCH, 4 * start if settles else start + BATCH))
+            block = order[start:known]
+            block = block[bounds[block] < best]
+            tight[block] = np.minimum(units[block] + bounds_fj(task, choices[block], loose=False), labels.NEVER)
+            close[block] = np.minimum(tight[block] + in_turn_fj(task, choices[block]), labels.NEVER)
+            settles = best == labels.NEVER or 2 * int((close[block] < best).sum()) < len(block)
         if is_worth:
             bounds[batch] = tight[batch]
             batch = batch[np.argsort(bounds[batch], kind="stable")]
