@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.base.jit import compiled, lending
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
 from tilestitch.mapping.tree.quick import (
     TOO_MUCH,
@@ -54,37 +54,6 @@ class Desk(NamedTuple):
     powers: np.ndarray  # by axis
     tile: np.ndarray
     taken: np.ndarray  # by shared memory
-
-
-class Slots(NamedTuple):
-    """The last label at each place that has one, by a number that is made of the place."""
-
-    places: np.ndarray  # -1 where there is none
-    heads: np.ndarray
-
-
-@lending
-def _slot(slots: Slots, place_number: int) -> int:
-    """The slot of a place, or an empty one for it."""
-    last = len(slots.places) - 1
-    at = (place_number * 0x9E3779B97F4A7C1 >> 20) & last
-    while slots.places[at] >= 0 and slots.places[at] != place_number:
-        at = (at + 1) & last
-    return at
-
-
-@inner
-def _slots_for(labels: int, old: Slots) -> Slots:
-    """Slots of which so many labels take a quarter at most, a power of two, with what there was."""
-    size = 4096
-    while size < 4 * labels:
-        size *= 2
-    new = Slots(np.full(size, -1, np.int64), np.full(size, -1, np.int64))
-    for at in range(len(old.places)):
-        if old.places[at] >= 0:
-            slot = _slot(new, old.places[at])
-            new.places[slot], new.heads[slot] = old.places[at], old.heads[at]
-    return new
 
 
 @lending
@@ -133,7 +102,7 @@ def _closes(ground: Ground, desk: Desk, component: int) -> bool:
 def _go_on(
     labels: Labels,
     order: Order,
-    slots: Slots,
+    heads: np.ndarray,
     arrays: Arrays,
     placed: Placed,
     ground: Ground,
@@ -184,10 +153,8 @@ def _go_on(
                 continue
             target += ground.strides[operands, axis]
         rest = _rest(ground, desk, partial, axis)
-        if spent + rest >= below:
-            continue
-        slot = _slot(slots, to_state * ground.points + target)
-        if is_beaten(labels, slots.heads, slot, spent, desk.taken):
+        place_number = to_state * ground.points + target
+        if spent + rest >= below or is_beaten(labels, heads, place_number, spent, desk.taken):
             continue
         labels.bound[count] = spent + rest
         labels.rank[count] = (depth + (1 if move < operands else 0)) * ground.points + target
@@ -195,8 +162,8 @@ def _go_on(
         labels.parent[count], labels.dead[count], labels.action[count] = label, False, action
         for component in range(len(desk.taken)):
             labels.taken[count, component] = desk.taken[component]
-        labels.following[count] = slots.heads[slot]
-        slots.places[slot], slots.heads[slot] = to_state * ground.points + target, count
+        labels.following[count] = heads[place_number]
+        heads[place_number] = count
         push(labels.heap, order, waiting, count)
         count, waiting = count + 1, waiting + 1
     return count, waiting
@@ -230,6 +197,7 @@ def least_of_choice(
     steps: np.ndarray,
     shared: np.ndarray,
     limit: np.ndarray,
+    heads: np.ndarray,
     most: int,
     below: int,
     final_sums: bool,
@@ -237,8 +205,8 @@ def least_of_choice(
     """How the search of one choice ended, its least cost or a bound of it, how many labels there were, and its chain.
 
     `over` and `under` are [operand, fan-out, loop], `shared` of every cut the memory that operands share, or -1, and
-    `limit` the bits of those. `togo` has from `offsets` on what cuts of each operand cost at least, `from least_from`.
-    What does not cost less than `below` is no chain.
+    `limit` the bits of those. `togo` has from `offsets` on what cuts of each operand cost at least, from `least_from`.
+    `heads` is all -1, before and after. What does not cost less than `below` is no chain.
     """
     operands, loops = arrays.moving.shape
     unplaced = no_choice(arrays)
@@ -291,7 +259,6 @@ def least_of_choice(
         np.zeros(len(axes), np.int64), np.ones(loops, np.int64), np.zeros(len(limit), np.float64),
     )  # fmt: skip
     labels = empty(1024, len(limit))
-    slots = _slots_for(1024, Slots(np.empty(0, np.int64), np.empty(0, np.int64)))
     order = order_of(labels)
     count, waiting = 0, 0
     ended, value, chain = NOTHING, NEVER, nothing
@@ -307,8 +274,7 @@ def least_of_choice(
         )
         labels.parent[0], labels.dead[0], labels.action[0], labels.following[0] = -1, False, -1, -1
         labels.taken[0, :] = 0.0
-        slot = _slot(slots, start * points)
-        labels.heap[0], slots.places[slot], slots.heads[slot] = 0, start * points, 0
+        labels.heap[0], heads[start * points] = 0, 0
         count, waiting = 1, 1
     while waiting > 0:
         label = pop(labels.heap, order, waiting)
@@ -323,13 +289,14 @@ def least_of_choice(
             break
         if count + operands + len(axes) > len(labels.bound):
             labels = grown(labels, len(labels.bound))
-            slots = _slots_for(len(labels.bound), slots)
             order = order_of(labels)
         more, waiting = _go_on(
-            labels, order, slots, arrays, placed, ground, desk, label, count, waiting, below
+            labels, order, heads, arrays, placed, ground, desk, label, count, waiting, below
         )  # fmt: skip
         if more < 0:
             ended = TOO_LARGE
             break
         count = more
+    for number in range(count):
+        heads[labels.state[number] * points + labels.point[number]] = -1
     return ended, value, count, chain

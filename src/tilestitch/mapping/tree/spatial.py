@@ -211,12 +211,13 @@ def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64
 
 
 class Opener:
-    """Opens choices one after another."""
+    """Opens choices one after another, with one array for the places of labels."""
 
     def __init__(self, task: SpreadTask, choices: Choices) -> None:
         self._task, self._choices = task, choices
         self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
         self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+        self._heads = np.full(0, -1, np.int32)
         self._rows: dict[int, int] = {}  # of the choices that were taken
         cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
         self._states = 2 * prod(one + 1 for one in cuts)
@@ -254,6 +255,8 @@ class Opener:
         places = self._states * points_of(steps.tolist())
         if places > MOST_STATES:
             raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
+        if places > len(self._heads):
+            self._heads = np.full(places, -1, np.int32)
         ended, value, count, _ = least_of_choice(
             task.arrays,
             task.bounds,
@@ -264,6 +267,7 @@ class Opener:
             steps,
             task.shared,
             task.limit,
+            self._heads,
             most_labels,
             below,
             task.sums is Sums.FINAL,
