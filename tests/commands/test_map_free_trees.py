@@ -191,7 +191,7 @@ def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, wor
     [
         (("--mode", "published"), "leave out --mode"),
         (("--objective", "pareto"), "what is spread has to be fixed; name --spatial FILE"),
-        (("--certificate", "proofs.json"), "what is spread has to be fixed; name --spatial FILE"),
+        (("--objective", "pareto", "--certificate", "proofs.json"), "a front has no certificate"),
         (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),
     ],
 )

@@ -33,6 +33,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, TreeObjective
 
 if TYPE_CHECKING:
+    from tilestitch.commands.map.tree_run import TreeTask
     from tilestitch.formats.zigzag.result import ZigzagResult
     from tilestitch.report.html.page import Result
 
@@ -320,7 +321,7 @@ def _map_on_tree(
         _expect_provable_on_tree(files, objective)
     _expect_written_on_tree(files, objective)
     if files.check is not None:
-        _check_on_tree(files, files.check, layers, json_path, quiet=quiet)
+        _check_on_tree(files, files.check, choices, layers, json_path, quiet=quiet)
         return SUCCESS
     if files.certificate is not None:
         expect_beside("--certificate", files.certificate, json_path, inputs)
@@ -331,26 +332,13 @@ def _map_on_tree(
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_page import tree_result
             from tilestitch.commands.map.tree_proofs import tree_certificates, tree_certificates_json
-            from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
+            from tilestitch.commands.map.tree_run import map_on_tree
             from tilestitch.commands.map.tree_text import tree_text
-            from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
         result = _result_of(given["explain"])
-        if files.is_free:
-            space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
-            task = open_free_task(
-                files.workload,
-                files.machine,
-                space,
-                layers,
-                lambda model: open_layers(model, choices, ()),
-                files.constraints,
-                files.energies,
-            )
-        else:
-            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
+        task = _tree_task(files, choices, layers)
         if given["emit"] is not None:
             expect_plain(given["emit"], task.tree)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
@@ -378,6 +366,27 @@ def _map_on_tree(
     return WRONG_INPUT if mapped.unmapped else SUCCESS
 
 
+def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> "TreeTask":
+    """The layers, the machine, and what may be spread."""
+    from tilestitch.commands.map.tree_run import open_free_task, open_tree_task
+    from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
+
+    assert files.workload is not None
+    given = click.get_current_context().params
+    if not files.is_free:
+        return open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
+    space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
+    return open_free_task(
+        files.workload,
+        files.machine,
+        space,
+        layers,
+        lambda model: open_layers(model, choices, ()),
+        files.constraints,
+        files.energies,
+    )
+
+
 def _expect_written_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
     """Refuse half of what writes files, and what goes with one mapping of each layer where there is none, or more."""
     given = click.get_current_context().params
@@ -400,10 +409,10 @@ def _result_of(explain: str) -> "ZigzagResult | None":
 
 def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
     """Refuse proofs of what nobody proves yet."""
-    if files.is_free:
-        raise InputError("--certificate and --check on a tree: what is spread has to be fixed; name --spatial FILE")
-    if files.check is None and objective is not TreeObjective.ENERGY:
-        raise InputError("--certificate on a tree: only the least energy is proven so; write --objective energy")
+    if files.check is None and objective is TreeObjective.PARETO:
+        raise InputError(
+            "--certificate on a tree: a front has no certificate; write --objective energy, latency, edp or ed2p"
+        )
     if files.check is not None and files.certificate is not None:
         raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
     if files.check is not None:
@@ -411,21 +420,19 @@ def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> Non
 
 
 def _check_on_tree(
-    files: _TreeFiles, check: Path, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+    files: _TreeFiles, check: Path, choices: Choices, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
 ) -> None:
-    """Check the proofs of ZigZag's layers on a tree."""
-    assert files.workload is not None
+    """Check the proofs of layers on a tree."""
     given = click.get_current_context().params
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.judged_page import checked_result
             from tilestitch.commands.map.tree_proofs import TreeClaimed, check_tree_certificates
-            from tilestitch.commands.map.tree_run import open_tree_task
             from tilestitch.hardware.tree_svg import tree_svg
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
-        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
+        task = _tree_task(files, choices, layers)
         asked = TreeClaimed(
             Sums(given["sums"]) if is_given("sums") else None,
             TreeObjective(given["objective"]) if is_given("objective") else None,

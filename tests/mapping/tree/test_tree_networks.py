@@ -177,14 +177,6 @@ def test_sums_that_are_not_added_on_the_way_are_written_one_by_one():
     assert counts == [[8, 0], [24, 24]]
 
 
-def test_certificates_do_not_cover_windows_that_slide():
-    placed = line(24, has_sliding_window=True)
-    with pytest.raises(
-        InputError, match=r"certificates do not cover windows that slide \(sliding_window, forwarding\)"
-    ):
-        certificate_of([placed], best_mapping(placed))
-
-
 def test_networks_are_proven_as_everything_else():
     """The checker shares the price of a crossing, and refuses a mapping that is not the best."""
     seed, proven = random.Random("proofs of networks"), 0

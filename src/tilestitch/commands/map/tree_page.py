@@ -8,11 +8,12 @@ import numpy as np
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import ceil_div
 from tilestitch.commands.map.tree_json import tree_values
-from tilestitch.commands.map.tree_proofs import TreeProof
+from tilestitch.commands.map.tree_proofs import TreeProof, value_text
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.commands.map.tree_text import LEAST, factor_text, proof_text, tree_text, verdict_text
 from tilestitch.formats.einsum import nest_text
 from tilestitch.hardware.tree_svg import tree_svg
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.chain import crossing_tiles, pace_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, Tiles, elements, operands_on_tree
 from tilestitch.mapping.tree.found import FoundMapping
@@ -36,12 +37,14 @@ def tree_result(mapped: TreeMappings, proofs: Sequence[TreeProof] = ()) -> Resul
             "sought": LEAST[mapped.objective],
             "proof": proof_text(mapped),
             "memories": [memory.name for memory in reversed(tree.memories)],
-            "layers": [_layer(one, certificates.get(number)) for number, one in enumerate(mapped.layers)],
+            "layers": [
+                _layer(one, certificates.get(number), mapped.objective) for number, one in enumerate(mapped.layers)
+            ],
         },
     )
 
 
-def _layer(layer: MappedOnTree, proof: TreeProof | None) -> dict[str, Json]:
+def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: TreeObjective) -> dict[str, Json]:
     found = layer.front or (layer.found,)
     return {
         "nest": nest_text(layer.found.placed.nest),
@@ -51,9 +54,9 @@ def _layer(layer: MappedOnTree, proof: TreeProof | None) -> dict[str, Json]:
         if proof is None
         else {
             "problem": proof.certificate.problem,
-            "value_fj": proof.certificate.value,
-            "choices": len(proof.certificate.choices),
-            "opened": sum(one.chains is not None for one in proof.certificate.choices),
+            "value": f"{objective} than {value_text(objective, proof.certificate.value)}",
+            "choices": proof.choices,
+            "opened": proof.opened,
             "layers": list(proof.names),
         },
         "mappings": [_drawn(one) for one in found],

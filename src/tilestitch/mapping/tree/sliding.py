@@ -27,17 +27,6 @@ def needs_tables(placed: PlacedNest) -> bool:
     return bool(placed.order) or is_even or can_slide(tree) or any(axis.networks for axis in tree.axes)
 
 
-def unprovable(placed: PlacedNest) -> str | None:
-    """What of a problem the certificates do not cover; none where they cover all."""
-    if can_slide(placed.tree):
-        return "windows that slide (sliding_window, forwarding)"
-    if any(memory.has_even_storage for memory in placed.tree.memories):
-        return "memories with storage: even"
-    if placed.order or placed.limits:
-        return "constraints"
-    return None
-
-
 def with_slides(placements: Sequence[PlacedNest]) -> list[PlacedNest]:
     """Each placement as often as there are ways to slide its windows, the one without any first.
 
