@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import run
+from tests.helpers.pages import summary_of
 from tests.helpers.pairs import first
 from tests.helpers.zigzag_trees import LAYERS, TREE
 
@@ -84,6 +85,36 @@ def test_more_factors_cost_no_more_and_more_use_no_less(machine):
     assert ragged["spatial_choices"] > free["spatial_choices"] > used["spatial_choices"]
     assert ragged["energy_pj"] <= free["energy_pj"] <= used["energy_pj"]
     assert used["units_with_work"] >= 0.75
+
+
+def test_the_front_over_all_choices(machine, tmp_path):
+    """Each point with what it spreads, in text, JSON and page; its ends are the least of both objectives."""
+    line = "C[m,n] += A[m,k] * B[k,n]; m=4 n=3 k=4"
+    asked = ("map", line, "--machine", machine, "--objective", "pareto")
+    result = run(*asked, "--json", tmp_path / "front.json", "--html", tmp_path / "front.html")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads((tmp_path / "front.json").read_text())["layers"]
+    front = layer["front"]
+    assert layer["proven_best"]
+    assert layer["spatial_choices"] >= layer["spatial_choices_opened"] >= 1
+    assert [one["energy_pj"] for one in front] == sorted(one["energy_pj"] for one in front)
+    least = {
+        name: json.loads(run("map", line, "--machine", machine, "--objective", name, "--json", "-").output)["layers"][0]
+        for name in ("energy", "latency", "edp")
+    }
+    assert front[0]["energy_pj"] == pytest.approx(least["energy"]["energy_pj"], rel=1e-12)
+    assert front[-1]["latency_cycles"] == least["latency"]["latency_cycles"]
+    assert layer["edp_pj_cycles"] == pytest.approx(least["edp"]["edp_pj_cycles"], rel=1e-12)
+    assert any(one["spatial"] == layer["spatial"] for one in front)
+    assert f"front of {len(front)} mapping" in result.output
+    assert "choices of what is spread" in result.output
+    for one in front:
+        spread = ", ".join(f"{part['loop']} {part['factor']:g} along {part['axis']}" for part in one["spatial"])
+        assert f"{spread or 'nothing'}\n" in result.output
+    drawn = summary_of((tmp_path / "front.html").read_text())["layers"][0]["mappings"]
+    assert [one["spread"] for one in drawn] == [
+        [{**part, "factor": f"{part['factor']:g}"} for part in one["spatial"]] for one in front
+    ]
 
 
 def test_layers_of_a_network_are_counted(machine):
@@ -190,7 +221,6 @@ def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, wor
     "given, words",
     [
         (("--mode", "published"), "leave out --mode"),
-        (("--objective", "pareto"), "what is spread has to be fixed; name --spatial FILE"),
         (("--objective", "pareto", "--certificate", "proofs.json"), "a front has no certificate"),
         (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),
     ],

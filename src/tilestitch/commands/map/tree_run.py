@@ -29,6 +29,7 @@ from tilestitch.hardware.tree_load import has_array
 from tilestitch.hardware.yaml_tree import read_tree
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.free_front import front_of_choices
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, best_of, pareto_front
 from tilestitch.mapping.tree.spatial import SpatialSpace, best_spread
@@ -268,7 +269,11 @@ def _searched(
 ) -> _Searched | DoesNotFit | TooLarge:
     try:
         if space is not None:
-            spread = best_spread(placements[0], wired(placements[0], space), sums, most_labels, objective)
+            wires = wired(placements[0], space)
+            if objective is TreeObjective.PARETO:
+                front = front_of_choices(placements[0], wires, sums, most_labels)
+                return _Searched(front.points, front.choices, front.opened)
+            spread = best_spread(placements[0], wires, sums, most_labels, objective)
             return _Searched((spread.found,), spread.choices, spread.opened)
         if objective is TreeObjective.PARETO:
             return _Searched(pareto_front(placements, sums, most_labels).points)

@@ -379,7 +379,7 @@ def best_spread(
     `InputError` for a front, which is not searched over choices.
     """
     if objective is TreeObjective.PARETO:
-        raise InputError("--objective pareto on a tree: what is spread has to be fixed; name --spatial FILE")
+        raise InputError(f"{bare.nest.name}: a front has several mappings; ask free_front for it")
     choices = choices_of(bare, space)
     if len(choices) == 0:
         raise DoesNotFit(
