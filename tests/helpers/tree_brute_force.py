@@ -69,7 +69,9 @@ def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]
     for order in {order for order in itertools.permutations(loops) if follows(order, placed)}:
         even = [operand.even_levels(operands) for operand in operands]
         choices = [
-            {(one[2], *(one[3][level] for level in levels)): one for one in operand.places(order)}.values()
+            {
+                (one[2], *(one[3][level] for level in levels)): one for one in operand.places(order) if one[0] < inf
+            }.values()
             for operand, levels in zip(operands, even, strict=True)
         ]
         for chosen in itertools.product(*choices):

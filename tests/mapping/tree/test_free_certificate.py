@@ -12,7 +12,7 @@ from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.free_certificate import free_certificate_of
-from tilestitch.mapping.tree.free_checking import check_free_certificate
+from tilestitch.mapping.tree.free_checking import check_free_certificate, least_cycles_of
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace, best_spread, choices_of, placement
 from tilestitch.mapping.tree.spread_count import spread_list
@@ -257,3 +257,21 @@ def test_a_proof_for_a_machine_of_zigzag_is_accepted():
     verdict = check_free_certificate(proof, bare, SpatialSpace(), Sums.FULL)
     assert verdict.choices > 1000
     assert verdict.labels > 0
+
+
+def test_no_choice_is_faster_than_the_checker_says():
+    """Its bound of cycles is not above the least latency of a choice, and often more than its steps."""
+    seed, compared, more = random.Random("cycles"), 0, 0
+    for _ in range(12):
+        bare = with_axes(timed_case(seed, 3), seed)
+        bare = with_limits(bare, seed) if seed.random() < 0.3 else bare
+        sums, choices = seed.choice(list(Sums)), spread_list(bare, SpatialSpace(seed.choice(list(Ragged))))
+        least = least_cycles_of(choices, sums)
+        for number in seed.sample(range(len(choices)), min(3, len(choices))):
+            front = all_best(choices.placement(number), final_sums=sums is Sums.FINAL)
+            if front:
+                assert least[number] <= front[-1][1]
+                more += least[number] > choices.placement(number).total_steps
+                compared += 1
+    assert compared >= 12
+    assert more > compared / 2

@@ -105,7 +105,8 @@ def proof_text(mapped: TreeMappings) -> str:
         others = "the bounds of the others are above"
         if mapped.objective is TreeObjective.PARETO:
             others = "points of it beat all of the others"
-        return f"{nothing} with any of {choices:,} choices of what is spread: {opened:,} were searched to the end, {others}"
+        spread = f"{choices:,} choices of what is spread: {opened:,} were searched to the end"
+        return f"{nothing} with any of {spread}, {others}"
     if mapped.objective is not TreeObjective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1

@@ -97,7 +97,7 @@ def _primes(divisors: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @inner
-def _choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray, steps: np.ndarray) -> Choice:
+def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray, steps: np.ndarray) -> Choice:
     """Take one choice; `over` and `under` are [operand, fan-out, loop]."""
     arrays = task.arrays
     operands, loops = arrays.moving.shape
@@ -148,7 +148,7 @@ def _choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray, step
             stays[operand] *= 1 if arrays.moving[operand, loop] else steps[loop]
         for level in range(arrays.levels[operand]):
             memory = task.memory[task.first[operand] + level + start]
-            count, parts = _elements(
+            count, parts = elements_of(
                 arrays, all_over[operand, level + 1], all_under[operand, level + 1], operand, steps
             )
             whole[operand, level], per_part[operand, level] = count, scale[memory] // parts
@@ -163,7 +163,7 @@ def _choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray, step
 
 
 @lending
-def _elements(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: int, tile: np.ndarray) -> tuple[int, int]:
+def elements_of(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: int, tile: np.ndarray) -> tuple[int, int]:
     """Elements of a tile with so much spread, as a fraction."""
     count, parts = 1, 1
     for axis in range(arrays.axes[operand]):
@@ -185,7 +185,7 @@ def _fits(size_bits: int, scale: int, room: int) -> bool:
 
 
 @lending
-def _cut(
+def cut_at(
     arrays: Arrays, choice: Choice, operand: int, cut: int, tile: np.ndarray, left_alone: int, how: tuple[int, bool]
 ) -> tuple[int, int, int]:
     """What a cut at a tile costs, its room in parts of a bit, and whether partial sums leave; NEVER where it cannot be.
@@ -214,7 +214,7 @@ def _cut(
     partial = 0
     if is_write and not is_top and (left_alone < choice.stays[operand] or choice.outside[operand, level + 2]):
         partial = 1
-    count, parts = _elements(arrays, choice.over[operand, level + 1], choice.under[operand, level + 1], operand, tile)
+    count, parts = elements_of(arrays, choice.over[operand, level + 1], choice.under[operand, level + 1], operand, tile)
     is_complete = is_write and (partial if how[1] else how[0]) == 0
     room = count * choice.per_part[operand, level] * arrays.bits[operand, 1 if is_complete else 0]
     if arrays.buffers[operand, level] == 2 and count < choice.whole[operand, level]:
@@ -264,7 +264,7 @@ def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, i
         for side in range(sides):
             here = found[cut, side]
             for at in range(tiles - 1, -1, -1):
-                price, _, partial = _cut(arrays, choice, operand, cut, sizes[at], stays, (side, task.final_sums))
+                price, _, partial = cut_at(arrays, choice, operand, cut, sizes[at], stays, (side, task.final_sums))
                 if price < 0:
                     return found, -1
                 least = min(NEVER, price + found[cut + 1, partial, at])
@@ -396,7 +396,9 @@ def _walked(
                 for loop in range(loops):
                     left_alone *= 1 if arrays.moving[move, loop] else tile[loop]
                 side = partial if move == operands - 1 else 0
-                price, room, leaves = _cut(arrays, choice, move, cuts[move], tile, left_alone, (side, task.final_sums))
+                price, room, leaves = cut_at(
+                    arrays, choice, move, cuts[move], tile, left_alone, (side, task.final_sums)
+                )
                 if price < 0:
                     ended = TOO_LARGE
                     break
@@ -492,7 +494,7 @@ def judged(
     found = np.zeros((len(steps), 4), np.int64)
     empty = no_choice(task.arrays)
     for number in range(len(steps)):
-        choice = _choice(task, empty, over[number], under[number], steps[number])
+        choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[write] > 1 or choice.outside[write, 1] else 0
         at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, choice.placed.total, start == 1)
         offsets = np.zeros(operands + 1, np.int64)
@@ -502,7 +504,7 @@ def judged(
         potentials = np.empty(offsets[operands], np.int64)
         if loose:
             moved = _only_moving(task.arrays, over[number], under[number])
-            choice = _choice(task, empty, moved[0], moved[1], steps[number])
+            choice = taken_choice(task, empty, moved[0], moved[1], steps[number])
         is_comparable = choice.is_comparable and at_units != TOO_MUCH
         bound, ended = int(at_units), SETTLED if is_comparable else TOO_LARGE
         for operand in range(operands):

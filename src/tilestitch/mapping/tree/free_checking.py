@@ -2,8 +2,8 @@
 
 The choices are made again, loop by loop. Of each the bound is made anew, and those whose bound is below the claim are
 walked through: for energy by the compiled walk of `choice_walk`; in time the same walk first looks for a chain with so
-little energy that the claim could be beaten in no less cycles than there are steps, and only where there is one the
-walk over tables follows.
+little energy that the claim could be beaten, in no less cycles than its steps, its ports and its stops take, and only
+where there is one the walk over tables follows.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
+from tilestitch.hardware.tree import Flow
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
+from tilestitch.mapping.tree.choice_pace import Ports, least_cycles
 from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, Task, judged
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
@@ -121,25 +123,26 @@ class _Judge:
     def __init__(self, claim: Claim, choices: SpreadList, sums: Sums) -> None:
         self._claim, self._choices, self._sums = claim, choices, sums
         self._bare = choices.bare
-        self._operands = tuple(one for one in operands_on_tree(self._bare) if one.array.element_bits > 0)
+        self._operands = _moving(self._bare)
         self._task = _task_of(self._operands, sums)
         self._is_loose = bounded_loosely(self._bare)
-        steps = choices.steps.prod(axis=1)
-        limits = np.array([_energy_below(claim, int(count)) for count in steps], np.int64)
+        self._spread = _spread_of(choices, self._operands)
+        cycles = choices.steps.prod(axis=1)
+        if claim.objective is not TreeObjective.ENERGY and not self._is_loose:
+            cycles = np.maximum(cycles, least_cycles_of(choices, sums))
+        limits = np.array([_energy_below(claim, int(count)) for count in cycles], np.int64)
         self._limits = np.maximum(0, np.minimum(limits - mac_value(self._bare), NEVER))
         self.energies, self._below, self._labels = self._walk()
 
     def _walk(self) -> tuple[_Whole, _Whole, int]:
         """Of each choice the least energy, and what a chain costs below its limit or -1; and all labels."""
-        choices, levels = self._choices, self._task.arrays.size_bits.shape[1] + 1
-        pairs = [choices.over_fan_outs(one.number, levels) for one in self._operands]
-        over, under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
+        choices = self._choices
         skipped = [self._is_loose and any(map(one.is_sliding, range(len(one.memories)))) for one in self._operands]
         limits = np.zeros(len(choices), np.int64) if self._is_loose else self._limits
         heads = np.full(1 if self._is_loose else self._places(choices), -1, np.int32)
         found = judged(
             self._task,
-            (over, under, choices.steps),
+            self._spread,
             np.array(skipped, np.bool_),
             self._is_loose,
             limits,
@@ -192,15 +195,15 @@ def _divisor_count(number: int) -> int:
     return count
 
 
-def _energy_below(claim: Claim, steps: int) -> int:
-    """The energy below which a chain of a choice may be better than the claim: it takes a cycle for each step."""
+def _energy_below(claim: Claim, cycles: int) -> int:
+    """The energy below which a chain of a choice may be better than the claim, if it takes at least so many cycles."""
     match claim.objective:
         case TreeObjective.LATENCY:
-            return NEVER if steps < claim.value else 0
+            return NEVER if cycles < claim.value else 0
         case TreeObjective.EDP:
-            return min(NEVER, -(-claim.value // steps))
+            return min(NEVER, -(-claim.value // cycles))
         case TreeObjective.ED2P:
-            return min(NEVER, -(-claim.value // (steps * steps)))
+            return min(NEVER, -(-claim.value // (cycles * cycles)))
         case _:
             return min(NEVER, claim.value)
 
@@ -222,6 +225,51 @@ def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
         np.array([memory.size_bits for memory in tree.memories], np.int64),
         sums is Sums.FINAL,
     )
+
+
+def least_cycles_of(choices: SpreadList, sums: Sums) -> _Whole:
+    """Below how many cycles no mapping of each choice comes; not where networks, windows or places matter."""
+    operands = _moving(choices.bare)
+    return least_cycles(_task_of(operands, sums), _ports_of(operands), _spread_of(choices, operands))
+
+
+def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:
+    """The operands that move anything."""
+    return tuple(one for one in operands_on_tree(bare) if one.array.element_bits > 0)
+
+
+def _spread_of(choices: SpreadList, operands: Sequence[OperandOnTree]) -> tuple[_Whole, _Whole, _Whole]:
+    """What choices spread over the fan-outs of each operand, as numerators and denominators, and their steps."""
+    levels = max(len(one.memories) for one in operands) + 1
+    pairs = [choices.over_fan_outs(one.number, levels) for one in operands]
+    over, under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
+    return over, under, choices.steps
+
+
+def _ports_of(operands: Sequence[OperandOnTree]) -> Ports:
+    """The ports through which operands come and go."""
+    tree = operands[0].placed.tree
+    numbers = {
+        (memory.name, port.name): number
+        for number, (memory, port) in enumerate((memory, port) for memory in tree.memories for port in memory.ports)
+    }
+    levels = max(len(one.memories) for one in operands)
+    number = np.full((len(operands), levels, 2, 2), -1, np.int64)
+    cycles = np.zeros((len(operands), levels, 2, 2))
+    hides = np.ones((len(operands), levels + 1), np.bool_)
+    for at, one in enumerate(operands):
+        towards, outwards = (Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL)
+        if not one.is_write:
+            towards, outwards = (Flow.FEED,), (Flow.FILL,)
+        for level, memory in enumerate(one.memories):
+            hides[at, level] = one.is_hidden(level)
+            for side, flows in enumerate((towards, outwards)):
+                for which, flow in enumerate(flows):
+                    port = memory.port(one.placed.homes[one.number], flow)
+                    if port is not None:
+                        number[at, level, side, which] = numbers[memory.name, port.name]
+                        cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
+    return Ports(number, cycles, len(numbers), hides)
 
 
 def _early(arrays: Arrays, sums: Sums) -> Arrays:
