@@ -66,7 +66,7 @@ def test_the_front_is_that_of_brute_force():
 def test_the_front_is_that_of_brute_force_for_many(block):
     several, spreads = check_block(f"free fronts {block}", 25)
     assert several >= 12
-    assert spreads >= 8
+    assert spreads >= 3
 
 
 def test_a_search_that_stops_early_is_not_proven():
