@@ -56,9 +56,9 @@ def check_block(name, cases):
 
 
 def test_the_front_is_that_of_brute_force():
-    several, spreads = check_block("free fronts", 6)
-    assert several >= 3
-    assert spreads >= 2
+    several, spreads = check_block("free fronts", 4)
+    assert several >= 2
+    assert spreads >= 1
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_front_is_that_of_brute_force_for_many(block):
 def test_a_search_that_stops_early_is_not_proven():
     """Its points are mappings that the whole front is no worse than."""
     seed, stopped = random.Random("stopped"), 0
-    for _ in range(40):
+    for _ in range(12):
         bare, space, sums = random_problem(seed)
         try:
             whole, part = (front_of_choices(bare, space, sums, most) for most in (10**6, 3))
@@ -86,4 +86,4 @@ def test_a_search_that_stops_early_is_not_proven():
                 and other.price.latency_cycles <= one.price.latency_cycles
                 for other in whole.points
             )
-    assert stopped > 10
+    assert stopped > 3
