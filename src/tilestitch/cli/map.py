@@ -339,8 +339,9 @@ def _map_on_tree(
         progress("load", 0, 1)
         result = _result_of(given["explain"])
         task = _tree_task(files, choices, layers)
-        if given["emit"] is not None:
-            expect_plain(given["emit"], task.tree)
+        emit: str = given["emit"] or ""
+        if emit:
+            expect_plain(emit, task.tree)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
         shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
@@ -353,7 +354,7 @@ def _map_on_tree(
             written.append((files.certificate, encoded(tree_certificates_json(mapped, proofs))))
         out: Path | None = given["out"]
         if out is not None:
-            emitted = tree_mapping_files(given["emit"], mapped)
+            emitted = tree_mapping_files(emit, mapped)
             written += [(out / name, encoded(content)) for name, content in emitted]
         if files.html is not None:
             said = [("effort", given["effort"]), ("constraints", files.constraints or ""), ("spatial", spatial or "")]
