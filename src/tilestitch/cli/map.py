@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilestitch.report.html.page import Result
 
 FREE = "free"  # in place of a mapping file
+UNEVEN = "uneven"
 EMITTED = ("zigzag", "timeloop", "accelforge")
 MAX_LINES_BYTES = 2**30
 
@@ -61,6 +62,13 @@ MAX_LINES_BYTES = 2**30
 @choice_option("--mode", CostMode, "Our cost model, or dMazeRunner's to the digit.")
 @click.option("--ragged", is_flag=True, help="Factors need not divide; takes longer.")
 @click.option("--top", type=click.IntRange(1, 1000), default=1, show_default=True, help="Mappings of each layer.")
+@click.option(
+    "--storage",
+    type=click.Choice(("even", UNEVEN)),
+    default="even",
+    show_default=True,
+    help="Of a PE array; uneven: what the least energy would be if operands changed at places of their own.",
+)
 @click.option(
     "--spatial",
     metavar="FILE",
@@ -136,6 +144,7 @@ def map_(
     mode: str,
     ragged: bool,
     top: int,
+    storage: str,
     spatial: Path | None,
     constraints: Path | None,
     energies: Path | None,
@@ -161,15 +170,14 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
-    if spatial is not None or energies is not None or (is_given("machine") and _is_tree(machine)):
+    if storage == UNEVEN or _goes_on_tree(machine, spatial, energies):
         on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies, html)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
-        ("sums", "effort", "explain", "utilization", "constraints"),
-        "--sums, --effort, --explain, --utilization and --constraints go with --spatial, or a tree as --machine",
+        ("spatial", "energies", "sums", "effort", "explain", "utilization", "constraints"),
+        "--spatial, --energies, --sums, --effort, --explain, --utilization and --constraints go with --storage uneven, "
+        "or a tree as --machine",
     )
-    if objective == TreeObjective.ED2P:
-        raise InputError(f"--objective ed2p goes with a tree; without one: {', '.join(Objective)}")
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -282,6 +290,17 @@ _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate")
 _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 
 
+def _goes_on_tree(machine: str, spatial: Path | None, energies: Path | None) -> bool:
+    """Whether layers are mapped on a tree: the machine is one, or options are there that only trees have."""
+    if not is_given("machine"):
+        return spatial is not None or energies is not None
+    if spatial is None and energies is None:
+        return _is_tree(machine)
+    from tilestitch.hardware.tree_load import has_array
+
+    return not has_array(machine)
+
+
 def _is_tree(machine: str) -> bool:
     """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
     from tilestitch.commands.map.tree_run import maps_on_tree
@@ -305,12 +324,14 @@ def _map_on_tree(
         raise InputError(
             "MODEL is missing: a network, a line of einsum, or a file of layers; with --spatial FILE ZigZag's"
         )
-    if not is_given("machine"):
+    if not is_given("machine") and click.get_current_context().params["storage"] != UNEVEN:
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
     given = click.get_current_context().params
     objective = TreeObjective(given["objective"])
+    if is_given("storage") and given["storage"] != UNEVEN:
+        raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
     spatial = None if files.is_free else files.spatial
     others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check)
     inputs = [str(one) for one in others if one is not None]
@@ -369,17 +390,21 @@ def _map_on_tree(
 
 def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> "TreeTask":
     """The layers, the machine, and what may be spread."""
+    from tilestitch.commands.map.tree_machines import uneven_array
     from tilestitch.commands.map.tree_run import open_free_task, open_tree_task
     from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
 
     assert files.workload is not None
     given = click.get_current_context().params
+    machine, ragged = files.machine, Ragged.FILLING
+    if given["storage"] == UNEVEN:
+        machine, ragged = uneven_array(files.machine, TreeObjective(given["objective"])), Ragged.NONE
     if not files.is_free:
-        return open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
-    space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
+        return open_tree_task(files.workload, machine, str(files.spatial), layers, files.constraints)
+    space = SpatialSpace(Ragged.ALL if given["ragged"] else ragged, given["utilization"])
     return open_free_task(
         files.workload,
-        files.machine,
+        machine,
         space,
         layers,
         lambda model: open_layers(model, choices, ()),

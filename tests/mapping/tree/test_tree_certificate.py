@@ -13,6 +13,7 @@ from tests.helpers.pairs import first
 from tests.helpers.tree_brute_force import better_and_better, random_case
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.hardware.tree import Network
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import certificate_of, mac_value, problem_digest
@@ -73,6 +74,28 @@ def test_proofs_for_machines_of_zigzag_are_accepted(machine, sums):
     verdict = check_certificate(proof, [placed], sums)
     assert verdict.opened == 1
     assert verdict.labels > 0
+
+
+def test_proofs_cover_what_only_prices_know():
+    """First sums that are not read, windows that units share, sums that neighbours add up."""
+    placed = zigzag_placed("tpu_like", "tpu_like", "conv2_2")
+    networks = (Network(("I1", "I2"), shares_windows=True, pj_per_bit=0.01), Network(("O",), passes_sums=True))
+    axes = tuple(replace(axis, networks=networks) for axis in placed.tree.axes)
+    changed = replace(placed, tree=replace(placed.tree, axes=axes, reads_first_sums=False))
+    found = best_mapping(changed)
+    assert found.price.energy_pj != best_mapping(placed).price.energy_pj
+    verdict = check_certificate(certificate_of([changed], found), [changed], Sums.FULL)
+    assert (verdict.choices, verdict.opened) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"has_latches": False}, {"moves_boxes": True}], ids=lambda changes: next(iter(changes))
+)
+def test_what_proofs_do_not_cover_is_refused(changes):
+    placed = zigzag_placed("tpu_like", "tpu_like", "conv2_2")
+    changed = replace(placed, tree=replace(placed.tree, **changes))
+    with pytest.raises(InputError, match="certificates do not cover units without latches"):
+        certificate_of([changed], best_mapping(changed))
 
 
 @pytest.mark.parametrize("name", first(1, ["counts", "more counts"]))

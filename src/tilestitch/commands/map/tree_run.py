@@ -11,7 +11,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
-from tilestitch.commands.map.tree_machines import OpenedTree, open_tree
+from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     bound_nest,
@@ -110,7 +110,7 @@ class TreeMappings(Brief):
 
 
 def open_tree_task(
-    workload: str, machine: str | MachineTree, spatial: str, names: Sequence[str], constraints: Path | None = None
+    workload: str, machine: GivenTree, spatial: str, names: Sequence[str], constraints: Path | None = None
 ) -> TreeTask:
     """ZigZag's layers and spatial mapping, on its machine or a tree; `names` of layers, or all of them.
 
@@ -155,7 +155,7 @@ def maps_on_tree(machine: str | Path) -> bool:
 
 def open_free_task(
     workload: Model,
-    machine: str | MachineTree,
+    machine: GivenTree,
     space: SpatialSpace,
     names: Sequence[str],
     load: Callable[[Model], Nests],
@@ -174,7 +174,8 @@ def open_free_task(
         name = nests.name
         layers, notes = layers_of_nests(nests)
     opened = open_tree(machine, energies, layers)
-    if opened.bits and isinstance(workload, str | Path) and is_timeloop_problem(str(workload)):
+    is_in_words = isinstance(workload, str | Path) and is_timeloop_problem(str(workload))
+    if opened.bits and (is_in_words or opened.has_own_bits):
         layers = with_words(layers, opened.tree, opened.bits)
     chosen = _chosen(layers, names, name)
     tree, fixed = _constrained(opened, layers, constraints)

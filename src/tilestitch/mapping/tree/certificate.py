@@ -120,6 +120,7 @@ def certificate_of(
     placements: Sequence[PlacedNest], found: FoundMapping, objective: TreeObjective = TreeObjective.ENERGY
 ) -> TreeCertificate:
     """The proof of a search over all placements of a nest. Raises `InputError` where it was not searched to the end."""
+    expect_covered(found.placed)
     expect_searched(found)
     value = chain_value(objective, found.placed, found.mapping)
     ways = with_slides(placements)
@@ -130,6 +131,16 @@ def certificate_of(
     )
     choices = tuple(_choice_proof(placed, found.sums, objective, value) for placed in ways)
     return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
+
+
+def expect_covered(placed: PlacedNest) -> None:
+    """Refuse what the checker does not know: units that hold nothing, and rooms counted in boxes or banks."""
+    tree = placed.tree
+    if not tree.has_latches or tree.moves_boxes or any(memory.bank_bits for memory in tree.memories):
+        raise InputError(
+            f"{placed.nest.name}: certificates do not cover units without latches, tiles that are boxes, and memories "
+            "in banks; map it without one"
+        )
 
 
 def expect_searched(found: FoundMapping) -> None:

@@ -15,6 +15,7 @@ from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
     TreeCertificate,
     counts_chains,
+    expect_covered,
     mac_value,
     problem_digest,
     spread_texts,
@@ -40,6 +41,7 @@ def check_certificate(
     objective: TreeObjective = TreeObjective.ENERGY,
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
+    expect_covered(placements[0])
     claim = Claim(placements[0].nest.name, certificate.value, objective)
     if certificate.problem != problem_digest(placements, sums, objective):
         raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")

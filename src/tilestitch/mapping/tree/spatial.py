@@ -342,6 +342,8 @@ def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> N
     over, under = task.fan_outs(choices, operand)
     moving = task.arrays.moving[number]
     columns = [part[:, level, moving] for part in (over, under) for level in range(over.shape[1])]
+    if not task.arrays.has_latches:  # units read at every step, of whatever loop
+        columns.append(choices.steps[:, ~moving].prod(axis=1, keepdims=True))
     if loose:
         over[:, :, ~moving] = under[:, :, ~moving] = 1
     else:
