@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.mapping.tree.choice_walk import Choice, Task, cut_at, elements_of, taken_choice
+from tilestitch.mapping.tree.choice_walk import Choice, Task, cut_at, elements_of, others_add, taken_choice
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.quick import no_choice
 
@@ -112,7 +112,7 @@ def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray,
     served = np.zeros(ports.many)
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start = 1 if choice.stays[operands - 1] > 1 or choice.outside[operands - 1, 1] else 0
+        start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
         _serve(task, ports, choice, (operands - 1, 0), 1.0, start, served)
         total = np.zeros(ports.many + 1)
         total[: ports.many] = served * choice.placed.total

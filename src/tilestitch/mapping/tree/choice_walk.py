@@ -13,7 +13,7 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.quick import TOO_MUCH, Arrays, Placed, crossing_fj, no_choice, place
+from tilestitch.mapping.tree.quick import OWN, TOO_MUCH, Arrays, Placed, crossing_fj, no_choice, place
 
 BROKEN, TOO_LARGE = 4, 5  # a potential does not hold; rooms or energies are too large to compare
 _MOST_ROOM = 2.0**58
@@ -103,8 +103,8 @@ def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray,
     operands, loops = arrays.moving.shape
     levels = over.shape[1]
     placed = Placed(
-        empty.over, empty.under, empty.share, empty.differing, empty.outside, empty.whole, empty.instances,
-        steps, int(np.prod(steps)),
+        empty.over, empty.under, empty.share, empty.differing, empty.exchanging, empty.outside, empty.whole,
+        empty.instances, steps, int(np.prod(steps)),
     )  # fmt: skip
     all_over = np.ones((operands, levels + 1, loops), np.int64)
     all_under = np.ones((operands, levels + 1, loops), np.int64)
@@ -185,6 +185,25 @@ def _fits(size_bits: int, scale: int, room: int) -> bool:
 
 
 @lending
+def others_add(arrays: Arrays, choice: Choice, crossing: int) -> bool:
+    """Whether sums that cross are added to others further out, or at this fan-out where its network does not."""
+    write = len(arrays.axes) - 1
+    here = arrays.sharing[write, crossing] == OWN and choice.outside[write, crossing]
+    return here or choice.outside[write, crossing + 1]
+
+
+@lending
+def returns(arrays: Arrays, choice: Choice, tile: np.ndarray, times: int) -> int:
+    """How often partial sums of a tile come back: at every time, or at all but the first of each tile."""
+    if arrays.reads_first_sums:
+        return times
+    write, tiles = len(arrays.axes) - 1, 1
+    for loop in range(len(tile)):
+        tiles *= choice.placed.steps[loop] // tile[loop] if arrays.moving[write, loop] else 1
+    return times - tiles
+
+
+@lending
 def cut_at(
     arrays: Arrays, choice: Choice, operand: int, cut: int, tile: np.ndarray, left_alone: int, how: tuple[int, bool]
 ) -> tuple[int, int, int]:
@@ -208,11 +227,12 @@ def cut_at(
     if level < 0:
         if not is_small:
             return NEVER, 0, 0
-        price = crossing_fj(arrays, choice.placed, operand, 0, 1.0, times, False)
+        together, apart = elements_of(arrays, choice.over[operand, 1], choice.under[operand, 1], operand, tile)
+        price = crossing_fj(arrays, choice.placed, operand, 0, 1.0, np.rint(together / apart), times, 0, False)
         return -1 if price == TOO_MUCH else int(price), 0, 0
     is_top = level == arrays.levels[operand] - 1
     partial = 0
-    if is_write and not is_top and (left_alone < choice.stays[operand] or choice.outside[operand, level + 2]):
+    if is_write and not is_top and (left_alone < choice.stays[operand] or others_add(arrays, choice, level + 1)):
         partial = 1
     count, parts = elements_of(arrays, choice.over[operand, level + 1], choice.under[operand, level + 1], operand, tile)
     is_complete = is_write and (partial if how[1] else how[0]) == 0
@@ -223,7 +243,14 @@ def cut_at(
         return NEVER, room, partial
     if is_top:
         return 0, room, partial
-    price = crossing_fj(arrays, choice.placed, operand, level + 1, np.rint(count / parts), times, partial == 1)
+    together, apart = elements_of(
+        arrays, choice.over[operand, level + 2], choice.under[operand, level + 2], operand, tile
+    )
+    back = returns(arrays, choice, tile, times) if partial == 1 else 0
+    price = crossing_fj(
+        arrays, choice.placed, operand, level + 1, np.rint(count / parts), np.rint(together / apart), times, back,
+        partial == 1,
+    )  # fmt: skip
     return -1 if price == TOO_MUCH else int(price), room, partial
 
 
@@ -495,8 +522,9 @@ def judged(
     empty = no_choice(task.arrays)
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start = 1 if choice.stays[write] > 1 or choice.outside[write, 1] else 0
-        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, choice.placed.total, start == 1)
+        start, total = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0, choice.placed.total
+        back = returns(task.arrays, choice, np.ones(len(steps[number]), np.int64), total) if start == 1 else 0
+        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, 1.0, total, back, start == 1)
         offsets = np.zeros(operands + 1, np.int64)
         for operand in range(operands):
             cuts = task.first[operand + 1] - task.first[operand] + 1
