@@ -15,9 +15,11 @@ from tilestitch.commands.map.sources import network_nests
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest, layers_of_nests
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_load import load_tree, parse_tree
+from tilestitch.mapping.tree.choices import choices_of
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
-from tilestitch.mapping.tree.spatial import Opener, best_spread, choices_of, placement, task_of
+from tilestitch.mapping.tree.spatial import Opener, best_spread, placement
+from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.passes import simplify
 

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import run
+from tests.helpers.pages import summary_of
 from tests.helpers.pairs import first
 from tests.helpers.zigzag_trees import LAYERS, TREE
+from tilestitch.hardware.load import load_machine
 
 ZIGZAG = Path(__file__).parent.parent / "data" / "zigzag" / "hardware" / "tpu_like.yaml"
 PRODUCT = "C[M,N] += A[M,K] * B[K,N]; M=16 N=12 K=32"
+ROWS = "O[m,x] += I[c,x+f] * W[m,c,f]; m=48 c=96 x=56 f=3"
 
 
 @pytest.fixture
@@ -84,6 +87,36 @@ def test_more_factors_cost_no_more_and_more_use_no_less(machine):
     assert ragged["spatial_choices"] > free["spatial_choices"] > used["spatial_choices"]
     assert ragged["energy_pj"] <= free["energy_pj"] <= used["energy_pj"]
     assert used["units_with_work"] >= 0.75
+
+
+def test_the_front_over_all_choices(machine, tmp_path):
+    """Each point with what it spreads, in text, JSON and page; its ends are the least of both objectives."""
+    line = "C[m,n] += A[m,k] * B[k,n]; m=4 n=3 k=4"
+    asked = ("map", line, "--machine", machine, "--objective", "pareto")
+    result = run(*asked, "--json", tmp_path / "front.json", "--html", tmp_path / "front.html")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads((tmp_path / "front.json").read_text())["layers"]
+    front = layer["front"]
+    assert layer["proven_best"]
+    assert layer["spatial_choices"] >= layer["spatial_choices_opened"] >= 1
+    assert [one["energy_pj"] for one in front] == sorted(one["energy_pj"] for one in front)
+    least = {
+        name: json.loads(run("map", line, "--machine", machine, "--objective", name, "--json", "-").output)["layers"][0]
+        for name in ("energy", "latency", "edp")
+    }
+    assert front[0]["energy_pj"] == pytest.approx(least["energy"]["energy_pj"], rel=1e-12)
+    assert front[-1]["latency_cycles"] == least["latency"]["latency_cycles"]
+    assert layer["edp_pj_cycles"] == pytest.approx(least["edp"]["edp_pj_cycles"], rel=1e-12)
+    assert any(one["spatial"] == layer["spatial"] for one in front)
+    assert f"front of {len(front)} mapping" in result.output
+    assert "choices of what is spread" in result.output
+    for one in front:
+        spread = ", ".join(f"{part['loop']} {part['factor']:g} along {part['axis']}" for part in one["spatial"])
+        assert f"{spread or 'nothing'}\n" in result.output
+    drawn = summary_of((tmp_path / "front.html").read_text())["layers"][0]["mappings"]
+    assert [one["spread"] for one in drawn] == [
+        [{**part, "factor": f"{part['factor']:g}"} for part in one["spatial"]] for one in front
+    ]
 
 
 def test_layers_of_a_network_are_counted(machine):
@@ -190,8 +223,7 @@ def test_constraints_that_say_nothing_are_refused_in_one_line(machine, text, wor
     "given, words",
     [
         (("--mode", "published"), "leave out --mode"),
-        (("--objective", "pareto"), "what is spread has to be fixed; name --spatial FILE"),
-        (("--certificate", "proofs.json"), "what is spread has to be fixed; name --spatial FILE"),
+        (("--objective", "pareto", "--certificate", "proofs.json"), "a front has no certificate"),
         (("--utilization", "1", "--layer", "1"), "no choice of what to spread uses 100% of 64 units"),
     ],
 )
@@ -254,7 +286,67 @@ def test_constraints_and_the_wiring_of_a_unit_hold_together(tmp_path):
     assert not [one for one in layer["spatial"] if one["axis"] == "mme.k"]
 
 
-def test_an_array_keeps_its_own_mapper():
-    """What its networks cost, no tree says yet."""
+def test_an_array_has_its_own_mapper_for_even_storage():
     found = json.loads(run("map", PRODUCT, "--machine", "eyeriss", "--json", "-").stdout)
     assert (found["search"], found["dataflow"]) == ("exact", None)
+    said = json.loads(run("map", PRODUCT, "--machine", "eyeriss", "--storage", "even", "--json", "-").stdout)
+    assert said == found
+
+
+def test_uneven_storage_of_an_array_costs_no_more_than_even():
+    """By default on the array of dMazeRunner; with its constraints and the width of its words."""
+    question = ("map", ROWS, "--storage", "uneven", "--objective", "energy", "--json", "-")
+    for machine, least in (("dmazerunner-256", 0.9), ("eyeriss", 0.9)):
+        even = json.loads(run("map", ROWS, "--machine", machine, "--objective", "energy", "--json", "-").stdout)
+        (layer,) = json.loads(run(*question, "--machine", machine).stdout)["layers"]
+        assert layer["proven_best"]
+        ratio = layer["energy_pj"] / even["layers"][0]["mappings"][0]["energy_pj"]
+        assert least < ratio < 0.9999
+    assert json.loads(run(*question).stdout)["machine"] == "dmazerunner-256"
+
+
+def test_constraints_hold_on_the_tree_of_an_array(tmp_path):
+    fixed = tmp_path / "fixed.yaml"
+    question = ("map", ROWS, "--machine", "eyeriss", "--storage", "uneven", "--objective", "energy", "--json", "-")
+    (free,) = json.loads(run(*question).stdout)["layers"]
+    fixed.write_text("spatial: {pes.elements: {m: 1, x: 1, c: 1, f: 1}}")
+    (layer,) = json.loads(run(*question, "--constraints", fixed).stdout)["layers"]
+    assert layer["spatial"] == []
+    assert layer["energy_pj"] > free["energy_pj"]
+    fixed.write_text("memories: {lb: {bypass: [I]}}")
+    (layer,) = json.loads(run(*question, "--constraints", fixed).stdout)["layers"]
+    assert layer["memories"]["I"] == ["pes.registers", "ddr"]
+    assert layer["energy_pj"] != free["energy_pj"]
+
+
+def test_words_of_an_array_have_its_bits(tmp_path):
+    """Whatever the layers say, as for the array's own mapper."""
+    text = load_machine("eyeriss").yaml.replace("rows: 12\n", "rows: 12\n    first_bits: 8\n    result_bits: 32\n")
+    machine = tmp_path / "narrow.yaml"
+    machine.write_text(text)
+    energy = ("--machine", machine, "--objective", "energy", "--json", "-")
+    even = json.loads(run("map", PRODUCT, *energy).stdout)["layers"][0]["mappings"][0]["energy_pj"]
+    (layer,) = json.loads(run("map", PRODUCT, "--storage", "uneven", *energy).stdout)["layers"]
+    assert layer["energy_pj"] == pytest.approx(even, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--machine", "eyeriss", "--storage", "uneven"), "is known of even storage alone; write --objective energy"),
+        (("--machine", "eyeriss", "--spatial", "free"), "go with --storage uneven, or a tree as --machine"),
+        (("--machine", "eyeriss", "--utilization", "0.5"), "go with --storage uneven, or a tree as --machine"),
+        (("--machine", "gemmini", "--storage", "even"), "--storage goes with a PE array; the file of a tree says"),
+        (("--machine", "gemmini", "--storage", "uneven"), "--storage goes with a PE array; the file of a tree says"),
+        (("--storage", "uneven", "--objective", "energy", "--mode", "published"), "--mode"),
+        (
+            ("--storage", "uneven", "--objective", "energy", "--emit", "zigzag", "-o", "out"),
+            "no words for networks",
+        ),
+    ],
+)
+def test_what_makes_no_sense_on_an_array_is_refused(options, message):
+    result = run("map", PRODUCT, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -56,11 +56,22 @@ def test_an_array_still_gives_mappings_of_arrays():
     assert isinstance(tilestitch.map(PRODUCT), tilestitch.NetworkMapping)
 
 
+def test_uneven_storage_of_an_array_gives_mappings_on_its_tree():
+    found = tilestitch.map(PRODUCT, "eyeriss", TreeOptions("energy", uneven=True))
+    assert isinstance(found, tilestitch.NetworkOnTree)
+    even = tilestitch.map(PRODUCT, "eyeriss", MapOptions("energy"))
+    assert found[0].found.is_proven
+    assert found[0].found.price.energy_pj <= even[0].prices[0].energy_pj * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(
     "machine, options, message",
     [
         ("tpu-like", MapOptions(), "options: expected TreeOptions for a tree"),
         ("dmazerunner-256", TreeOptions(), "TreeOptions go with a machine that is a tree"),
+        ("dmazerunner-256", TreeOptions(uneven=True), "is known of even storage alone; write --objective energy"),
+        ("tpu-like", TreeOptions("energy", uneven=True), "--storage goes with a PE array"),
+        (tilestitch.load_tree("eyeriss"), TreeOptions("energy", uneven=True), "uneven goes with the name or file"),
         ("tpu-like", TreeOptions("speed"), "objective 'speed': expected one of"),
         ("tpu-like", TreeOptions(effort=0), "effort: expected at least 1"),
         ("tpu-like", TreeOptions(utilization=2.0), "utilization: expected a share from 0 to 1"),

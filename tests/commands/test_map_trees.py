@@ -149,12 +149,6 @@ def test_the_front_is_shown(layers, golden):
     golden("front_on_tree.txt", result.output)
 
 
-def test_ed2p_goes_with_trees():
-    result = run("map", "resnet18:small", "--objective", "ed2p")
-    assert result.exit_code == 2
-    assert "--objective ed2p goes with a tree; without one: edp, energy, latency, pareto" in result.output
-
-
 def test_a_layer_that_fits_no_memory_is_refused(layers, tmp_path):
     """The error says which memory, what it would have to hold and what it holds."""
     text = (DATA / "hardware" / "tpu_like.yaml").read_text().replace("size: 1024", "size: 7")

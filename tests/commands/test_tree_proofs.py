@@ -157,7 +157,15 @@ WRONG = {
     "a version that is no number": (lambda text: changed(text, version=True), "version: expected 1, found true"),
     "a later version": (lambda text: changed(text, version=2), "version: expected 1, found 2"),
     "no version": (lambda text: without(text, "version"), "version: expected 1, found nothing"),
-    "another objective": (lambda text: changed(text, objective="edp"), "objective: expected energy, found"),
+    "another objective": (lambda text: changed(text, objective="edp"), "unit: expected femtojoules x cycles, found"),
+    "a front": (
+        lambda text: changed(text, objective="pareto"),
+        "objective: expected one of energy, latency, edp, ed2p",
+    ),
+    "an objective with its unit": (
+        lambda text: changed(text, objective="latency", unit="cycles"),
+        "proves nothing that is checked",
+    ),
     "another unit": (lambda text: changed(text, unit="picojoules"), "unit: expected femtojoules"),
     "sums of another width": (lambda text: changed(text, sums="final"), "proves nothing that is checked"),
     "sums that do not exist": (lambda text: changed(text, sums="half"), "sums: expected one of full, final"),

@@ -112,13 +112,15 @@ DEEP = "name: deep\nmac_pj: 1\nmemories:" + "".join(
 MISTAKES: dict[str, tuple[str, str]] = {
     "empty-file": (
         "",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, dma, units, "
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, latches, "
+        "reads_first_sums, moves_boxes, axes, memories, dma, units, "
         "cores, link, setup, granule_bytes, found nothing",
     ),
     "only-a-comment": ("# to do\n", "expected a mapping with the keys name"),
     "a-list": (
         "- name: npu\n",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, axes, memories, dma, units, "
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, latches, "
+        "reads_first_sums, moves_boxes, axes, memories, dma, units, "
         "cores, link, setup, granule_bytes, found a list",
     ),
     "corrupt": (TREE.replace("axes:", "axes: ]"), "line 4, column 7: not valid YAML"),

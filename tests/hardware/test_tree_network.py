@@ -37,9 +37,30 @@ def test_a_file_says_networks_windows_and_storage():
     assert "  O along D1: each place writes its own sums" in page
 
 
+def test_a_file_says_what_arrays_have():
+    """Windows and sums that neighbours share, banks, and what units and memories do at a step."""
+    text = TREE.replace("forwarding: true", "shares_windows: true").replace("reduction: false", "passes_sums: true")
+    text = text.replace("storage: even", "banks: 4").replace("mac_pj", "latches: false\nmoves_boxes: true\nmac_pj")
+    tree = parse_tree(text.replace("mac_pj", "reads_first_sums: false\nmac_pj"), "small.yaml")
+    windows, sums = tree.axes[0].networks
+    assert (windows.shares_windows, windows.passes_sums, sums.shares_windows, sums.passes_sums) == (
+        *(True, False),
+        *(False, True),
+    )
+    assert [memory.bank_bits for memory in tree.memories] == [0, 8 * 1024, 0]
+    assert (tree.has_latches, tree.reads_first_sums, tree.moves_boxes) == (False, False, True)
+    page = describe_tree(tree)
+    assert "units read and write at every step; first sums are not read; tiles are boxes" in page
+    assert "I along D1: overlapping windows are read once; 0.5 pJ a bit; 32 b/cycle" in page
+    assert "O along D1: neighbours add up sums" in page
+    assert "banks of 1.00 KiB" in page
+
+
 @pytest.mark.parametrize(
     "found, instead, words",
     [
+        ("forwarding: true", "shares_windows: true, multicast: false", "D1: shares_windows: nothing is shared where"),
+        ("reduction: false", "reduction: false, passes_sums: true", "D1: passes_sums: nothing is added up where"),
         (
             "operands: [O], reduction",
             "operands: [I], reduction",

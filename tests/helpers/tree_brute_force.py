@@ -69,7 +69,9 @@ def all_best(placed: PlacedNest, *, final_sums: bool) -> list[tuple[float, int]]
     for order in {order for order in itertools.permutations(loops) if follows(order, placed)}:
         even = [operand.even_levels(operands) for operand in operands]
         choices = [
-            {(one[2], *(one[3][level] for level in levels)): one for one in operand.places(order)}.values()
+            {
+                (one[2], *(one[3][level] for level in levels)): one for one in operand.places(order) if one[0] < inf
+            }.values()
             for operand, levels in zip(operands, even, strict=True)
         ]
         for chosen in itertools.product(*choices):
@@ -206,6 +208,8 @@ class _Operand:
         """Elements of the tile with what is spread along these axes; or those that the next one along a loop shares."""
         count = Fraction(1)
         size = [Fraction(n) * self.factor(axes, loop) for loop, n in enumerate(tile)]
+        if self.placed.tree.moves_boxes and slides_along is None:
+            return prod(1 + sum(step * (size[loop] - 1) for loop, step in terms) for terms in self.array.axes)
         for terms, there in zip(self.array.axes, self.array.shape, strict=True):
             if len(terms) == 1:
                 count *= size[terms[0][0]]
@@ -219,6 +223,20 @@ class _Operand:
                     all_of_it = min(all_of_it, len(window & {index + step for index in window}))
                 count *= all_of_it
         return count
+
+    def wide(self, number):
+        """The axes over which neighbours take windows together."""
+        shared = (one for one in self.networks(number) if one[3].forwarding or one[3].shares_windows)
+        return set() if self.is_write else {name for _, name, *_ in shared}
+
+    def exchanging(self, number):
+        """How many memories or units inside exchange with what is around: one of those that add their sums up."""
+        outer = set().union(*self.axes[number:])
+        adding = {name for _, name, _, one in self.networks(number) if self.is_write and one.passes_sums}
+        loops = range(len(self.placed.steps))
+        return round(
+            float(prod(self.factor(outer - adding if loop not in self.moving else outer, loop) for loop in loops))
+        )
 
     def networks(self, number):
         """What carries the operand over a fan-out: the axis, by number and name, and the network, by number too."""
@@ -259,23 +277,45 @@ class _Operand:
 
     def _crossing(self, number, part, tile):
         times = self.placed.total_steps // prod(tile)
-        moves = sum(
-            self._port(level, flow, bits, times, part[0]) for level, flow, bits in self._moves(number, part, tile)
-        )
+        back = times - self._first(number, tile)
+        moves = 0
+        for level, flow, bits in self._moves(number, part, tile):
+            returns = self.is_write and flow in (Flow.FEED, Flow.FILL)
+            copies = self._copies(level) if level == number else self.exchanging(number)
+            moves += self._port(level, flow, bits, (back if returns else times) * copies, part[0])
         per_bit = sum(network.pj_per_bit for *_, network in self.networks(number))
         inner, _ = self._counts(number, part, tile)
-        return moves + inner * sum(self._bits(number, tile)) * times * self._copies(number - 1) * per_bit
+        bits, returned = self._bits(number, tile)
+        moves += inner * (bits * times + returned * back) * self.exchanging(number) * per_bit
+        hops = inner * times * (self._copies(number - 1) - self.exchanging(number))
+        return moves + hops * (bits * (per_bit + self._addition(number)) + self.placed.tree.mac_pj)
+
+    def _first(self, number, tile):
+        """How many of the sums that come back at a crossing are zero and not read."""
+        tree = self.placed.tree
+        if tree.reads_first_sums or (number == 0 and not tree.has_latches):
+            return 0
+        return prod(self.placed.steps[loop] // tile[loop] for loop in self.moving)
+
+    def _addition(self, number):
+        """Of a bit of a sum that is passed on: two reads and a write of the memory at the place that adds."""
+        if number == 0:
+            return 0
+        memory = self.chain[number - 1]
+        (drain,) = [port.width_bits for port in memory.ports if (self.home, Flow.DRAIN) in port.flows]
+        (fill,) = [port.width_bits for port in memory.ports if (self.home, Flow.FILL) in port.flows]
+        return 2 * memory.read_pj / drain + memory.write_pj / fill
 
     def _counts(self, number, part, tile):
         """Elements that cross once, at the inner end and at the outer one; of windows a part of them."""
         kind, loop = part
-        inside, ones = self.inside(number), (1,) * len(tile)
+        inside = self.inside(number)
         networks = list(self.networks(number))
-        forwards = {name for _, name, _, one in networks if one.forwarding and not self.is_write}
         shares = "reduction" if self.is_write else "multicast"
-        single = {name for _, name, _, one in networks if not getattr(one, shares)} - forwards
+        wide = self.wide(number)
+        single = {name for _, name, _, one in networks if not getattr(one, shares)} - wide
         others = self.inside(number + 1) - single
-        parts = self.together(ones, others) / self.together(ones, inside | forwards)
+        parts = self.differing(others) / self.differing(inside | wide)
         for one in range(len(tile)):
             parts *= self.factor(single, one)
         parts = round(parts)
@@ -285,20 +325,25 @@ class _Operand:
             return round(kept if kind == "first" else self.together(tile, axes) - kept)
 
         inner = 1 if number == 0 else round(self.together(tile, inside))
-        plain = inner if not forwards else round(self.together(tile, inside | forwards))
+        plain = inner if not wide else round(self.together(tile, inside | wide))
         if kind == "all":
             return inner, plain * parts
         if number > 0 and self.chain[number - 1].has_sliding_window:
             inner = of_window(inside)
         elif kind == "first":
             inner = 0
-        return inner, (of_window(inside | forwards) if forwards else inner) * parts
+        return inner, (of_window(inside | wide) if wide else inner) * parts
+
+    def differing(self, axes):
+        """Values of one step that differ along these axes."""
+        return self.together((1,) * len(self.placed.steps), axes, slides_along=-1)
 
     def _bits(self, number, tile):
         """Bits of an element that crosses, and of it as a partial sum that comes back."""
         partial = self.is_write and self.is_partial(number, tile)
         bits = self.array.element_bits if partial or not self.is_write else self.placed.final_bits
-        return bits, bits if partial else 0
+        always = self.is_write and number == 0 and not self.placed.tree.has_latches
+        return bits, bits if partial or always else 0
 
     def _moves(self, number, part, tile):
         """What one crossing at this tile moves: level, direction and bits."""
@@ -348,7 +393,7 @@ class _Operand:
     def _port(self, level, flow, bits, times, kind):
         memory = self.chain[level]
         (port,) = [port for port in memory.ports if (self.home, flow) in port.flows]
-        moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits * times * self._copies(level)
+        moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits * times
         accesses = Fraction(moved, port.width_bits)
         rounded = int(accesses) if kind == "all" else float(accesses)
         return rounded * (memory.read_pj if flow in (Flow.FEED, Flow.DRAIN) else memory.write_pj)
@@ -359,6 +404,8 @@ class _Operand:
             bits = self.placed.final_bits
         room = self.touched(tile, range(level + 1)) * bits
         whole = self.touched(self.placed.steps, range(level + 1)) * bits
+        if self.chain[level].bank_bits:
+            return ceil(room / self.chain[level].bank_bits) * self.chain[level].bank_bits * self.chain[level].buffers
         return 2 * room if self.chain[level].buffers == 2 and room < whole else room
 
     def is_allowed(self, level, tile, room):
@@ -389,7 +436,8 @@ class _Operand:
         while inside < len(order) and order[inside][0] not in self.moving:
             inside += 1
         ones = (1,) * len(self.placed.steps)
-        tile = ones if self.is_write and number == 0 else self._tile(order[:inside])
+        is_at_units = number == 0 and (self.is_write or not self.placed.tree.has_latches)
+        tile = ones if is_at_units else self._tile(order[:inside])
         yield from self._placed_at(order, ends, number + 1, inside, (*crossings, (number, ("all", None), tile)))
         last = (*ends, len(order))[number]
         for end in range(inside + 1, last + 1):
@@ -484,6 +532,38 @@ def with_networks(placed: PlacedNest, seed) -> PlacedNest:
         for memory in placed.tree.memories
     )
     return replace(placed, tree=replace(placed.tree, axes=axes, memories=memories))
+
+
+def like_arrays(placed: PlacedNest, seed) -> PlacedNest:
+    """The same case with some of what arrays of processing elements have, and without windows that slide."""
+    tree = placed.tree
+    axes = tuple(replace(axis, networks=tuple(_of_array(seed, one) for one in axis.networks)) for axis in tree.axes)
+    memories = tuple(
+        replace(memory, has_sliding_window=False, bank_bits=seed.choice((0, 0, 8, 24))) for memory in tree.memories
+    )
+    tree = replace(
+        tree,
+        axes=axes,
+        memories=memories,
+        has_latches=seed.random() < 0.5,
+        reads_first_sums=seed.random() < 0.5,
+        moves_boxes=seed.random() < 0.5,
+    )
+    return replace(placed, tree=tree)
+
+
+def unevenly(placed: PlacedNest) -> PlacedNest:
+    """The same case where every operand has places of its own."""
+    memories = tuple(replace(memory, has_even_storage=False) for memory in placed.tree.memories)
+    return replace(placed, tree=replace(placed.tree, memories=memories))
+
+
+def _of_array(seed, network) -> Network:
+    shared = seed.random() < 0.6
+    multicast, reduction = network.multicast or shared, network.reduction or shared
+    return replace(
+        network, forwarding=False, multicast=multicast, reduction=reduction, shares_windows=shared, passes_sums=shared
+    )
 
 
 def _network(seed, operands) -> Network:

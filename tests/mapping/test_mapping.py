@@ -135,6 +135,9 @@ def check_against_brute_force(rng: Random, *, ragged: bool, most: int) -> None:
             continue
         least_edp = search(space, Objective.EDP).best[0]
         assert least_edp.edp == min(cycles * energy for cycles, energy in every)
+        fast = search(space, Objective.ED2P).best[0]
+        values = [float(cycles) * cycles * energy for cycles, energy in every]
+        assert float(fast.cycles) * fast.cycles * fast.energy_pj == min(values)
         least_energy = search(space, Objective.ENERGY).best[0]
         assert (least_energy.energy_pj, least_energy.cycles) == min((energy, cycles) for cycles, energy in every)
         fastest = search(space, Objective.LATENCY).best[0]

@@ -12,12 +12,13 @@ from tests.helpers.pages import expect_alone, summary_of
 from tests.helpers.small_tree import small_tree
 from tilestitch.commands.map.sources import Nests
 from tilestitch.commands.map.tree_json import tree_json
+from tilestitch.commands.map.tree_machines import uneven_array
 from tilestitch.commands.map.tree_page import tree_result
 from tilestitch.commands.map.tree_run import map_on_tree, open_free_task
 from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.network import RepeatedNest
-from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.html.page import Origin, result_page
 
@@ -140,3 +141,19 @@ def test_a_front_has_all_its_mappings(tmp_path):
     assert len(points) > 1
     assert [one["energy_pj"] for one in drawn["mappings"]] == [one.price.energy_pj for one in points]
     assert drawn["mappings"][drawn["chosen"]]["edp_pj_cycles"] == least.price.edp_pj_cycles
+
+
+def test_a_page_of_an_array_has_its_networks_and_boxes():
+    """Energies of all rows are the mapping's, networks have rates, and strided tiles are drawn with their gaps."""
+    nest = einsum_nest("O[k,p] += I[c,3*p+r] * W[k,c,r]; k=8 c=4 p=12 r=2")
+    nests = Nests("strided", (RepeatedNest(nest, (nest.name,)),))
+    opened = uneven_array("eyeriss", TreeObjective.ENERGY)
+    task = open_free_task("strided", opened, SpatialSpace(Ragged.NONE, 0.0), (), lambda _: nests)
+    mapped = map_on_tree(task)
+    [drawn] = drawn_in(mapped)
+    assert sum(row["energy_pj"] for row in drawn["energy"]) == pytest.approx(drawn["energy_pj"], rel=1e-12)
+    assert "network inside lb" in [row["name"] for row in drawn["energy"]]
+    rates = {(row["memory"], row["port"]): row["bits_per_cycle"] for row in drawn["ports"]}
+    assert rates["network along pes.elements", "I"] == 16.0
+    outermost = drawn["blocks"][0]["holds"]
+    assert [one["extents"] for one in outermost if one["operand"] == 0] == [[4, 35]]

@@ -53,7 +53,7 @@ interface TreeRow {
 
 interface Certificate {
   problem: string;
-  value_fj: number;
+  value: string; // what no mapping has less of
   choices: number;
   opened: number;
   layers: string[];
@@ -342,10 +342,10 @@ function proof(row: TreeRow, layer: TreeSummary["layers"][number], summary: Tree
   if (certificate !== null) {
     lines.push(
       `Certificate of problem ${certificate.problem}: none of ${counted(certificate.choices, "way")} to spread loops has ` +
-        `less energy than ${count(certificate.value_fj)} fJ; ${count(certificate.opened)} of them opened. ` +
+        `less ${certificate.value}; ${count(certificate.opened)} of them opened. ` +
         "tilestitch map --check judges it with a search of its own.",
     );
-  } else if (row.proven_best && summary.report.objective === "energy" && row.spatial_choices === null) {
+  } else if (row.proven_best && summary.report.objective !== "pareto") {
     lines.push("No certificate was asked for; --certificate FILE writes one, which --check judges.");
   }
   const title = row.proven_best ? "Proof" : "Search";

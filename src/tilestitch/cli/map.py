@@ -33,10 +33,12 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, TreeObjective
 
 if TYPE_CHECKING:
+    from tilestitch.commands.map.tree_run import TreeTask
     from tilestitch.formats.zigzag.result import ZigzagResult
     from tilestitch.report.html.page import Result
 
 FREE = "free"  # in place of a mapping file
+UNEVEN = "uneven"
 EMITTED = ("zigzag", "timeloop", "accelforge")
 MAX_LINES_BYTES = 2**30
 
@@ -60,6 +62,13 @@ MAX_LINES_BYTES = 2**30
 @choice_option("--mode", CostMode, "Our cost model, or dMazeRunner's to the digit.")
 @click.option("--ragged", is_flag=True, help="Factors need not divide; takes longer.")
 @click.option("--top", type=click.IntRange(1, 1000), default=1, show_default=True, help="Mappings of each layer.")
+@click.option(
+    "--storage",
+    type=click.Choice(("even", UNEVEN)),
+    default="even",
+    show_default=True,
+    help="Of a PE array; uneven: what the least energy would be if operands changed at places of their own.",
+)
 @click.option(
     "--spatial",
     metavar="FILE",
@@ -135,6 +144,7 @@ def map_(
     mode: str,
     ragged: bool,
     top: int,
+    storage: str,
     spatial: Path | None,
     constraints: Path | None,
     energies: Path | None,
@@ -160,15 +170,14 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
-    if spatial is not None or energies is not None or (is_given("machine") and _is_tree(machine)):
+    if storage == UNEVEN or _goes_on_tree(machine, spatial, energies):
         on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies, html)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
-        ("sums", "effort", "explain", "utilization", "constraints"),
-        "--sums, --effort, --explain, --utilization and --constraints go with --spatial, or a tree as --machine",
+        ("spatial", "energies", "sums", "effort", "explain", "utilization", "constraints"),
+        "--spatial, --energies, --sums, --effort, --explain, --utilization and --constraints go with --storage uneven, "
+        "or a tree as --machine",
     )
-    if objective == TreeObjective.ED2P:
-        raise InputError(f"--objective ed2p goes with a tree; without one: {', '.join(Objective)}")
     _expect_sense(model, objective, search, dataflow, mode, ragged, top, mapping, evaluate, emit, out)
     _expect_provable(objective, search, dataflow, ragged, mapping, evaluate, emit, certificate, check)
     if check is not None:
@@ -281,6 +290,17 @@ _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate")
 _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 
 
+def _goes_on_tree(machine: str, spatial: Path | None, energies: Path | None) -> bool:
+    """Whether layers are mapped on a tree: the machine is one, or options are there that only trees have."""
+    if not is_given("machine"):
+        return spatial is not None or energies is not None
+    if spatial is None and energies is None:
+        return _is_tree(machine)
+    from tilestitch.hardware.tree_load import has_array
+
+    return not has_array(machine)
+
+
 def _is_tree(machine: str) -> bool:
     """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
     from tilestitch.commands.map.tree_run import maps_on_tree
@@ -304,12 +324,14 @@ def _map_on_tree(
         raise InputError(
             "MODEL is missing: a network, a line of einsum, or a file of layers; with --spatial FILE ZigZag's"
         )
-    if not is_given("machine"):
+    if not is_given("machine") and click.get_current_context().params["storage"] != UNEVEN:
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
     given = click.get_current_context().params
     objective = TreeObjective(given["objective"])
+    if is_given("storage") and given["storage"] != UNEVEN:
+        raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
     spatial = None if files.is_free else files.spatial
     others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check)
     inputs = [str(one) for one in others if one is not None]
@@ -320,7 +342,7 @@ def _map_on_tree(
         _expect_provable_on_tree(files, objective)
     _expect_written_on_tree(files, objective)
     if files.check is not None:
-        _check_on_tree(files, files.check, layers, json_path, quiet=quiet)
+        _check_on_tree(files, files.check, choices, layers, json_path, quiet=quiet)
         return SUCCESS
     if files.certificate is not None:
         expect_beside("--certificate", files.certificate, json_path, inputs)
@@ -331,28 +353,16 @@ def _map_on_tree(
             from tilestitch.commands.map.tree_json import tree_json
             from tilestitch.commands.map.tree_page import tree_result
             from tilestitch.commands.map.tree_proofs import tree_certificates, tree_certificates_json
-            from tilestitch.commands.map.tree_run import map_on_tree, open_free_task, open_tree_task
+            from tilestitch.commands.map.tree_run import map_on_tree
             from tilestitch.commands.map.tree_text import tree_text
-            from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
         result = _result_of(given["explain"])
-        if files.is_free:
-            space = SpatialSpace(Ragged.ALL if given["ragged"] else Ragged.FILLING, given["utilization"])
-            task = open_free_task(
-                files.workload,
-                files.machine,
-                space,
-                layers,
-                lambda model: open_layers(model, choices, ()),
-                files.constraints,
-                files.energies,
-            )
-        else:
-            task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
-        if given["emit"] is not None:
-            expect_plain(given["emit"], task.tree)
+        task = _tree_task(files, choices, layers)
+        emit: str = given["emit"] or ""
+        if emit:
+            expect_plain(emit, task.tree)
         mapped = map_on_tree(task, Sums(given["sums"]), given["effort"], progress, objective)
         shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
@@ -365,7 +375,7 @@ def _map_on_tree(
             written.append((files.certificate, encoded(tree_certificates_json(mapped, proofs))))
         out: Path | None = given["out"]
         if out is not None:
-            emitted = tree_mapping_files(given["emit"], mapped)
+            emitted = tree_mapping_files(emit, mapped)
             written += [(out / name, encoded(content)) for name, content in emitted]
         if files.html is not None:
             said = [("effort", given["effort"]), ("constraints", files.constraints or ""), ("spatial", spatial or "")]
@@ -376,6 +386,31 @@ def _map_on_tree(
     for one in mapped.unmapped:
         complain(f"layer {one.name}: {one.reason}")
     return WRONG_INPUT if mapped.unmapped else SUCCESS
+
+
+def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> "TreeTask":
+    """The layers, the machine, and what may be spread."""
+    from tilestitch.commands.map.tree_machines import uneven_array
+    from tilestitch.commands.map.tree_run import open_free_task, open_tree_task
+    from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
+
+    assert files.workload is not None
+    given = click.get_current_context().params
+    machine, ragged = files.machine, Ragged.FILLING
+    if given["storage"] == UNEVEN:
+        machine, ragged = uneven_array(files.machine, TreeObjective(given["objective"])), Ragged.NONE
+    if not files.is_free:
+        return open_tree_task(files.workload, machine, str(files.spatial), layers, files.constraints)
+    space = SpatialSpace(Ragged.ALL if given["ragged"] else ragged, given["utilization"])
+    return open_free_task(
+        files.workload,
+        machine,
+        space,
+        layers,
+        lambda model: open_layers(model, choices, ()),
+        files.constraints,
+        files.energies,
+    )
 
 
 def _expect_written_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
@@ -400,10 +435,10 @@ def _result_of(explain: str) -> "ZigzagResult | None":
 
 def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
     """Refuse proofs of what nobody proves yet."""
-    if files.is_free:
-        raise InputError("--certificate and --check on a tree: what is spread has to be fixed; name --spatial FILE")
-    if files.check is None and objective is not TreeObjective.ENERGY:
-        raise InputError("--certificate on a tree: only the least energy is proven so; write --objective energy")
+    if files.check is None and objective is TreeObjective.PARETO:
+        raise InputError(
+            "--certificate on a tree: a front has no certificate; write --objective energy, latency, edp or ed2p"
+        )
     if files.check is not None and files.certificate is not None:
         raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
     if files.check is not None:
@@ -411,21 +446,19 @@ def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> Non
 
 
 def _check_on_tree(
-    files: _TreeFiles, check: Path, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+    files: _TreeFiles, check: Path, choices: Choices, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
 ) -> None:
-    """Check the proofs of ZigZag's layers on a tree."""
-    assert files.workload is not None
+    """Check the proofs of layers on a tree."""
     given = click.get_current_context().params
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.judged_page import checked_result
             from tilestitch.commands.map.tree_proofs import TreeClaimed, check_tree_certificates
-            from tilestitch.commands.map.tree_run import open_tree_task
             from tilestitch.hardware.tree_svg import tree_svg
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
-        task = open_tree_task(files.workload, files.machine, str(files.spatial), layers, files.constraints)
+        task = _tree_task(files, choices, layers)
         asked = TreeClaimed(
             Sums(given["sums"]) if is_given("sums") else None,
             TreeObjective(given["objective"]) if is_given("objective") else None,

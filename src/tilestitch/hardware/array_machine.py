@@ -90,19 +90,25 @@ def array_of_core(machine: Accelerator, core: Core | None = None) -> ArrayMachin
         )
     into = machine.link.bandwidth_bytes_per_cycle
     setup = Fraction(machine.setup.dma_cycles) if unit.dma_setup_cycles is None else unit.dma_setup_cycles
-    half = scratchpad.size_bytes // 2
-    banks = scratchpad.banks // 2 if scratchpad.banks > 1 else half  # without banks operands share every byte
+    banks, bank_bytes = halves(scratchpad.size_bytes, scratchpad.banks)
     return _machine(
         unit,
         machine.name,
         banks,
-        half // banks,
+        bank_bytes,
         setup=setup,
         per_byte=1 / min(machine.channel_bytes_per_cycle, into),
         scratchpad_pj=scratchpad.read_pj_per_byte,
         dram_pj=machine.ddr.read_pj_per_byte + machine.link.pj_per_byte,
         clock_hz=machine.clock_hz,
     )
+
+
+def halves(size_bytes: int, banks: int) -> tuple[int, int]:
+    """Banks for the tile in use, in one half of a scratchpad, and their bytes; without banks every byte is one."""
+    half = size_bytes // 2
+    used = banks // 2 if banks > 1 else half
+    return used, half // used
 
 
 def array_alone(unit: PEArray) -> ArrayMachine:

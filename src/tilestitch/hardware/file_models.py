@@ -161,8 +161,8 @@ class MemoryModel(Model):
     )
     banks: Annotated[int, PlainValidator(_BANKS)] = Field(
         1,
-        description="of the scratchpad of a PE array: banks, each of which holds one operand of it; half of them are "
-        "for the tile in use; 1 is no limit",
+        description="banks, each of which holds one operand of it, of the scratchpad of a PE array and of what is no "
+        "chip; with two buffers half of them are for the tile in use; 1 is no limit",
     )
     area_mm2: _Area | None = Field(
         None,
@@ -245,6 +245,24 @@ class MachineModel(Model):
         None,
         description="area of one unit, in square millimetres; it is shown, and nothing else depends on it",
         examples=[0.0005],
+    )
+    latches: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        True,
+        description="false: units read their operands and write their sums at every step, whatever the loops; true: "
+        "inputs stay there while loops leave them alone. Of a chip with a PE array it is false",
+        examples=[False],
+    )
+    reads_first_sums: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        True,
+        description="false: a sum that nothing was added to yet is zero and is not read; true: it is read as others "
+        "are. Of a chip with a PE array it is false",
+        examples=[False],
+    )
+    moves_boxes: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        False,
+        description="true: tiles are boxes, with padding and what lies between strided values; false: only values "
+        "that are needed are moved and stored. Of a chip with a PE array it is true",
+        examples=[True],
     )
     axes: list[AxisModel] = Field(
         [],

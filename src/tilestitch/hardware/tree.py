@@ -34,9 +34,10 @@ class Flow(StrEnum):
 class Network:
     """What carries some operands along an axis, between what repeats there and the memory around it.
 
-    Without `multicast` what is read goes out once for each unit, without `reduction` each unit's sum comes back by
-    itself. With `forwarding` a unit passes on to its neighbour what that needs next. The energy is that of a bit at
-    every place that it reaches or leaves; the rate is that at the memory around.
+    Without `multicast` what is read goes out once for each unit; with `shares_windows` what overlaps in the windows of
+    several units goes out once as well. Without `reduction` each unit's sum comes back by itself; with `passes_sums`
+    units add theirs from neighbour to neighbour. With `forwarding` a unit passes on to its neighbour what that needs
+    next. The energy is that of a bit at every place that it reaches or leaves; the rate is that at the memory around.
     """
 
     operands: tuple[str, ...]
@@ -45,6 +46,8 @@ class Network:
     forwarding: bool = False
     pj_per_bit: float = 0.0
     bits_per_cycle: Fraction | None = None  # without limit unless stated
+    shares_windows: bool = False
+    passes_sums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class TreeMemory:
     area_mm2: float | None = None  # of one; for people
     has_sliding_window: bool = False  # a tile keeps what it has in common with the one before
     has_even_storage: bool = False  # tiles of all operands change at the same place of the nest
+    ahead: tuple[str, ...] = ()  # operands of which the next tile has room beside this memory, as in registers of units
+    bank_bits: int = 0  # of a bank, which holds data of one operand; 0 where any operand may take any bits
 
     def port(self, operand: str, flow: Flow) -> Port | None:
         """The port that moves an operand in a direction; None where there is none. Of several the last counts."""
@@ -129,6 +134,9 @@ class MachineTree(Brief):
     description: str = ""
     clock_hz: int | None = None  # for people, and for bandwidths a second
     mac_area_mm2: float | None = None  # of one unit; for people
+    has_latches: bool = True  # what a unit works on stays there while loops leave it alone
+    reads_first_sums: bool = True  # although they are zero
+    moves_boxes: bool = False  # with what lies between strided values
     engines: tuple[DmaEngine, ...] = ()
 
     @property

@@ -57,7 +57,7 @@ def describe_tree(tree: MachineTree) -> str:
     clock = f", clock {format_rate(tree.clock_hz, 'Hz')}" if tree.clock_hz is not None else ""
     lines += [f"{counted(tree.units, 'unit')}{_axes(tree, tuple(axis.name for axis in tree.axes), ' along ')}{clock}"]
     peak = f"; at most {format_rate(2 * tree.units * tree.clock_hz, 'OPS')}" if tree.clock_hz is not None else ""
-    lines += [f"{tree.mac_pj:g} pJ a multiply-accumulate{peak}", "", "memories, from the outermost"]
+    lines += [f"{tree.mac_pj:g} pJ a multiply-accumulate{peak}{_steps(tree)}", "", "memories, from the outermost"]
     for branch in branches(tree):
         lines += _branch_lines(tree, branch, 1)
     lines += network_lines(tree)
@@ -82,11 +82,22 @@ def _branch_lines(tree: MachineTree, branch: Branch, depth: int) -> Iterator[str
         f"{', '.join(memory.operands)}; {memory.read_pj:g} pJ a read, {memory.write_pj:g} pJ a write"
         f"{'; two buffers' if memory.buffers == 2 else ''}{'; sliding windows' if memory.has_sliding_window else ''}"
         f"{'; even storage' if memory.has_even_storage else ''}"
+        f"{f'; banks of {_size(memory.bank_bits)}' if memory.bank_bits > 8 else ''}"
     )
     for port in memory.ports:
         yield f"{indent}  port {port.name}: {_port(tree, memory, port)}"
     for inner in branch.inside:
         yield from _branch_lines(tree, inner, depth + 1)
+
+
+def _steps(tree: MachineTree) -> str:
+    """What differs from the defaults of a step."""
+    found = [
+        *([] if tree.has_latches else ["units read and write at every step"]),
+        *([] if tree.reads_first_sums else ["first sums are not read"]),
+        *(["tiles are boxes"] if tree.moves_boxes else []),
+    ]
+    return "".join(f"; {one}" for one in found)
 
 
 def _times(count: int) -> str:

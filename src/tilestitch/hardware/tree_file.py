@@ -2,7 +2,8 @@
 
 Of a chip the units have no axes in the file. A matrix unit of m x k x n adds those that are not of one: along `UNIT.m`
 loops of I and O may be spread, along `UNIT.k` those of I and W, along `UNIT.n` those of W and O. What it holds still is
-in a register of each multiplier, whose energy is part of a multiply-accumulate.
+in a register of each multiplier, whose energy is part of a multiply-accumulate. An array of processing elements adds
+one axis, as its model knows no rows and columns, with its networks and register files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,9 +13,10 @@ from itertools import pairwise
 from math import prod
 
 from tilestitch.hardware.accelerator import Dataflow, Level
+from tilestitch.hardware.array_machine import halves
 from tilestitch.hardware.chip import OPERANDS, Layout, core_counts, layout_of, one_port, own_levels
 from tilestitch.hardware.file_models import MAX_UNITS, CoreGroupModel, MachineModel, MemoryModel
-from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Port, TreeMemory, tree_faults
+from tilestitch.hardware.tree import MAX_LEVELS, Axis, Flow, MachineTree, Network, Port, TreeMemory, tree_faults
 from tilestitch.hardware.tree_dma import engine_faults, engines_of
 from tilestitch.hardware.tree_network import Storage, network_faults, networks_of, rate_fault
 from tilestitch.hardware.unit_models import ArrayModel, MatrixModel
@@ -46,6 +48,8 @@ def multiplier_of(model: MachineModel) -> Multiplier | None:
 def tree_of_model(model: MachineModel) -> MachineTree:
     """The tree of a file: of a chip that of the cores that multiply, with the axes of their unit inside."""
     axes, memories = _parts(model)
+    if model.cores is None:
+        memories = tuple(map(_in_banks, memories, model.memories))
     mac_pj = model.mac_pj or 0.0
     found = multiplier_of(model)
     if found is not None:
@@ -62,7 +66,71 @@ def tree_of_model(model: MachineModel) -> MachineTree:
         )
         axes, memories, mac_pj = (*inner, *outer), (*registers, *around), found.unit.mac_pj
     engines = engines_of(model.dma, [memory.name for memory in memories], _cycles(model))
-    return MachineTree(model.name, axes, memories, mac_pj, model.description, model.clock, model.mac_area_mm2, engines)
+    tree = MachineTree(
+        model.name,
+        axes,
+        memories,
+        mac_pj,
+        model.description,
+        model.clock,
+        model.mac_area_mm2,
+        model.latches,
+        model.reads_first_sums,
+        model.moves_boxes,
+        engines,
+    )
+    return tree if found is None or isinstance(found.unit, MatrixModel) else _around_array(tree, model)
+
+
+def _around_array(tree: MachineTree, model: MachineModel) -> MachineTree:
+    """The tree of an array, with what its model says of the scratchpad, of DRAM and of how tiles move.
+
+    A scratchpad in two halves of whole banks, where tiles of all operands change at once; boxes that are moved byte by
+    byte; register files that are read and written at every step; and sums that are not read before the first addition.
+    """
+    registers, *around = tree.memories
+    if len(around) < 2:
+        return tree  # nobody maps on an array without a scratchpad
+    scratchpad, *between, dram = around
+    banks, bank_bytes = halves(scratchpad.size_bits // 8, _banks(model, scratchpad.name))
+    link_pj = model.link.pj_per_byte if model.link is not None else 0.0
+    return replace(
+        tree,
+        memories=(
+            replace(registers, has_even_storage=True),
+            replace(
+                _by_bytes(scratchpad, 0.0),
+                size_bits=2 * banks * bank_bytes * 8,
+                buffers=2,
+                bank_bits=bank_bytes * 8,
+                has_even_storage=True,
+            ),
+            *between,
+            _by_bytes(dram, link_pj),
+        ),
+        has_latches=False,
+        reads_first_sums=False,
+        moves_boxes=True,
+    )
+
+
+def _in_banks(memory: TreeMemory, model: MemoryModel) -> TreeMemory:
+    return replace(memory, bank_bits=memory.size_bits // model.banks) if model.banks > 1 else memory
+
+
+def _banks(model: MachineModel, name: str) -> int:
+    return next(memory.banks for memory in model.memories if memory.name == name)
+
+
+def _by_bytes(memory: TreeMemory, more_pj: float) -> TreeMemory:
+    """A memory of one port with accesses of a byte each, and of parts of one."""
+    if len(memory.ports) != 1:
+        return memory
+    (port,) = memory.ports
+    byte = Port(port.name, 8, 1, port.flows, port.bits_per_cycle)
+    scale = 8 / port.width_bits
+    read_pj, write_pj = (energy * scale + more_pj for energy in (memory.read_pj, memory.write_pj))
+    return replace(memory, ports=(byte,), read_pj=read_pj, write_pj=write_pj)
 
 
 def _parts(model: MachineModel) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]]:
@@ -97,11 +165,45 @@ def _inside(found: Multiplier) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...]
         return tuple(Axis(f"{name}.{key}", size, (), kept) for key, size, kept in extents if size > 1), (
             _held(name, unit),
         )
-    everything = tuple((operand, flow) for operand in OPERANDS for flow in Flow)
-    port = Port("port-1", WORD_BITS, WORD_BITS, everything, Fraction(len(Flow) * WORD_BITS))
-    energy = unit.register_pj_per_byte * WORD_BITS / 8
-    registers = TreeMemory(f"{name}.registers", unit.register_bytes * 8, OPERANDS, (port,), energy, energy, ())
-    return (Axis(f"{name}.rows", unit.rows), Axis(f"{name}.columns", unit.columns)), (registers,)
+    rate = Fraction(len(Flow) * WORD_BITS)  # registers hold neither units nor networks up
+    own = (("I", Flow.FEED), ("W", Flow.FEED), ("O", Flow.FEED), ("O", Flow.COLLECT))
+    others = tuple((one, flow) for one in OPERANDS for flow in Flow if (one, flow) not in own)
+    ports = (
+        *(Port(f"{one}-{flow}", 8, 1, ((one, flow),), rate) for one, flow in own),
+        Port("networks", 8, 1, others, len(OPERANDS) * rate),
+    )
+    doubled = (unit.first_double_buffered, unit.second_double_buffered, unit.result_double_buffered)
+    registers = TreeMemory(
+        f"{name}.registers",
+        unit.register_bytes * 8,
+        OPERANDS,
+        ports,
+        unit.register_pj_per_byte,
+        unit.register_pj_per_byte,
+        (),
+        ahead=tuple(one for one, is_doubled in zip(OPERANDS, doubled, strict=True) if is_doubled),
+        bank_bits=8,
+    )
+    return (Axis(f"{name}.elements", unit.rows * unit.columns, networks=_networks(unit)),), (registers,)
+
+
+def _networks(unit: ArrayModel) -> tuple[Network, ...]:
+    """What carries operands between the scratchpad and the elements of an array: three networks, or fewer for all."""
+    first, second, result = (
+        rate * 8 for rate in (unit.first_bytes_per_cycle, unit.second_bytes_per_cycle, unit.result_bytes_per_cycle)
+    )
+    shared = {3: ((("I",), first), (("W",), second), (("O",), result)), 2: ((("I", "W"), second), (("O",), result))}
+    return tuple(
+        Network(
+            operands,
+            multicast=unit.multicast,
+            pj_per_bit=unit.network_pj_per_byte / 8,
+            bits_per_cycle=rate,
+            shares_windows=unit.multicast and operands != ("O",),
+            passes_sums="O" in operands,
+        )
+        for operands, rate in shared.get(unit.networks, ((OPERANDS, first),))
+    )
 
 
 def _held(name: str, unit: MatrixModel) -> TreeMemory:

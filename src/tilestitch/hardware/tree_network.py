@@ -47,6 +47,18 @@ class NetworkModel(Model):
         "that overlapping windows are read once",
         examples=[True],
     )
+    shares_windows: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        False,
+        description="true: what overlaps in the windows of several places in one step is read once as well",
+        examples=[True],
+    )
+    passes_sums: Annotated[bool, PlainValidator(SwitchField())] = Field(
+        False,
+        description="true: sums of several places are added from neighbour to neighbour, each for the energy of its "
+        "bits, of two reads and a write of the memory there, and of a multiply-accumulate; one place of them all "
+        "exchanges with the memory around",
+        examples=[True],
+    )
     pj_per_bit: Annotated[float, PlainValidator(AmountField("picojoules"))] = Field(
         0.0,
         description="energy of a bit at every place that it reaches or leaves, in picojoules",
@@ -78,6 +90,8 @@ def networks_of(
             one.forwarding,
             one.pj_per_bit * one.hops,
             None if one.bandwidth is None else one.bandwidth.bits * cycles.get(one.bandwidth.is_per_second, 0),
+            one.shares_windows,
+            one.passes_sums,
         )
         for one in models
     )
@@ -109,6 +123,11 @@ def network_faults(tree: MachineTree, stated: Mapping[str, Sequence[NetworkModel
                 )
             elif axis.name in tree.fan_outs(operand)[-1]:
                 yield axis.name, f"a network carries {operand}, of which no memory lies around the axis"
+        for network in axis.networks:
+            if network.shares_windows and not network.multicast:
+                yield axis.name, "shares_windows: nothing is shared where multicast is false; leave one of them out"
+            if network.passes_sums and not network.reduction:
+                yield axis.name, "passes_sums: nothing is added up where reduction is false; leave one of them out"
     for memory in tree.memories:
         passed_on = [one for one in memory.operands if tree.chain(one)[-1] is not memory]
         if memory.has_sliding_window and not passed_on:
@@ -126,6 +145,8 @@ def network_lines(tree: MachineTree) -> list[str]:
                 *(["each place reads for itself"] if not one.multicast else []),
                 *(["each place writes its own sums"] if not one.reduction else []),
                 *(["neighbours pass on overlaps"] if one.forwarding else []),
+                *(["overlapping windows are read once"] if one.shares_windows else []),
+                *(["neighbours add up sums"] if one.passes_sums else []),
                 *([f"{one.pj_per_bit:g} pJ a bit"] if one.pj_per_bit > 0 else []),
                 *([f"{format_number(one.bits_per_cycle)} b/cycle"] if one.bits_per_cycle is not None else []),
             ]

@@ -47,6 +47,7 @@ class Objective(StrEnum):
     """What a mapping is best in."""
 
     EDP = "edp"  # energy times latency
+    ED2P = "ed2p"  # energy times latency squared
     ENERGY = "energy"  # the faster of two with the same
     LATENCY = "latency"  # the one with less energy of two with the same
     PARETO = "pareto"  # every mapping that none beats in both

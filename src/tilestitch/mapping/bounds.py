@@ -9,7 +9,7 @@ from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass
 from tilestitch.mapping.timing import ends_cycles, no_pass, slot_cycles
 
-EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO = range(4)
+EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO, ED2P = range(5)
 SLACK = 1e-9  # of energies in bounds, for sums in another order
 
 
@@ -40,6 +40,8 @@ def before(objective: int, time: float, energy: float, other_time: float, other_
         return time < other_time or (time == other_time and energy < other_energy)
     if objective == LEAST_ENERGY:
         return energy < other_energy or (energy == other_energy and time < other_time)
+    if objective == ED2P:
+        return time * time * energy < other_time * other_time * other_energy
     return time * energy < other_time * other_energy
 
 

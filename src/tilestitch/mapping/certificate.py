@@ -20,7 +20,8 @@ from tilestitch.mapping.evaluate import price
 from tilestitch.mapping.search import SearchResult, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
 
-PROVABLE = (Objective.EDP, Objective.ENERGY, Objective.LATENCY)  # in the order in which the checker numbers them
+# In the order in which the checker numbers them.
+PROVABLE = (Objective.EDP, Objective.ENERGY, Objective.LATENCY, Objective.ED2P)
 FIELDS = ("problem", "mapping", "cycles", "energy_pj", "bound", "tilings")
 _MAPPING_FIELDS = tuple(field.name for field in fields(LoopMapping))
 _MOST = 2**53
@@ -52,7 +53,15 @@ def problem_digest(nest: LoopNest, machine: ArrayMachine, mode: CostMode, object
 
 def value_of(objective: Objective, cycles: int, energy_pj: float) -> float:
     """What an objective makes least."""
-    return {Objective.EDP: cycles * energy_pj, Objective.ENERGY: energy_pj}.get(objective, float(cycles))
+    match objective:
+        case Objective.EDP:
+            return cycles * energy_pj
+        case Objective.ED2P:
+            return float(cycles) * cycles * energy_pj
+        case Objective.ENERGY:
+            return energy_pj
+        case _:
+            return float(cycles)
 
 
 def certificate_of(space: SearchSpace, outcome: SearchResult, mode: CostMode, objective: Objective) -> Certificate:

@@ -28,11 +28,16 @@ class LevelOrders(NamedTuple):
 
 @inner
 def beats(objective: int, time: float, energy: float, claim: np.ndarray) -> bool:
-    """Whether something of at least this time and energy may be better than what is claimed: EDP, energy or latency."""
+    """Whether something of at least this time and energy may be better than what is claimed.
+
+    Objectives are EDP, energy, latency and ED2P.
+    """
     if objective == 0:
         return time * energy < claim[0] * claim[1]
     if objective == 1:
         return energy < claim[1] or (energy == claim[1] and time < claim[0])
+    if objective == 3:
+        return time * time * energy < claim[0] * claim[0] * claim[1]
     return time < claim[0] or (time == claim[0] and energy < claim[1])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
-from tilestitch.mapping.bounds import EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
+from tilestitch.mapping.bounds import ED2P, EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
 from tilestitch.mapping.factors import Factors, Limits, Orders, one_operand_stays, orders_of, spatial_tilings
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import MachineTable, NestTable, machine_table, nest_table
@@ -21,6 +21,7 @@ STEP = 64  # spatial tilings between two reports of progress
 
 _NUMBERS = {
     Objective.EDP: EDP,
+    Objective.ED2P: ED2P,
     Objective.ENERGY: LEAST_ENERGY,
     Objective.LATENCY: LEAST_LATENCY,
     Objective.PARETO: PARETO,

@@ -13,7 +13,8 @@ from tests.helpers.pairs import first
 from tests.helpers.tree_brute_force import better_and_better, random_case
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
-from tilestitch.ir.choices import Objective
+from tilestitch.hardware.tree import Network
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import certificate_of, mac_value, problem_digest
 from tilestitch.mapping.tree.checker_tables import checker_tables
@@ -73,6 +74,28 @@ def test_proofs_for_machines_of_zigzag_are_accepted(machine, sums):
     verdict = check_certificate(proof, [placed], sums)
     assert verdict.opened == 1
     assert verdict.labels > 0
+
+
+def test_proofs_cover_what_only_prices_know():
+    """First sums that are not read, windows that units share, sums that neighbours add up."""
+    placed = zigzag_placed("tpu_like", "tpu_like", "conv2_2")
+    networks = (Network(("I1", "I2"), shares_windows=True, pj_per_bit=0.01), Network(("O",), passes_sums=True))
+    axes = tuple(replace(axis, networks=networks) for axis in placed.tree.axes)
+    changed = replace(placed, tree=replace(placed.tree, axes=axes, reads_first_sums=False))
+    found = best_mapping(changed)
+    assert found.price.energy_pj != best_mapping(placed).price.energy_pj
+    verdict = check_certificate(certificate_of([changed], found), [changed], Sums.FULL)
+    assert (verdict.choices, verdict.opened) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"has_latches": False}, {"moves_boxes": True}], ids=lambda changes: next(iter(changes))
+)
+def test_what_proofs_do_not_cover_is_refused(changes):
+    placed = zigzag_placed("tpu_like", "tpu_like", "conv2_2")
+    changed = replace(placed, tree=replace(placed.tree, **changes))
+    with pytest.raises(InputError, match="certificates do not cover units without latches"):
+        certificate_of([changed], best_mapping(changed))
 
 
 @pytest.mark.parametrize("name", first(1, ["counts", "more counts"]))
@@ -193,11 +216,11 @@ TAMPERED = {
         "it says nothing fits",
     ),
     "an opened choice said to be bounded": (
-        lambda one: changed_choice(one, "opened", bound=one.value, chains=None),
+        lambda one: changed_choice(one, "opened", bound=one.value, chains=None, is_opened=False),
         "which settles nothing",
     ),
     "a bounded choice said to be opened": (
-        lambda one: changed_choice(one, "bounded", bound=None, chains=1),
+        lambda one: changed_choice(one, "bounded", bound=None, chains=1, is_opened=True),
         "it says it was opened",
     ),
     "a chain more": (
@@ -240,13 +263,13 @@ def test_the_digest_is_of_what_the_best_depends_on():
     proof, placements, sums = proven()
     first, *others = placements
     named = [replace(one, nest=replace(one.nest, name="x"), tree=replace(one.tree, name="y")) for one in placements]
-    assert problem_digest(named, sums, Objective.ENERGY) == proof.problem
+    assert problem_digest(named, sums, TreeObjective.ENERGY) == proof.problem
     *inner, outer = first.tree.memories
     dearer = replace(first.tree, memories=(*inner, replace(outer, read_pj=outer.read_pj + 1)))
     for changed in ([replace(one, tree=dearer) for one in placements], others, [others[0], first]):
-        assert problem_digest(changed, sums, Objective.ENERGY) != proof.problem
+        assert problem_digest(changed, sums, TreeObjective.ENERGY) != proof.problem
     other = next(one for one in Sums if one is not sums)
-    assert problem_digest(placements, other, Objective.ENERGY) != proof.problem
+    assert problem_digest(placements, other, TreeObjective.ENERGY) != proof.problem
 
 
 def test_a_stopped_search_proves_nothing():

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.pairs import first
-from tests.helpers.tree_brute_force import all_best, random_case, timed_case, with_networks
+from tests.helpers.tree_brute_force import all_best, like_arrays, random_case, timed_case, with_networks
 from tests.helpers.tree_spatial import all_placements, with_axes
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
@@ -30,12 +30,12 @@ def sums_of(placed, seed):
     return Sums.FULL if even else seed.choice(list(Sums))
 
 
-def check_block(name, cases, most_loops):
+def check_block(name, cases, most_loops, changed=lambda placed, seed: placed):
     """Front, energy, latency and EDP of random cases; how many had windows that slide, and fitted at all."""
     seed = random.Random(name)
     sliding = fitting = 0
     for number in range(cases):
-        placed = with_networks(timed_case(seed, most_loops), seed)
+        placed = changed(with_networks(timed_case(seed, most_loops), seed), seed)
         sums = sums_of(placed, seed)
         best = all_best(placed, final_sums=sums is Sums.FINAL)
         try:
@@ -62,6 +62,19 @@ def check_block(name, cases, most_loops):
 def test_nothing_is_better_than_what_is_found(block):
     """All orders, places and rows of windows, priced by another program, have the same front and the same least."""
     assert check_block(f"networks {block}", 10, 3) > 0
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_nothing_is_better_than_what_is_found_on_what_arrays_have(block):
+    """Windows that units share, sums that neighbours pass on, units without latches, sums from zero, boxes, banks."""
+    check_block(f"arrays {block}", 10, 3, like_arrays)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(25))
+def test_nothing_is_better_than_what_is_found_on_what_arrays_have_for_more_loops(block):
+    """500 nests of up to four prime loops."""
+    check_block(f"more arrays {block}", 20, 4, like_arrays)
 
 
 @pytest.mark.slow
@@ -175,14 +188,6 @@ def test_sums_that_are_not_added_on_the_way_are_written_one_by_one():
         (delivered,) = [flow.energy_pj for flow in flows if flow.memory == "network inside dram"]
         assert delivered == (8 * 3 * 8 * 0.5) * (1 if reduction else 2)
     assert counts == [[8, 0], [24, 24]]
-
-
-def test_certificates_do_not_cover_windows_that_slide():
-    placed = line(24, has_sliding_window=True)
-    with pytest.raises(
-        InputError, match=r"certificates do not cover windows that slide \(sliding_window, forwarding\)"
-    ):
-        certificate_of([placed], best_mapping(placed))
 
 
 def test_networks_are_proven_as_everything_else():

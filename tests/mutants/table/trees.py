@@ -6,6 +6,8 @@ _SEARCH = ("test_tree_search::test_nothing_costs_less_than_what_is_found",)
 _CHECKED = ("test_tree_certificate::test_the_checker_finds_the_least_itself",)
 _PLANTED = ("test_tree_certificate::test_the_best_is_accepted_and_the_next_best_refused",)
 _TAMPERED = ("test_tree_certificate::test_a_proof_that_was_tampered_with_is_refused",)
+_FREE_TAMPERED = ("test_free_certificate::test_a_proof_that_was_tampered_with_is_refused",)
+_FREE_PLANTED = ("test_free_certificate::test_the_best_of_all_choices_is_accepted_and_that_of_another_refused",)
 _PRICE = ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",)
 
 _LATENCY = ("test_tree_latency::test_nothing_is_better_than_what_is_found",)
@@ -105,9 +107,37 @@ TREES = (
     Mutant(
         "a bound of a choice that was not opened is not compared",
         "mapping/tree/checking.py",
-        "if proof.chains is not None or proof.bound != bound:",
-        "if proof.chains is not None:",
+        "if proof.is_opened or proof.bound != bound:",
+        "if proof.is_opened:",
         _TAMPERED,
+    ),
+    Mutant(
+        "a block of choices is not counted again",
+        "mapping/tree/free_checking.py",
+        "            if own != its:\n",
+        "            if own < its:\n",
+        _FREE_TAMPERED,
+    ),
+    Mutant(
+        "a choice that has a better chain is let pass",
+        "mapping/tree/free_checking.py",
+        "opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below >= 0)",
+        "opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below > 2**62)",
+        _FREE_PLANTED,
+    ),
+    Mutant(
+        "the checker walks as if what stops the units were hidden",
+        "mapping/tree/walk_tables.py",
+        "row.part is not Part.FIRST and row.operand.is_hidden(row.crossing)",
+        "row.part is not Part.FIRST",
+        ("test_walked_certificate::test_the_walk_finds_the_least_itself",),
+    ),
+    Mutant(
+        "the front leaves out choices by energy alone",
+        "mapping/tree/free_front.py",
+        "at = bisect_right([-one.price.latency_cycles for one in points], -steps - 1)",
+        "at = 0",
+        ("test_free_front::test_the_front_is_that_of_brute_force",),
     ),
     Mutant(
         "a loop repeats its last turn as well",

@@ -20,8 +20,8 @@ from tilestitch.formats.foreign_tree import ForeignTree
 from tilestitch.formats.limits import MAX_EXTENT
 from tilestitch.formats.timeloop.constraints import factors_of
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import CutLimit, PlacedNest
-from tilestitch.mapping.tree.spatial import SpatialSpace
 
 _TIMELOOP = ("architecture_constraints", "mapspace_constraints", "mapspace", "constraints")
 _DATASPACE = ("bypass", "bypassing", "datatype", "dataspace")

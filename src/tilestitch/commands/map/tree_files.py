@@ -30,6 +30,9 @@ def expect_plain(program: str, tree: MachineTree) -> None:
         ("networks", any(axis.networks for axis in tree.axes)),
         ("sliding_window", any(memory.has_sliding_window for memory in tree.memories)),
         ("storage: even", any(memory.has_even_storage for memory in tree.memories)),
+        ("latches: false", not tree.has_latches),
+        ("moves_boxes", tree.moves_boxes),
+        ("banks", any(memory.bank_bits for memory in tree.memories)),
     )
     found = ", ".join(field for field, is_there in stated if is_there)
     if found:

@@ -56,7 +56,6 @@ def tree_values(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> di
 def _layer(layer: MappedOnTree) -> dict[str, Any]:
     found = layer.found
     placed, price = found.placed, found.price
-    names = [loop.name for loop in placed.nest.loops]
     operands = [array.name for array in placed.operands]
     return {
         "name": layer.name,
@@ -82,9 +81,7 @@ def _layer(layer: MappedOnTree) -> dict[str, Any]:
         "notes": list(layer.notes),
         "spatial_choices": layer.choices or None,
         "spatial_choices_opened": layer.opened or None,
-        "spatial": [
-            {"axis": one.axis, "loop": names[one.loop], "factor": float(one.factor)} for one in placed.unrolled
-        ],
+        "spatial": _spatial(found),
         "memories": {name: [memory.name for memory in placed.chain(number)] for number, name in enumerate(operands)},
         "temporal": {name: _levels(found, number) for number, name in enumerate(operands)},
         "windows": [asdict(row) for row in window_rows(placed, found.mapping)],
@@ -109,8 +106,17 @@ def _point(found: FoundMapping, operands: Sequence[str]) -> dict[str, Any]:
         "latency_cycles": found.price.latency_cycles,
         "edp_pj_cycles": found.price.edp_pj_cycles,
         "utilization": found.utilization,
+        "spatial": _spatial(found),
         "temporal": {name: _levels(found, number) for number, name in enumerate(operands)},
     }
+
+
+def _spatial(found: FoundMapping) -> list[dict[str, Any]]:
+    """What is spread: a factor is what it is on average."""
+    loops = found.placed.nest.loops
+    return [
+        {"axis": one.axis, "loop": loops[one.loop].name, "factor": float(one.factor)} for one in found.placed.unrolled
+    ]
 
 
 def _levels(found: FoundMapping, operand: int) -> list[list[list[str | int]]]:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
+from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES
 from tilestitch.commands.map.tree_constraints import Constraints, constraints_of
@@ -14,9 +16,12 @@ from tilestitch.formats.accelforge.tree_machine import accelforge_tree
 from tilestitch.formats.foreign_tree import EnergyTable, energy_table
 from tilestitch.formats.timeloop.tree_machine import timeloop_tree
 from tilestitch.formats.zigzag.tree_machine import zigzag_tree
-from tilestitch.hardware.load import machine_text
+from tilestitch.hardware.array_machine import array_of_core
+from tilestitch.hardware.chip import OPERANDS
+from tilestitch.hardware.load import load_machine, machine_text
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.hardware.tree_load import parse_tree
+from tilestitch.hardware.tree_load import has_array, load_tree, parse_tree
+from tilestitch.ir.choices import TreeObjective
 
 _PROGRAMS = {"operational_array": "ZigZag", "architecture": "Timeloop", "arch": "AccelForge"}
 
@@ -29,6 +34,10 @@ class OpenedTree:
     notes: tuple[str, ...] = ()
     constraints: Constraints = field(default_factory=Constraints)
     bits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of operands: innermost and outermost
+    has_own_bits: bool = False  # whatever layers say
+
+
+GivenTree: TypeAlias = str | MachineTree | OpenedTree
 
 
 def program_of(text: str) -> str:
@@ -47,13 +56,38 @@ def is_accelforge_file(machine: str) -> bool:
     return program_of(file_text(path, "YAML", MAX_YAML_BYTES)) == "AccelForge"
 
 
-def open_tree(machine: str | MachineTree, energies: Path | None = None, layers: Sequence[TreeLayer] = ()) -> OpenedTree:
+def uneven_array(machine: str | Path, objective: TreeObjective) -> OpenedTree:
+    """The tree of a PE array whose operands may change at places of their own in every memory.
+
+    Raises `InputError` for a machine without such an array, and for what is not known of it but energy.
+    """
+    if not has_array(machine):
+        raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
+    if objective is not TreeObjective.ENERGY:
+        raise InputError(
+            f"--storage uneven: what a PE array takes for {objective} is known of even storage alone; write "
+            "--objective energy"
+        )
+    tree = load_tree(machine)
+    memories = tuple(replace(memory, has_even_storage=False) for memory in tree.memories)
+    note = (
+        "storage: uneven is a question, as the controller of a PE array stores evenly; energies are those of the "
+        "array's model, cycles those of a tree, without the set-up of DMA and the pipelines"
+    )
+    widths = array_of_core(load_machine(machine)).operand_bits
+    bits = {} if widths is None else {name: (each, each) for name, each in zip(OPERANDS, widths, strict=True)}
+    return OpenedTree(replace(tree, memories=memories), (note,), bits=bits, has_own_bits=True)
+
+
+def open_tree(machine: GivenTree, energies: Path | None = None, layers: Sequence[TreeLayer] = ()) -> OpenedTree:
     """The tree of a name or file, or one that is given.
 
     `energies` is a table for those of Timeloop and AccelForge that have none.
 
     Raises `InputError` for what is wrong with a file, or what a tree cannot say.
     """
+    if isinstance(machine, OpenedTree):
+        return machine
     if isinstance(machine, MachineTree):
         return OpenedTree(machine)
     text, where = machine_text(machine)

@@ -8,13 +8,22 @@ import numpy as np
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import ceil_div
 from tilestitch.commands.map.tree_json import tree_values
-from tilestitch.commands.map.tree_proofs import TreeProof
+from tilestitch.commands.map.tree_proofs import TreeProof, value_text
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.commands.map.tree_text import LEAST, factor_text, proof_text, tree_text, verdict_text
 from tilestitch.formats.einsum import nest_text
+from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_svg import tree_svg
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.chain import crossing_tiles, pace_of
-from tilestitch.mapping.tree.crossings import OperandOnTree, Tiles, elements, operands_on_tree
+from tilestitch.mapping.tree.crossings import (
+    OperandOnTree,
+    PortNumber,
+    Tiles,
+    box_elements,
+    elements,
+    operands_on_tree,
+)
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.tables import Sums, stored_bits
 from tilestitch.report.html.page import Result
@@ -36,12 +45,14 @@ def tree_result(mapped: TreeMappings, proofs: Sequence[TreeProof] = ()) -> Resul
             "sought": LEAST[mapped.objective],
             "proof": proof_text(mapped),
             "memories": [memory.name for memory in reversed(tree.memories)],
-            "layers": [_layer(one, certificates.get(number)) for number, one in enumerate(mapped.layers)],
+            "layers": [
+                _layer(one, certificates.get(number), mapped.objective) for number, one in enumerate(mapped.layers)
+            ],
         },
     )
 
 
-def _layer(layer: MappedOnTree, proof: TreeProof | None) -> dict[str, Json]:
+def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: TreeObjective) -> dict[str, Json]:
     found = layer.front or (layer.found,)
     return {
         "nest": nest_text(layer.found.placed.nest),
@@ -51,9 +62,9 @@ def _layer(layer: MappedOnTree, proof: TreeProof | None) -> dict[str, Json]:
         if proof is None
         else {
             "problem": proof.certificate.problem,
-            "value_fj": proof.certificate.value,
-            "choices": len(proof.certificate.choices),
-            "opened": sum(one.chains is not None for one in proof.certificate.choices),
+            "value": f"{objective} than {value_text(objective, proof.certificate.value)}",
+            "choices": proof.choices,
+            "opened": proof.opened,
             "layers": list(proof.names),
         },
         "mappings": [_drawn(one) for one in found],
@@ -118,10 +129,11 @@ def _held(found: FoundMapping, operand: OperandOnTree, level: int) -> dict[str, 
     spread = operand.inside(level + 1)
     array = operand.array
     along = (replace(array, axes=(terms,), shape=(size,)) for terms, size in zip(array.axes, array.shape, strict=True))
+    count = box_elements if found.placed.tree.moves_boxes else elements
     bits = _element_bits(found, operand, level)
     return {
         "operand": operand.number,
-        "extents": [round(float(elements(one, tile, spread)[0])) for one in along],
+        "extents": [round(float(count(one, tile, spread)[0])) for one in along],
         "room_bits": ceil_div(round(1000 * float(stored_bits(operand, level, tile, bits)[0])), 1000),
     }
 
@@ -145,29 +157,37 @@ def _tile(found: FoundMapping, inside: int) -> Tiles:
 
 
 def _energies(found: FoundMapping) -> list[Json]:
-    """Of each memory from the outermost the energy by operand, then that of arithmetic."""
+    """Of each memory from the outermost the energy by operand, then of networks, then that of arithmetic."""
     placed, price = found.placed, found.price
     rows: list[Json] = []
-    for memory in reversed(placed.tree.memories):
-        flows = [flow for flow in price.flows if flow.memory == memory.name]
+    memories = [memory.name for memory in reversed(placed.tree.memories)]
+    networks = dict.fromkeys(flow.memory for flow in price.flows if flow.memory not in memories)
+    for name in (*memories, *networks):
+        flows = [flow for flow in price.flows if flow.memory == name]
         of_operand = [
             sum(flow.energy_pj for flow in flows if flow.operand == number) for number in range(len(placed.operands))
         ]
-        rows.append({"name": memory.name, "operands_pj": of_operand, "energy_pj": sum(of_operand)})
+        rows.append({"name": name, "operands_pj": of_operand, "energy_pj": sum(of_operand)})
     return [*rows, {"name": "arithmetic", "operands_pj": [], "energy_pj": price.mac_pj}]
 
 
 def _ports(found: FoundMapping) -> list[Json]:
-    """For how many cycles of the latency each port of one memory is occupied, of every port that moves something."""
-    placed, busy = found.placed, pace_of(found.placed, found.mapping).busy
-    return [
-        {
-            "memory": memory.name,
-            "port": memory.ports[port].name,
-            "bits_per_cycle": float(memory.ports[port].bits_per_cycle),
-            "busy_cycles": cycles,
-        }
-        for (number, port), cycles in sorted(busy.items(), reverse=True)
-        for memory in (placed.tree.memories[number],)
-        if cycles
-    ]
+    """For how many cycles of the latency each port of one memory is occupied, of every port that moves something.
+
+    Then the same of networks with a bandwidth.
+    """
+    busy = sorted(pace_of(found.placed, found.mapping).busy.items(), reverse=True)
+    return [{**_port(found.placed.tree, port), "busy_cycles": cycles} for port, cycles in busy if cycles]
+
+
+def _port(tree: MachineTree, port: PortNumber) -> dict[str, Json]:
+    """A port of a memory, or a network along an axis, with its rate."""
+    place, number = port
+    if place >= 0:
+        memory = tree.memories[place]
+        found = memory.ports[number]
+        return {"memory": memory.name, "port": found.name, "bits_per_cycle": float(found.bits_per_cycle)}
+    axis = tree.axes[-1 - place]
+    network = axis.networks[number]
+    rate = float(network.bits_per_cycle) if network.bits_per_cycle is not None else 0.0
+    return {"memory": f"network along {axis.name}", "port": ", ".join(network.operands), "bits_per_cycle": rate}

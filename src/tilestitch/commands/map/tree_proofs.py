@@ -9,10 +9,11 @@ from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
 from tilestitch.commands.map.tree_run import TreeMappings, TreeTask, placed_layers
-from tilestitch.ir.choices import Objective, TreeObjective
+from tilestitch.commands.map.tree_sources import wired
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.certificate import (
     FIELDS,
-    PROVABLE,
+    OPTIONAL,
     UNITS,
     TreeCertificate,
     certificate_from,
@@ -20,7 +21,20 @@ from tilestitch.mapping.tree.certificate import (
     certificate_of,
     problem_digest,
 )
-from tilestitch.mapping.tree.checking import Verdict, check_certificate
+from tilestitch.mapping.tree.checking import check_certificate
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.claim import SHORT_UNITS, Verdict
+from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.free_certificate import (
+    FREE_FIELDS,
+    FREE_OPTIONAL,
+    FreeCertificate,
+    free_certificate_from,
+    free_certificate_json,
+    free_certificate_of,
+    free_digest,
+)
+from tilestitch.mapping.tree.free_checking import check_free_certificate
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 
@@ -39,11 +53,28 @@ class TreeClaimed:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """What is to be proven of some layers, by their numbers and names."""
+    """What is to be proven of some layers, by their numbers and names; of a space all ways to spread the first."""
 
     placements: tuple[PlacedNest, ...]
+    space: SpatialSpace | None
     numbers: tuple[int, ...]
     names: tuple[str, ...]
+
+    def certificate(self, found: FoundMapping, objective: TreeObjective) -> TreeCertificate | FreeCertificate:
+        if self.space is not None:
+            return free_certificate_of(self.placements[0], self.space, found, objective)
+        return certificate_of(self.placements, found, objective)
+
+    def read(self, part: JsonPart) -> TreeCertificate | FreeCertificate:
+        if self.space is not None:
+            return free_certificate_from(part.fields(("layers", *FREE_FIELDS), FREE_OPTIONAL), self.placements[0])
+        return certificate_from(part.fields(("layers", *FIELDS), OPTIONAL), self.placements[0])
+
+    def verdict(self, certificate: TreeCertificate | FreeCertificate, sums: Sums, objective: TreeObjective) -> Verdict:
+        if isinstance(certificate, FreeCertificate):
+            assert self.space is not None
+            return check_free_certificate(certificate, self.placements[0], self.space, sums, objective)
+        return check_certificate(certificate, self.placements, sums, objective)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +84,24 @@ class TreeProof:
     numbers: tuple[int, ...]
     names: tuple[str, ...]
     placed: PlacedNest  # any of the ways to spread loops
-    certificate: TreeCertificate
+    certificate: TreeCertificate | FreeCertificate
+
+    @property
+    def choices(self) -> int:
+        """How many ways to spread loops, and to let windows slide, there are."""
+        one = self.certificate
+        return one.choices if isinstance(one, FreeCertificate) else len(one.choices)
+
+    @property
+    def opened(self) -> int:
+        """How many of them their bounds do not settle."""
+        one = self.certificate
+        if isinstance(one, FreeCertificate):
+            return sum(block.opened for block in one.blocks)
+        return sum(choice.is_opened for choice in one.choices)
 
 
-def tree_certificates(mapped: TreeMappings, objective: Objective = Objective.ENERGY) -> tuple[TreeProof, ...]:
+def tree_certificates(mapped: TreeMappings) -> tuple[TreeProof, ...]:
     """The certificates of a run, each different one once. `InputError` where a search stopped or nothing fits."""
     if mapped.unmapped:
         name = printable(mapped.unmapped[0].name)
@@ -66,20 +111,22 @@ def tree_certificates(mapped: TreeMappings, objective: Objective = Objective.ENE
             one.numbers,
             one.names,
             one.placements[0],
-            certificate_of(one.placements, mapped.layers[one.numbers[0]].found, objective),
+            one.certificate(mapped.layers[one.numbers[0]].found, mapped.objective),
         )
-        for one in _problems(mapped.task, mapped.sums, objective).values()
+        for one in _problems(mapped.task, mapped.sums, mapped.objective).values()
     )
 
 
-def tree_certificates_json(
-    mapped: TreeMappings, proofs: Sequence[TreeProof], objective: Objective = Objective.ENERGY
-) -> str:
+def tree_certificates_json(mapped: TreeMappings, proofs: Sequence[TreeProof]) -> str:
     """The file of the certificates of a run."""
-    rows: list[dict[str, Any]] = [
-        {"layers": one.names, **certificate_json(one.certificate, one.placed)} for one in proofs
-    ]
-    head = {"objective": objective, "unit": UNITS[objective], "sums": mapped.sums}
+    rows: list[dict[str, Any]] = []
+    for one in proofs:
+        if isinstance(one.certificate, FreeCertificate):
+            fields = free_certificate_json(one.certificate, one.placed)
+        else:
+            fields = certificate_json(one.certificate, one.placed)
+        rows.append({"layers": one.names, **fields})
+    head = {"objective": mapped.objective, "unit": UNITS[mapped.objective], "sums": mapped.sums}
     return document_text(FORMAT, VERSION, {**head, "proofs": Rows(rows)})
 
 
@@ -91,49 +138,74 @@ def check_tree_certificates(
     A proof is found by the digest of its problem. There is one for each layer, and none of anything else.
     """
     found = json_fields(JsonPart(json_value(text, where), where), FORMAT, VERSION, _HEAD)
-    objective = found["objective"].choice({str(one): one for one in PROVABLE})
+    objective = found["objective"].choice({str(one): one for one in UNITS})
     found["unit"].choice({UNITS[objective]: None})
     sums = found["sums"].choice({str(one): one for one in Sums})
     expect_asked("objective", objective, asked.objective, where)
     expect_asked("sums", sums, asked.sums, where)
     problems = _problems(task, sums, objective)
-    proofs: dict[str, TreeCertificate] = {}
+    proofs: dict[str, TreeCertificate | FreeCertificate] = {}
     for part in found["proofs"].items("proofs"):
-        proof = part.fields(("layers", *FIELDS))
-        problem = proof["problem"].text()
+        entries = part.entries()
+        if "problem" not in entries:
+            part.refuse("the field problem is missing")
+        problem = entries["problem"].text()
         if problem not in problems:
-            checked = f"{printable(task.name, 80)} with this machine, spatial mapping, objective and width of sums"
-            proof_of_nothing(part, checked, problem, "the workload, the layers, the machine and the spatial mapping")
+            fixed = "choices of what is spread" if task.space is not None else "spatial mapping"
+            checked = f"{printable(task.name, 80)} with this machine, {fixed}, objective and width of sums"
+            named = "the workload, the layers, the machine and the spatial mapping"
+            if task.space is not None:
+                named = "the workload, the layers, the machine and the options of what is spread"
+            proof_of_nothing(part, checked, problem, named)
         expect_new(part, problem, proofs)
-        expect_layers(proof, problems[problem].names)
-        proofs[problem] = certificate_from(proof, problems[problem].placements[0])
+        proofs[problem] = problems[problem].read(part)
+        expect_layers(entries, problems[problem].names)
     lines: dict[int, str] = {}
     for done, (problem, one) in enumerate(problems.items()):
         progress(f"check {one.names[0]}", done, len(problems))
         if problem not in proofs:
             raise no_proof(where, one.names[0])
-        verdict = check_certificate(proofs[problem], one.placements, sums, objective)
+        verdict = one.verdict(proofs[problem], sums, objective)
         for number, name in zip(one.numbers, one.names, strict=True):
             lines[number] = _line(name, proofs[problem], verdict, objective, sums)
     return "\n".join(lines[number] for number in sorted(lines))
 
 
-def _line(name: str, proof: TreeCertificate, verdict: Verdict, objective: Objective, sums: Sums) -> str:
+def value_text(objective: TreeObjective, value: int) -> str:
+    """A value with its unit."""
+    return f"{value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
+
+
+def _line(
+    name: str, proof: TreeCertificate | FreeCertificate, verdict: Verdict, objective: TreeObjective, sums: Sums
+) -> str:
     ways = "1 way to spread loops" if verdict.choices == 1 else f"{verdict.choices:,} ways to spread loops"
+    of_which = " for that of the mapping" if isinstance(proof, FreeCertificate) else ""
+    chains = f", with {verdict.chains:,} chains{of_which} if no memory is shared" if verdict.chains else ""
+    least = f"no mapping has less {objective} than {value_text(objective, proof.value)}"
     return (
-        f"{name}: proven: no mapping has less {objective} than {proof.value:,} fJ (sums {sums}, estimated); {ways}, "
-        f"{verdict.opened:,} opened, with {verdict.chains:,} chains if no memory is shared; "
-        f"{verdict.labels:,} labels of the checker"
+        f"{name}: proven: {least} (sums {sums}, estimated); {ways}, "
+        f"{verdict.opened:,} opened{chains}; {verdict.labels:,} labels of the checker"
     )
 
 
-def _problems(task: TreeTask, sums: Sums, objective: Objective) -> dict[str, _Problem]:
+def _problems(task: TreeTask, sums: Sums, objective: TreeObjective) -> dict[str, _Problem]:
     """Every different problem of a task by its digest, with its layers, in the order of the workload."""
     layers: dict[str, list[int]] = {}
     placed = [placements for placements, _ in placed_layers(task)]
-    for number, placements in enumerate(placed):
-        layers.setdefault(problem_digest(placements, sums, objective), []).append(number)
+    spaces = [None if task.space is None else wired(one[0], task.space) for one in placed]
+    for number, (placements, space) in enumerate(zip(placed, spaces, strict=True)):
+        if space is None:
+            digest = problem_digest(placements, sums, objective)
+        else:
+            digest = free_digest(placements[0], space, sums, objective)
+        layers.setdefault(digest, []).append(number)
     return {
-        problem: _Problem(placed[numbers[0]], tuple(numbers), tuple(task.layers[one].nest.name for one in numbers))
+        problem: _Problem(
+            placed[numbers[0]],
+            spaces[numbers[0]],
+            tuple(numbers),
+            tuple(task.layers[one].nest.name for one in numbers),
+        )
         for problem, numbers in layers.items()
     }

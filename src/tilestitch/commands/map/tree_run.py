@@ -11,7 +11,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
-from tilestitch.commands.map.tree_machines import OpenedTree, open_tree
+from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     bound_nest,
@@ -28,10 +28,12 @@ from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_load import has_array
 from tilestitch.hardware.yaml_tree import read_tree
 from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.free_front import front_of_choices
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, best_of, pareto_front
-from tilestitch.mapping.tree.spatial import SpatialSpace, best_spread
+from tilestitch.mapping.tree.spatial import best_spread
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -109,7 +111,7 @@ class TreeMappings(Brief):
 
 
 def open_tree_task(
-    workload: str, machine: str | MachineTree, spatial: str, names: Sequence[str], constraints: Path | None = None
+    workload: str, machine: GivenTree, spatial: str, names: Sequence[str], constraints: Path | None = None
 ) -> TreeTask:
     """ZigZag's layers and spatial mapping, on its machine or a tree; `names` of layers, or all of them.
 
@@ -154,7 +156,7 @@ def maps_on_tree(machine: str | Path) -> bool:
 
 def open_free_task(
     workload: Model,
-    machine: str | MachineTree,
+    machine: GivenTree,
     space: SpatialSpace,
     names: Sequence[str],
     load: Callable[[Model], Nests],
@@ -173,7 +175,8 @@ def open_free_task(
         name = nests.name
         layers, notes = layers_of_nests(nests)
     opened = open_tree(machine, energies, layers)
-    if opened.bits and isinstance(workload, str | Path) and is_timeloop_problem(str(workload)):
+    is_in_words = isinstance(workload, str | Path) and is_timeloop_problem(str(workload))
+    if opened.bits and (is_in_words or opened.has_own_bits):
         layers = with_words(layers, opened.tree, opened.bits)
     chosen = _chosen(layers, names, name)
     tree, fixed = _constrained(opened, layers, constraints)
@@ -268,7 +271,11 @@ def _searched(
 ) -> _Searched | DoesNotFit | TooLarge:
     try:
         if space is not None:
-            spread = best_spread(placements[0], wired(placements[0], space), sums, most_labels, objective)
+            wires = wired(placements[0], space)
+            if objective is TreeObjective.PARETO:
+                front = front_of_choices(placements[0], wires, sums, most_labels)
+                return _Searched(front.points, front.choices, front.opened)
+            spread = best_spread(placements[0], wires, sums, most_labels, objective)
             return _Searched((spread.found,), spread.choices, spread.opened)
         if objective is TreeObjective.PARETO:
             return _Searched(pareto_front(placements, sums, most_labels).points)

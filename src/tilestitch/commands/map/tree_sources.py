@@ -10,8 +10,8 @@ from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
-from tilestitch.mapping.tree.spatial import SpatialSpace
 
 # What nests and machines call the first operand that is read, the second, and the result.
 ROLES = (

@@ -7,8 +7,8 @@ from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree.chain import window_rows
+from tilestitch.mapping.tree.choices import Ragged
 from tilestitch.mapping.tree.search import FoundMapping
-from tilestitch.mapping.tree.spatial import Ragged
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.report.table import table, title
 
@@ -102,10 +102,11 @@ def proof_text(mapped: TreeMappings) -> str:
         return f"{nothing} with these spatial factors: the lattice of cuts was searched to the end"
     if mapped.is_proven:
         choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
-        return (
-            f"{nothing} with any of {choices:,} choices of what is spread: {opened:,} were searched to the end, "
-            "the bounds of the others are above"
-        )
+        others = "the bounds of the others are above"
+        if mapped.objective is TreeObjective.PARETO:
+            others = "points of it beat all of the others"
+        spread = f"{choices:,} choices of what is spread: {opened:,} were searched to the end"
+        return f"{nothing} with any of {spread}, {others}"
     if mapped.objective is not TreeObjective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1
@@ -120,11 +121,19 @@ def _front_lines(layer: MappedOnTree) -> list[str]:
             f"{one.price.latency_cycles:,}",
             f"{one.price.edp_pj_cycles:.4e}",
             f"{one.utilization:.1%}",
+            *((_spread_text(one),) if layer.choices else ()),
         )
         for one in layer.front
     ]
-    head = ("", "energy pJ", "cycles", "EDP pJ x cycles", "utilization")
-    return [*table(head, rows, "lrrrr"), "  * the least EDP; its mapping:", ""]
+    head = ("", "energy pJ", "cycles", "EDP pJ x cycles", "utilization", *(("spread",) if layer.choices else ()))
+    return [*table(head, rows, "lrrrr" + "l" * (len(head) - 5)), "  * the least EDP; its mapping:", ""]
+
+
+def _spread_text(found: FoundMapping) -> str:
+    """What is spread, and along which axis."""
+    names = [loop.name for loop in found.placed.nest.loops]
+    spread = [f"{names[one.loop]} {factor_text(one.factor)} along {one.axis}" for one in found.placed.unrolled]
+    return ", ".join(spread) or "nothing"
 
 
 def _layer_lines(layer: MappedOnTree) -> list[str]:

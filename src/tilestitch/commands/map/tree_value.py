@@ -12,6 +12,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, NetworkMapping, map_network, nests_of
 from tilestitch.commands.map.tree_json import tree_json
+from tilestitch.commands.map.tree_machines import GivenTree, uneven_array
 from tilestitch.commands.map.tree_page import tree_result
 from tilestitch.commands.map.tree_run import (
     MappedOnTree,
@@ -25,8 +26,8 @@ from tilestitch.commands.map.tree_text import tree_text
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.network import MapOptions
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.search import MOST_LABELS
-from tilestitch.mapping.tree.spatial import Ragged, SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
@@ -36,7 +37,8 @@ from tilestitch.report.html.page import result_page
 class TreeOptions:
     """What a search on a machine tree may do; the options of `tilestitch map` of the same names.
 
-    `spatial` is ZigZag's mapping file, which fixes what is spread; without one all choices are searched.
+    `spatial` is ZigZag's mapping file, which fixes what is spread; without one all choices are searched. `uneven` lets
+    the operands of a PE array change at places of their own, for the least energy.
     """
 
     objective: TreeObjective = TreeObjective.EDP
@@ -46,13 +48,14 @@ class TreeOptions:
     constraints: str | Path | None = None
     sums: Sums = Sums.FULL
     effort: int = MOST_LABELS
+    uneven: bool = False
 
     def space(self) -> SpatialSpace:
         """What may be spread. Raises `InputError` for a share of the units that is none."""
         share = self.utilization
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise InputError(f"utilization: expected a share from 0 to 1, found {shown(share)}")
-        return SpatialSpace(Ragged.ALL if self.ragged else Ragged.FILLING, share)
+        return SpatialSpace(Ragged.ALL if self.ragged else Ragged.NONE if self.uneven else Ragged.FILLING, share)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,11 +136,13 @@ def map_either(
 
     A model may also be a line of einsum or a file of layers, as for `tilestitch map`; `layers` names those that are
     mapped. An array takes `MapOptions` and gives a `NetworkMapping`; a tree (a value, a name or a file) takes
-    `TreeOptions` and gives a `NetworkOnTree`. Raises `InputError` for a machine that is neither, `DoesNotFit` for a
-    layer that has no mapping, on a tree where no layer has one.
+    `TreeOptions` and gives a `NetworkOnTree`, and so does the name or file of an array with `uneven`. Raises
+    `InputError` for a machine that is neither, `DoesNotFit` for a layer that has no mapping, on a tree where no layer
+    has one.
     """
     tree = machine if isinstance(machine, MachineTree) else None
-    if tree is None and not (isinstance(machine, str | Path) and maps_on_tree(machine)):
+    is_uneven = isinstance(options, TreeOptions) and options.uneven
+    if tree is None and not (isinstance(machine, str | Path) and (is_uneven or maps_on_tree(machine))):
         if isinstance(options, TreeOptions):
             raise InputError("options: TreeOptions go with a machine that is a tree; for an array write MapOptions")
         chosen = MapOptions() if options is None else options
@@ -160,7 +165,11 @@ def map_either(
     expect_count("effort", asked.effort)
     if isinstance(layers, str) or not all(isinstance(name, str) for name in layers):
         raise InputError(f"layers: expected a list of names or numbers such as ['conv1'], found {shown(layers)}")
-    given = tree if tree is not None else str(machine)
+    given: GivenTree = tree if tree is not None else str(machine)
+    if asked.uneven:
+        if tree is not None:
+            raise InputError("options: uneven goes with the name or file of a PE array; a tree says its own storage")
+        given = uneven_array(str(machine), objective)
     if asked.spatial is None:
         task = open_free_task(
             model,

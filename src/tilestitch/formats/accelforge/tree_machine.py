@@ -10,7 +10,7 @@ Source: the input formats of AccelForge 1.0.467 and the architectures that it sh
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tilestitch.formats.accelforge.expressions import TENSORS, number, tensors
@@ -81,7 +81,7 @@ def accelforge_tree(
     clock = round(read.hz) if read.hz is not None else None
     name = where.removesuffix(".yaml").removesuffix(".yml")
     tree = tree_of_parts(name, read.parts, read.mac_pj, "", clock, file)
-    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)))
+    return ForeignTree(replace(tree, reads_first_sums=False), tuple(dict.fromkeys(read.notes)))
 
 
 def _flat(part: Part) -> Iterator[Part]:

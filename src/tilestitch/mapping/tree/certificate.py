@@ -1,8 +1,7 @@
 """The proof that a mapping on a tree is the best, for somebody who does not trust the search.
 
 A certificate says nothing but what a checker can judge. Values are whole: femtojoules for energy, those of every cut
-rounded before they are added, so that no sum depends on its order. A further objective needs its own value and bound
-of a placement here, and labels of its own in the checker.
+rounded before they are added, so that no sum depends on its order; cycles; and their products.
 """
 
 import hashlib
@@ -15,34 +14,41 @@ import numpy as np
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.json_text import JsonPart
-from tilestitch.ir.choices import Objective
-from tilestitch.mapping.tree.chain import TreeMapping, crossing_tiles
-from tilestitch.mapping.tree.crossings import operands_on_tree
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.chain import TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.sliding import unprovable
+from tilestitch.mapping.tree.sliding import can_slide, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
+from tilestitch.mapping.tree.timed_problem import timed_problem
 
-PROVABLE = (Objective.ENERGY,)
-UNITS = {Objective.ENERGY: "femtojoules"}
+UNITS = {
+    TreeObjective.ENERGY: "femtojoules",
+    TreeObjective.LATENCY: "cycles",
+    TreeObjective.EDP: "femtojoules x cycles",
+    TreeObjective.ED2P: "femtojoules x cycles^2",
+}
 FIELDS = ("problem", "value", "chosen", "loops", "cuts", "choices")
+OPTIONAL = ("windows",)
 OPENED, NOTHING_FITS = "opened", "nothing fits"
-_MOST_VALUE = 2**60
-_MOST_CHAINS = 2**480
+MOST_VALUE = 2**160
+MOST_CHAINS = 2**480
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProof:
     """One way to spread loops over units, and why it holds nothing better.
 
-    `spread` are its axes with loops and factors, as "D1 K 32". Either `bound` says below what no chain of it comes;
-    or nothing fits, and bound and chains are none; or it was opened, and has so many chains if no memory is shared.
+    `spread` are its axes with loops and factors, as "D1 K 32", and windows that slide, as "I into L1 along OX". Either
+    `bound` says below what no chain of it comes; or nothing fits, and there is none; or it was opened. Then it has so
+    many chains if no memory is shared; where windows may slide or memories store evenly nobody counts them.
     """
 
     spread: tuple[str, ...]
     bound: int | None
     chains: int | None
+    is_opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +65,39 @@ class TreeCertificate:
     choices: tuple[ChoiceProof, ...]
 
 
-def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: Objective) -> str:
+def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective) -> str:
     """Sixteen hexadecimal digits for everything that the best mapping depends on; names of layer and machine do not."""
-    one = placements[0]
-    nest, tree = asdict(replace(one.nest, name="", kind="")), asdict(replace(one.tree, name=""))
-    del tree["engines"]  # no energy depends on them
-    spread = [[asdict(factor) for factor in placed.unrolled] for placed in placements]
-    values = json.dumps([nest, tree, one.final_bits, one.homes, spread, sums, objective], default=str, sort_keys=True)
+    return digest_of(
+        placements[0], [[asdict(one) for one in placed.unrolled] for placed in placements], sums, objective
+    )
+
+
+def digest_of(placed: PlacedNest, spread: object, sums: Sums, objective: TreeObjective) -> str:
+    """The digest of a nest, of what may be spread of it, and of all else that is fixed."""
+    nest, tree = asdict(replace(placed.nest, name="", kind="")), asdict(replace(placed.tree, name=""))
+    if objective is TreeObjective.ENERGY:
+        del tree["engines"]  # no energy depends on them
+    fixed = [[asdict(one) for one in placed.limits], placed.order]
+    values = json.dumps(
+        [nest, tree, placed.final_bits, placed.homes, spread, fixed, sums, objective], default=str, sort_keys=True
+    )
     return hashlib.sha256(values.encode()).hexdigest()[:16]
 
 
-def expect_provable(placed: PlacedNest) -> None:
-    """Raise `InputError` for a problem that certificates do not cover."""
-    uncovered = unprovable(placed)
-    if uncovered is not None:
-        raise InputError(f"{placed.nest.name}: certificates do not cover {uncovered}; map it without one")
+def counts_chains(placed: PlacedNest) -> bool:
+    """Whether chains are counted: where cuts do not depend on the loops between them."""
+    return not can_slide(placed.tree) and not any(memory.has_even_storage for memory in placed.tree.memories)
 
 
 def spread_texts(placed: PlacedNest) -> tuple[str, ...]:
-    """What is spread over the units: "D1 K 32", or "D1 K 64/5" where the factor does not divide."""
-    return tuple(f"{one.axis} {placed.nest.loops[one.loop].name} {one.factor}" for one in placed.unrolled)
+    """What is spread over the units, "D1 K 32", or "D1 K 64/5" where the factor does not divide; windows that slide."""
+    names = [loop.name for loop in placed.nest.loops]
+    found = [f"{one.axis} {names[one.loop]} {one.factor}" for one in placed.unrolled]
+    for one in placed.slides or ():
+        chain = placed.chain(one.operand)
+        into = chain[one.crossing - 1].name if one.crossing > 0 else "units"
+        found.append(f"{placed.operands[one.operand].name} into {into} along {names[one.loop]}")
+    return tuple(found)
 
 
 def mac_value(placed: PlacedNest) -> int:
@@ -86,76 +105,148 @@ def mac_value(placed: PlacedNest) -> int:
     return round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
 
 
+def value_in(objective: TreeObjective, energy_fj: int, cycles: int) -> int:
+    """What is least, of whole numbers."""
+    match objective:
+        case TreeObjective.LATENCY:
+            return cycles
+        case TreeObjective.EDP:
+            return energy_fj * cycles
+        case TreeObjective.ED2P:
+            return energy_fj * cycles * cycles
+        case _:
+            return energy_fj
+
+
 def certificate_of(
-    placements: Sequence[PlacedNest], found: FoundMapping, objective: Objective = Objective.ENERGY
+    placements: Sequence[PlacedNest], found: FoundMapping, objective: TreeObjective = TreeObjective.ENERGY
 ) -> TreeCertificate:
     """The proof of a search over all placements of a nest. Raises `InputError` where it was not searched to the end."""
-    expect_provable(found.placed)
+    expect_covered(found.placed, objective)
+    expect_searched(found)
+    value = chain_value(objective, found.placed, found.mapping)
+    ways = with_slides(placements)
+    chosen = next(
+        at
+        for at, placed in enumerate(ways)
+        if (placed.unrolled, placed.slides or ()) == (found.placed.unrolled, found.placed.slides or ())
+    )
+    choices = tuple(_choice_proof(placed, found.sums, objective, value) for placed in ways)
+    return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
+
+
+def expect_covered(placed: PlacedNest, objective: TreeObjective) -> None:
+    """Refuse what the checker does not know: units that hold nothing, rooms in boxes or banks, cycles of engines."""
+    tree = placed.tree
+    if tree.engines and objective is not TreeObjective.ENERGY:
+        raise InputError(
+            f"{placed.nest.name}: certificates of {objective} do not cover DMA engines; write --objective energy, or "
+            "map it without one"
+        )
+    if not tree.has_latches or tree.moves_boxes or any(memory.bank_bits for memory in tree.memories):
+        raise InputError(
+            f"{placed.nest.name}: certificates do not cover units without latches, tiles that are boxes, and memories "
+            "in banks; map it without one"
+        )
+
+
+def expect_searched(found: FoundMapping) -> None:
+    """Refuse to certify what a search did not prove."""
     if not found.is_proven:
         raise InputError(
             f"--certificate: the search of {found.placed.nest.name} stopped after {found.labels:,} labels and proved "
             "nothing; allow more with --effort, or leave out --certificate"
         )
-    value = _value(found.placed, found.mapping)
-    chosen = next(at for at, placed in enumerate(placements) if placed.unrolled == found.placed.unrolled)
-    choices = tuple(_choice_proof(placed, found.sums, value) for placed in placements)
-    return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
 
 
-def _value(placed: PlacedNest, mapping: TreeMapping) -> int:
+def chain_value(objective: TreeObjective, placed: PlacedNest, mapping: TreeMapping) -> int:
+    """What a mapping is worth in whole numbers."""
+    cycles = 0 if objective is TreeObjective.ENERGY else latency_cycles(placed, mapping)
+    return value_in(objective, chain_fj(placed, mapping), cycles)
+
+
+def chain_fj(placed: PlacedNest, mapping: TreeMapping) -> int:
+    """The energy of a mapping in femtojoules, that of every cut rounded, with its multiply-accumulates."""
     total = mac_value(placed)
-    for operand, tiles in zip(operands_on_tree(placed), crossing_tiles(placed, mapping), strict=True):
-        for crossing, tile in enumerate(tiles):
-            total += int(femtojoules(operand, crossing, np.array([tile], np.int64))[0])
+    for one in placed_crossings(placed, mapping):
+        total += int(femtojoules(one.operand, one.crossing, np.array([one.tile], np.int64), one.part)[0])
     return total
 
 
-def _choice_proof(placed: PlacedNest, sums: Sums, value: int) -> ChoiceProof:
+def _choice_proof(placed: PlacedNest, sums: Sums, objective: TreeObjective, value: int) -> ChoiceProof:
     tables = tables_of(placed, sums)
-    bound = root_bound(tables)
-    if bound is None:
+    least = root_bound(tables)
+    if least is None:
         return ChoiceProof(spread_texts(placed), None, None)
-    bound += tables.fixed_fj + mac_value(placed)
+    cycles = 0
+    if objective is not TreeObjective.ENERGY:
+        timed = timed_problem(tables)
+        cycles = timed.alone + (placed.total_steps - 1) * timed.turn
+    bound = value_in(objective, least + tables.fixed_fj + mac_value(placed), cycles)
     if bound >= value:
         return ChoiceProof(spread_texts(placed), bound, None)
-    return ChoiceProof(spread_texts(placed), None, chain_count(tables))
+    chains = chain_count(tables) if counts_chains(placed) else None
+    return ChoiceProof(spread_texts(placed), None, chains, is_opened=True)
 
 
 def certificate_json(certificate: TreeCertificate, placed: PlacedNest) -> dict[str, Any]:
     """The certificate as an object of JSON, with `FIELDS`; loops and operands by their names in a placement."""
-    names = [loop.name for loop in placed.nest.loops]
-    mapping = certificate.mapping
     return {
         "problem": certificate.problem,
         "value": certificate.value,
         "chosen": certificate.chosen,
-        "loops": [[names[loop], factor] for loop, factor in mapping.loops],
-        "cuts": {array.name: list(cuts) for array, cuts in zip(placed.operands, mapping.cuts, strict=True)},
+        **mapping_json(certificate.mapping, placed),
         "choices": [_choice_json(one) for one in certificate.choices],
     }
 
 
+def mapping_json(mapping: TreeMapping, placed: PlacedNest) -> dict[str, Any]:
+    """The loops and cuts of a mapping by their names, and the rows of windows, if there are any."""
+    names = [loop.name for loop in placed.nest.loops]
+    rows = [[placed.operands[operand].name, crossing, end] for operand, crossing, end in mapping.rows]
+    return {
+        "loops": [[names[loop], factor] for loop, factor in mapping.loops],
+        "cuts": {array.name: list(cuts) for array, cuts in zip(placed.operands, mapping.cuts, strict=True)},
+        **({"windows": rows} if rows else {}),
+    }
+
+
 def _choice_json(one: ChoiceProof) -> dict[str, Any]:
-    if one.chains is not None:
-        return {"spread": one.spread, "bound": OPENED, "chains": one.chains}
+    if one.is_opened:
+        return {"spread": one.spread, "bound": OPENED, **({} if one.chains is None else {"chains": one.chains})}
     return {"spread": one.spread, "bound": NOTHING_FITS if one.bound is None else one.bound}
 
 
 def certificate_from(found: dict[str, JsonPart], placed: PlacedNest) -> TreeCertificate:
     """Read it again from its fields; `InputError` for anything else."""
     choices = found["choices"].items("choices")
-    numbers = {loop.name: at for at, loop in enumerate(placed.nest.loops)}
-    cuts = found["cuts"].fields([array.name for array in placed.operands])
     return TreeCertificate(
         found["problem"].text(),
-        found["value"].whole(0, _MOST_VALUE),
+        found["value"].whole(0, MOST_VALUE),
         found["chosen"].whole(0, max(0, len(choices) - 1)),
-        TreeMapping(
-            tuple(_loop(part, numbers) for part in found["loops"].items("loops with their factors")),
-            tuple(cuts[array.name].wholes(0, 2**20) for array in placed.operands),
-        ),
-        tuple(map(_choice, choices)),
+        mapping_from(found, placed),
+        tuple(_choice(one, counted=counts_chains(placed)) for one in choices),
     )
+
+
+def mapping_from(found: dict[str, JsonPart], placed: PlacedNest) -> TreeMapping:
+    """A mapping from the fields that `mapping_json` makes."""
+    numbers = {loop.name: at for at, loop in enumerate(placed.nest.loops)}
+    operands = {array.name: at for at, array in enumerate(placed.operands)}
+    cuts = found["cuts"].fields([array.name for array in placed.operands])
+    rows = found["windows"].items("rows of windows") if "windows" in found else []
+    return TreeMapping(
+        tuple(_loop(part, numbers) for part in found["loops"].items("loops with their factors")),
+        tuple(cuts[array.name].wholes(0, 2**20) for array in placed.operands),
+        tuple(_row(part, operands) for part in rows),
+    )
+
+
+def _row(part: JsonPart, operands: dict[str, int]) -> tuple[int, int, int]:
+    three = part.items("an operand, a crossing and how many loops are inside")
+    if len(three) != 3:
+        part.expected('an operand, a crossing and how many loops are inside, as in ["I", 1, 4]')
+    return three[0].choice(operands), three[1].whole(0, 2**20), three[2].whole(0, 2**20)
 
 
 def _loop(part: JsonPart, numbers: dict[str, int]) -> tuple[int, int]:
@@ -165,15 +256,18 @@ def _loop(part: JsonPart, numbers: dict[str, int]) -> tuple[int, int]:
     return pair[0].choice(numbers), pair[1].whole(2, 2**24)
 
 
-def _choice(part: JsonPart) -> ChoiceProof:
+def _choice(part: JsonPart, *, counted: bool) -> ChoiceProof:
     found = part.fields(("spread", "bound"), ("chains",))
     spread, bound = found["spread"].texts("axes with loops and factors"), found["bound"]
     if isinstance(bound.value, str) and bound.value not in (OPENED, NOTHING_FITS):
         bound.expected(f'a whole number, "{OPENED}" or "{NOTHING_FITS}"')
-    if bound.value == OPENED:
-        if "chains" not in found:
-            part.refuse(f'the field chains is missing; expected where bound is "{OPENED}"')
-        return ChoiceProof(spread, None, found["chains"].whole(0, _MOST_CHAINS))
-    if "chains" in found:
-        found["chains"].refuse(f'expected only where bound is "{OPENED}"')
-    return ChoiceProof(spread, None if bound.value == NOTHING_FITS else bound.whole(0, 2**62), None)
+    is_opened = bound.value == OPENED
+    if is_opened and counted and "chains" not in found:
+        part.refuse(f'the field chains is missing; expected where bound is "{OPENED}"')
+    if "chains" in found and not (is_opened and counted):
+        what = "chains are not counted where windows may slide or memories store evenly" if is_opened else ""
+        found["chains"].refuse(what or f'expected only where bound is "{OPENED}"')
+    if is_opened:
+        chains = found["chains"].whole(0, MOST_CHAINS) if counted else None
+        return ChoiceProof(spread, None, chains, is_opened=True)
+    return ChoiceProof(spread, None if bound.value == NOTHING_FITS else bound.whole(0, MOST_VALUE), None)

@@ -79,7 +79,7 @@ def placed_crossings(placed: PlacedNest, mapping: TreeMapping) -> list[PlacedCro
     """Every crossing of a mapping; where windows slide it has two parts.
 
     A loop that leaves an operand alone directly outside a crossing belongs inside: the operand stays where it is.
-    Inputs stay at the units during the innermost loops that leave them alone; results leave them at every step.
+    Inputs stay at units with latches during the innermost loops that leave them alone; results leave at every step.
     """
     count = len(placed.nest.loops)
     ends = {(operand, crossing): end for operand, crossing, end in mapping.rows}
@@ -91,7 +91,7 @@ def placed_crossings(placed: PlacedNest, mapping: TreeMapping) -> list[PlacedCro
             while at < len(mapping.loops) and mapping.loops[at][0] in operand.leaves_alone:
                 at += 1
             inner = at
-            if crossing == 0 and operand.is_write:
+            if crossing == 0 and (operand.is_write or not placed.tree.has_latches):
                 at = 0
             end = ends.get((operand.number, crossing), 0)
             tile = _tile(mapping.loops[:at], count)

@@ -68,7 +68,7 @@ class _Cut:
 def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
     """The tables of a placed nest. Raises `TooLarge` where rooms do not fit 64 bits."""
     divisors = tuple(_divisors(count) for count in placed.steps)
-    tiles = _tiles(divisors)
+    tiles = tiles_of(divisors)
     operands = tuple(one for one in operands_on_tree(placed) if one.array.element_bits > 0)
     own_cuts = [_cuts_of(one) for one in operands]
     cuts = [cut for one in own_cuts for cut in one]
@@ -82,10 +82,13 @@ def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
     partial = np.stack([_leaves_partial(cut, tiles) for cut in cuts])
     room = np.stack([_room(cut, tiles, scales, partial[at], sums) for at, cut in enumerate(cuts)])
     size = np.array([0 if one is None else sizes[one] for one in memories], np.int64)
+    fits = room <= size[:, None, None]
+    if placed.limits or placed.order:
+        fits &= np.stack([_is_allowed(cut, tiles, room[at], scales) for at, cut in enumerate(cuts)])
     inmost = [[_number_in(own, memory) for memory in shared] for own in own_cuts]
     table = Cuts(
         price=price,
-        possible=(price < NEVER)[:, None] & (room <= size[:, None, None]),
+        possible=(price < NEVER)[:, None] & fits,
         partial=partial,
         room=room,
         shared=np.array([shared.index(one) if one in shared else -1 for one in memories], np.int64),
@@ -98,6 +101,40 @@ def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
     )
     fixed = int(femtojoules(operands[write], 0, ones)[0]) if write >= 0 else 0
     return CheckerTables(placed, operands, divisors, table, fixed)
+
+
+def _is_allowed(cut: _Cut, tiles: _Whole, room: _Whole, scales: list[int]) -> NDArray[np.bool_]:
+    """Where a user allows a cut: an order of loops comes there, and it keeps to the limits of its memory."""
+    placed, operand = cut.operand.placed, cut.operand
+    found = np.tile(order_reaches(placed, tiles), (2, 1))
+    if cut.memory is None or cut.is_outermost:
+        return found
+    for limit in placed.limits:
+        if (limit.memory, limit.home) == (placed.tree.memories[cut.memory].name, placed.homes[operand.number]):
+            most = int(limit.share * operand.memories[cut.level].size_bits)
+            found &= room <= min(2**62, most * scales[cut.memory])
+            for loop, least, largest in limit.tile:
+                if loop in operand.array.indexed_by:
+                    found &= (least <= tiles[:, loop]) & (tiles[:, loop] <= largest)
+    return found
+
+
+def order_reaches(placed: PlacedNest, tiles: _Whole) -> NDArray[np.bool_]:
+    """The tiles that have the steps of an order inside, or a beginning of them; all where there is none.
+
+    Of the loop at which the order is, any part that divides what it says; behind it anything.
+    """
+    left, inside, found = list(placed.steps), [1] * len(placed.steps), np.zeros(len(tiles), np.bool_)
+    for loop, said in placed.order:
+        factor = said or left[loop]
+        if left[loop] % factor:
+            return np.zeros(len(tiles), np.bool_)
+        own, others = tiles[:, loop], [one for one in range(len(inside)) if one != loop]
+        begun = (own % inside[loop] == 0) & (inside[loop] * factor % own == 0)
+        found |= begun & (tiles[:, others] == np.array(inside)[others]).all(axis=1)
+        left[loop] //= factor
+        inside[loop] *= factor
+    return found | (tiles % np.array(inside) == 0).all(axis=1)
 
 
 def _cuts_of(operand: OperandOnTree) -> list[_Cut]:
@@ -122,7 +159,7 @@ def _divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(number // one for one in small)}))
 
 
-def _tiles(divisors: tuple[tuple[int, ...], ...]) -> _Whole:
+def tiles_of(divisors: tuple[tuple[int, ...], ...]) -> _Whole:
     """All tuples of divisors, the last one running fastest."""
     grids = np.meshgrid(*(np.array(one, np.int64) for one in divisors), indexing="ij")
     return np.ascontiguousarray(np.stack([one.ravel() for one in grids], axis=1))

@@ -6,100 +6,95 @@ followed from the outermost cuts inwards. If one of them becomes a chain the cla
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 
-from tilestitch.base.errors import InputError, InvalidIR, printable
-from tilestitch.ir.choices import Objective
+from tilestitch.base.errors import InvalidIR, printable
+from tilestitch.ir.choices import TreeObjective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
     TreeCertificate,
-    expect_provable,
+    counts_chains,
+    expect_covered,
     mac_value,
     problem_digest,
     spread_texts,
 )
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
+from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.walk_checking import Walker, check_walked_chain
+from tilestitch.mapping.tree.walk_tables import with_windows
 
-MOST_LABELS = 20_000_000
 MOST_STATES = 2**26  # tiles times which cuts are left: 8 bytes each for every operand
 _MOST_VALUE = 2**60  # so that the cost of a label and of a cut are added in 64 bits
 _PRIMES = (2**61 - 1, 2**62 - 57, 2**62 - 87, 2**62 - 117, 2**62 - 143, 2**62 - 153, 2**62 - 167, 2**62 - 171)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the checker did: choices, those that it opened, chains that it counted in them, and labels that it made."""
-
-    choices: int
-    opened: int
-    chains: int
-    labels: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """The parts of a certificate that a choice is held against."""
-
-    name: str  # of the layer
-    value: int
-
-    def wrong(self, what: str) -> InputError:
-        return InputError(f"the certificate of {self.name!r} is wrong: {what}")
-
-
 def check_certificate(
-    certificate: TreeCertificate, placements: Sequence[PlacedNest], sums: Sums, objective: Objective = Objective.ENERGY
+    certificate: TreeCertificate,
+    placements: Sequence[PlacedNest],
+    sums: Sums,
+    objective: TreeObjective = TreeObjective.ENERGY,
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
-    expect_provable(placements[0])
-    claim = _Claim(placements[0].nest.name, certificate.value)
+    expect_covered(placements[0], objective)
+    claim = Claim(placements[0].nest.name, certificate.value, objective)
     if certificate.problem != problem_digest(placements, sums, objective):
         raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")
-    if len(certificate.choices) != len(placements):
+    ways = [way for placed in placements for way in with_windows(placed)]
+    if len(certificate.choices) != len(ways):
         raise claim.wrong(
-            f"loops are spread in {len(placements):,} ways, it says what became of {len(certificate.choices):,}"
+            f"loops are spread in {len(ways):,} ways, it says what became of {len(certificate.choices):,}"
         )
-    for number, (proof, placed) in enumerate(zip(certificate.choices, placements, strict=True)):
+    for number, (proof, placed) in enumerate(zip(certificate.choices, ways, strict=True)):
         if proof.spread != spread_texts(placed):
             right, shown = (", ".join(one) or "nothing" for one in (spread_texts(placed), proof.spread))
             raise claim.wrong(f"choice {number} spreads {right}, it says {printable(shown, 80)}")
+    if objective is TreeObjective.ENERGY and counts_chains(placements[0]):
+        judged = _judged_inwards(claim, certificate, ways, sums)
+    else:
+        judged = _judged_outwards(claim, certificate, ways, sums)
+    opened = [proof for proof in certificate.choices if proof.is_opened]
+    return Verdict(len(ways), len(opened), sum(proof.chains or 0 for proof in opened), sum(judged))
+
+
+def _judged_inwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
+    """The labels that each choice took, from the outermost cuts inwards."""
     if not certificate.value < _MOST_VALUE:
         raise claim.wrong("its value is 2^60 or more")
-    chosen = checker_tables(placements[certificate.chosen], sums)
-    _check_chain(claim, certificate.mapping, chosen)
+    chosen = checker_tables(ways[certificate.chosen], sums)
+    check_chain(claim, certificate.mapping, chosen)
+    return [
+        _judged(claim, f"choice {at}", proof, chosen if at == certificate.chosen else checker_tables(placed, sums))
+        for at, (proof, placed) in enumerate(zip(certificate.choices, ways, strict=True))
+    ]
+
+
+def _judged_outwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
+    """The labels that each choice took, from the units outwards: in time, and where loops between cuts matter."""
+    check_walked_chain(claim, certificate.mapping, ways[certificate.chosen], sums)
     judged: list[int] = []
-    for number, (proof, placed) in enumerate(zip(certificate.choices, placements, strict=True)):
-        tables = chosen if number == certificate.chosen else checker_tables(placed, sums)
-        judged.append(_judged(claim, f"choice {number}", proof, tables))
-    opened = [proof.chains for proof in certificate.choices if proof.chains is not None]
-    return Verdict(len(placements), len(opened), sum(opened), sum(judged))
+    for number, (proof, placed) in enumerate(zip(certificate.choices, ways, strict=True)):
+        walker, where = Walker(claim, f"choice {number}", placed, sums), f"choice {number}"
+        if _is_settled(claim, where, proof, walker.bound):
+            judged.append(0)
+            continue
+        if counts_chains(placed):
+            check_count(claim, where, proof.chains, walker.tables.checked)
+        judged.append(walker.labels_below(claim.value))
+    return judged
 
 
-def _check_chain(claim: _Claim, mapping: TreeMapping, tables: CheckerTables) -> None:
-    """Refuse a chain that is none, does not fit, or has another value."""
+def check_chain(claim: Claim, mapping: TreeMapping, tables: CheckerTables) -> None:
+    """Refuse a chain that is none, does not fit, or has another energy."""
     placed = tables.placed
-    for loop, steps in enumerate(placed.steps):
-        product = prod(factor for number, factor in mapping.loops if number == loop)
-        if product != steps:
-            raise claim.wrong(
-                f"its factors of loop {placed.nest.loops[loop].name} make {product:,} steps, not {steps:,}"
-            )
-    for number, array in enumerate(placed.operands):
-        ends = mapping.cuts[number]
-        levels = len(placed.chain(number))
-        rises = all(one <= other for one, other in pairwise(ends))
-        if len(ends) != levels or not rises or ends[-1] != len(mapping.loops):
-            raise claim.wrong(
-                f"its cuts of {array.name} are {list(ends)}; expected {levels} numbers of loops that do not "
-                f"fall and end with {len(mapping.loops)}"
-            )
+    claim.expect_chain(placed, mapping)
+    if mapping.rows:
+        raise claim.wrong("its mapping has rows of windows, where none slide")
     cuts = tables.cuts
     taken = [0] * len(cuts.limit)
     value = tables.fixed + mac_value(placed)
@@ -135,7 +130,7 @@ def _stretched(mapping: TreeMapping, end: int, alone: Sequence[int], loops: int)
     return tuple(tile)
 
 
-def _judged(claim: _Claim, where: str, proof: ChoiceProof, tables: CheckerTables) -> int:
+def _judged(claim: Claim, where: str, proof: ChoiceProof, tables: CheckerTables) -> int:
     """The labels that it took to see that a choice has no chain below the claim."""
     cuts = tables.cuts
     found = outside_in.potentials(cuts)
@@ -144,18 +139,9 @@ def _judged(claim: _Claim, where: str, proof: ChoiceProof, tables: CheckerTables
     beside = tables.fixed + mac_value(tables.placed)
     rows = [int(end) + number for number, end in enumerate(cuts.first[1:])]
     least = [int(found[row, 0, -1]) for row in rows]
-    bound = None if max(least, default=0) >= NEVER else sum(least) + beside
-    if bound is None or bound >= claim.value:
-        if proof.chains is not None or proof.bound != bound:
-            found_bound = "nothing fits" if bound is None else f"its bound is {bound:,} fJ"
-            said = "it was opened" if proof.chains is not None else _said(proof)
-            raise claim.wrong(f"{where}: {found_bound}, it says {said}")
+    if _is_settled(claim, where, proof, None if max(least, default=0) >= NEVER else sum(least) + beside):
         return 0
-    if proof.chains is None:
-        raise claim.wrong(f"{where}: its bound is {bound:,} fJ, which settles nothing, it says {_said(proof)}")
-    if tables.states > MOST_STATES:
-        raise claim.wrong(f"{where}: has {tables.states:,} states; at most {MOST_STATES:,} are looked at")
-    _check_count(claim, where, proof.chains, tables)
+    check_count(claim, where, proof.chains, tables)
     ended, value, labels = outside_in.survivor(cuts, found, claim.value - beside, MOST_LABELS)
     if ended == outside_in.SURVIVED:
         raise claim.wrong(f"{where}: a better chain costs {value + beside:,} fJ, it says {claim.value:,}")
@@ -164,12 +150,29 @@ def _judged(claim: _Claim, where: str, proof: ChoiceProof, tables: CheckerTables
     return int(labels)
 
 
+def _is_settled(claim: Claim, where: str, proof: ChoiceProof, bound: int | None) -> bool:
+    """Whether a bound alone settles a choice; refuses a proof that says something else."""
+    if bound is None or bound >= claim.value:
+        if proof.is_opened or proof.bound != bound:
+            found_bound = "nothing fits" if bound is None else f"its bound is {claim.said(bound)}"
+            said = "it was opened" if proof.is_opened else _said(proof)
+            raise claim.wrong(f"{where}: {found_bound}, it says {said}")
+        return True
+    if not proof.is_opened or proof.bound is not None:
+        raise claim.wrong(f"{where}: its bound is {claim.said(bound)}, which settles nothing, it says {_said(proof)}")
+    return False
+
+
 def _said(proof: ChoiceProof) -> str:
     return "nothing fits" if proof.bound is None else f"{proof.bound:,}"
 
 
-def _check_count(claim: _Claim, where: str, chains: int, tables: CheckerTables) -> None:
+def check_count(claim: Claim, where: str, chains: int | None, tables: CheckerTables) -> None:
     """Count the chains anew, modulo primes whose product is above the largest count that there can be."""
+    if chains is None:
+        raise claim.wrong(f"{where}: it does not say how many chains there are")
+    if tables.states > MOST_STATES:
+        raise claim.wrong(f"{where}: has {tables.states:,} states; at most {MOST_STATES:,} are looked at")
     cuts = tables.cuts
     most = max(chains, prod(cuts.possible.any(axis=1).sum(axis=1).tolist()))
     known = 1

@@ -54,9 +54,9 @@ class Moved:
 class FanOut:
     """What a fan-out makes of what crosses it to one memory inside."""
 
-    together: tuple[Fraction, ...]  # how far loops are spread over neighbours that pass values on, and inside them
+    together: tuple[Fraction, ...]  # how far loops are spread over neighbours that share values, and inside them
     parts: int  # into how many that are carried by themselves the rest divides it
-    is_forwarded: bool
+    is_shared: bool  # neighbours take what all of them need as one large window
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,10 @@ class OperandOnTree:
 
     def is_hidden(self, crossing: int) -> bool:
         """Whether the units go on while this crossing brings the next tile: it has a buffer of its own, or a latch."""
-        return crossing == 0 or self.memories[crossing - 1].buffers == 2
+        if crossing == 0:
+            return True
+        memory = self.memories[crossing - 1]
+        return memory.buffers == 2 or self.placed.homes[self.number] in memory.ahead
 
     def networks(self, crossing: int) -> list[tuple[Axis, Network]]:
         """What carries the operand along the axes of a fan-out, where the machine says it."""
@@ -122,23 +125,38 @@ class OperandOnTree:
 
     def _fan_out(self, crossing: int) -> FanOut:
         together, outer, alone = self.inside(crossing), self.inside(crossing + 1), Fraction(1)
-        is_forwarded = False
+        is_shared = False
         for axis, network in self.networks(crossing):
             along = self.placed.spread_along(axis.name)
-            if network.forwarding and not self.is_write:
+            if (network.forwarding or network.shares_windows) and not self.is_write:
                 together = tuple(one * more for one, more in zip(together, along, strict=True))
-                is_forwarded = True
+                is_shared = True
             elif not (network.reduction if self.is_write else network.multicast):
                 outer = tuple(one / more for one, more in zip(outer, along, strict=True))
                 alone *= prod(along, start=Fraction(1))
         inner, all_of_it = (distinct(self.array, [float(one) for one in tile]) for tile in (together, outer))
         parts = all_of_it / inner
-        return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_forwarded)
+        return FanOut(together, round(parts * float(alone) if alone > 1 else parts), is_shared)
+
+    def exchanging(self, crossing: int) -> int:
+        """How many of the memories or units inside a fan-out what is around exchanges with.
+
+        One of all neighbours that add their sums up on the way.
+        """
+        passing = [axis for axis, network in self.networks(crossing) if network.passes_sums]
+        if not self.is_write or not passing:
+            return self.instances(crossing - 1)
+        count = prod((factor for here in self.spread[crossing:] for factor in here), start=Fraction(1))
+        for axis in passing:
+            along = self.placed.spread_along(axis.name)
+            count /= prod((along[loop] for loop in self.leaves_alone), start=Fraction(1))
+        return round(round(float(count), 3))
 
     def is_sliding(self, crossing: int) -> bool:
         """Whether the machine lets windows slide at a crossing: into a memory that keeps them, or past neighbours."""
         keeps = crossing > 0 and self.memories[crossing - 1].has_sliding_window
-        return not self.is_write and (keeps or self.fan_out(crossing).is_forwarded)
+        forwards = any(network.forwarding for _, network in self.networks(crossing))
+        return not self.is_write and (keeps or forwards)
 
     def slide(self, crossing: int) -> int | None:
         """The loop along which windows slide at a crossing."""
@@ -154,7 +172,11 @@ class OperandOnTree:
 
     def held(self, level: int, tiles: Tiles) -> Numbers:
         """Elements in one memory of a level."""
-        return elements(self.array, tiles, self.inside(level + 1))
+        return self.elements(tiles, self.inside(level + 1))
+
+    def elements(self, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+        """Elements that are moved for tiles, with so many iterations of each loop spread beside one another."""
+        return (box_elements if self.placed.tree.moves_boxes else elements)(self.array, tiles, spread)
 
     def is_partial(self, crossing: int, tiles: Tiles) -> Flags:
         """Whether what crosses are partial sums: a reduction goes on outside, in steps or spread over units."""
@@ -174,20 +196,47 @@ class OperandOnTree:
 
     def moved(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Iterator[Moved]:
         """What one crossing at each of these tiles costs in the memories at both its ends."""
-        times = self.placed.total_steps // tiles.prod(axis=1)
+        times, back = self._times(crossing, tiles)
         for level, flow, bits in self._transfers(crossing, tiles, part):
-            yield self._accesses(level, flow, bits, times, part)
+            returns = self.is_write and flow in (Flow.FEED, Flow.FILL)
+            copies = self.exchanging(crossing) if level < crossing else self.instances(level)
+            yield self._accesses(level, flow, bits, back if returns else times, copies, part)
+
+    def _times(self, crossing: int, tiles: Tiles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How often each of these tiles is crossed for, and how often partial sums come back."""
+        times = self.placed.total_steps // tiles.prod(axis=1)
+        if self.placed.tree.reads_first_sums or (crossing == 0 and not self.placed.tree.has_latches):
+            return times, times
+        moving = sorted(self.array.indexed_by)
+        first = np.array(self.placed.steps, np.int64)[moving].prod() // tiles[:, moving].prod(axis=1)
+        return times, times - first
 
     def delivered_pj(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Numbers:
         """What the networks of a crossing at each of these tiles cost, by bits that reach or leave what is inside."""
         per_bit = sum(network.pj_per_bit for _, network in self.networks(crossing))
-        energy = np.zeros(len(tiles))
-        if per_bit > 0 and self.array.element_bits > 0:
-            times = self.placed.total_steps // tiles.prod(axis=1)
+        energy, copies = np.zeros(len(tiles)), self.exchanging(crossing)
+        adding = self.instances(crossing - 1) - copies
+        if (per_bit > 0 or adding > 0) and self.array.element_bits > 0:
             inner, _ = self._amounts(crossing, tiles, part)
-            for bits in self._both_ways(crossing, tiles, inner):
-                energy += bits * times * self.instances(crossing - 1) * per_bit
+            ways = self._both_ways(crossing, tiles, inner)
+            for bits, times in zip(ways, self._times(crossing, tiles), strict=True):
+                energy += bits * times * copies * per_bit
+            hops = self._times(crossing, tiles)[0] * adding
+            each = ways[0] * (per_bit + self.addition_pj(crossing)) + inner * self.placed.tree.mac_pj
+            energy += hops * each
         return energy
+
+    def addition_pj(self, crossing: int) -> float:
+        """What a bit of a sum costs that a place inside adds to what a neighbour passes on, beside the addition.
+
+        Two reads and a write of the memory there: dMazeRunner (TECS 2019) counts so.
+        """
+        if crossing == 0:
+            return 0.0
+        memory, home = self.memories[crossing - 1], self.placed.homes[self.number]
+        ports = (memory.port(home, flow) for flow in (Flow.DRAIN, Flow.FILL))
+        read_width, write_width = (port.width_bits if port is not None else 1 for port in ports)
+        return 2 * memory.read_pj / read_width + memory.write_pj / write_width
 
     def served(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> dict[PortNumber, NDArray[np.int64]]:
         """Cycles for which one crossing at each of these tiles, once, occupies every port at both its ends.
@@ -243,10 +292,10 @@ class OperandOnTree:
             inner = 0 * ones
         else:
             inner = ones if crossing == 0 else np.rint(self.held(crossing - 1, tiles))
-        if not fan_out.is_forwarded:
+        if not fan_out.is_shared:
             return inner, inner * fan_out.parts
         if part is Part.ALL:
-            return inner, np.rint(elements(self.array, tiles, fan_out.together)) * fan_out.parts
+            return inner, np.rint(self.elements(tiles, fan_out.together)) * fan_out.parts
         return inner, self._of_windows(crossing, tiles, part, fan_out.together) * fan_out.parts
 
     def _of_windows(self, crossing: int, tiles: Tiles, part: Part, spread: tuple[Fraction, ...]) -> Numbers:
@@ -262,6 +311,8 @@ class OperandOnTree:
             return count * self.array.element_bits, np.zeros(len(tiles))
         partial = self.is_partial(crossing, tiles)
         bits = count * np.where(partial, self.array.element_bits, self.placed.final_bits)
+        if crossing == 0 and not self.placed.tree.has_latches:
+            return bits, bits
         return bits, np.where(partial, bits, 0)
 
     def _transfers(self, crossing: int, tiles: Tiles, part: Part) -> Iterator[tuple[int, Flow, Numbers]]:
@@ -279,7 +330,9 @@ class OperandOnTree:
             if self.is_write:
                 yield level, returning, back
 
-    def _accesses(self, level: int, flow: Flow, bits: Numbers, times: NDArray[np.int64], part: Part) -> Moved:
+    def _accesses(
+        self, level: int, flow: Flow, bits: Numbers, times: NDArray[np.int64], copies: int, part: Part
+    ) -> Moved:
         memory = self.memories[level]
         port = memory.port(self.placed.homes[self.number], flow)
         if port is None:
@@ -287,7 +340,7 @@ class OperandOnTree:
             return Moved(memory, flow, np.where(bits > 0, np.inf, 0.0))
         share = port.granule_bits / port.width_bits
         granules = np.ceil(bits / port.granule_bits)
-        accesses = granules * share * times * self.instances(level)
+        accesses = granules * share * times * copies
         # two parts must not cost less than all of a crossing, because both of them are rounded down
         return Moved(memory, flow, np.trunc(accesses) if part is Part.ALL else accesses)
 
@@ -297,6 +350,17 @@ def elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> 
     count = np.ones(len(tiles))
     for terms, size in zip(array.axes, array.shape, strict=True):
         count *= _indices(terms, size, tiles, spread)
+    return count
+
+
+def box_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+    """Elements of the box around what tiles touch: with those between strided indices, and padding."""
+    count = np.ones(len(tiles))
+    for terms in array.axes:
+        extent = np.ones(len(tiles))
+        for loop, step in terms:
+            extent += abs(step) * (tiles[:, loop] * float(spread[loop]) - 1)
+        count *= extent
     return count
 
 

@@ -34,7 +34,9 @@ def _cycles(task: SpreadTask, choices: Choices, access: NDArray[np.float64], *, 
     """What so many cycles of an access add up to at least; nothing where no mapping fits."""
     if not access.any():
         return np.zeros(len(choices))
-    timed = replace(task, bounds=task.bounds._replace(access_pj=access, counts_copies=False))
+    nothing = np.zeros_like(task.bounds.network_pj)
+    bounds = task.bounds._replace(access_pj=access, network_pj=nothing, mac_pj=0.0, counts_copies=False)
+    timed = replace(task, bounds=bounds)
     try:
         thousandths = units_fj(timed, choices) + bounds_fj(timed, choices, loose=loose)
     except TooLarge:  # of which only the search says how much it can count

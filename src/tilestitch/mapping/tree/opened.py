@@ -211,8 +211,8 @@ def least_of_choice(
     operands, loops = arrays.moving.shape
     unplaced = no_choice(arrays)
     placed = Placed(
-        unplaced.over, unplaced.under, unplaced.share, unplaced.differing, unplaced.outside, unplaced.whole,
-        unplaced.instances, steps, int(np.prod(steps)),
+        unplaced.over, unplaced.under, unplaced.share, unplaced.differing, unplaced.exchanging, unplaced.outside,
+        unplaced.whole, unplaced.instances, steps, int(np.prod(steps)),
     )  # fmt: skip
     nothing = np.empty((0, 2), np.int64)
     everything = np.ones(loops, np.bool_)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.hardware.tree import Flow
+from tilestitch.hardware.tree import Flow, Network
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.tables import FEMTO, MOST_FJ
@@ -20,6 +20,9 @@ from tilestitch.mapping.tree.tables import FEMTO, MOST_FJ
 READ_FLOWS = ((Flow.FEED,), (Flow.FILL,))
 RESULT_FLOWS = ((Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL))
 TOO_MUCH = -1.0
+# What a fan-out makes of what crosses it: what differs by the loops that are spread; every unit's own; what units need
+# together, or sums that they add from neighbour to neighbour; the least of these, for bounds where axes differ.
+DIFFERING, OWN, TOGETHER, LEAST = range(4)
 
 
 class Arrays(NamedTuple):
@@ -29,7 +32,7 @@ class Arrays(NamedTuple):
     """
 
     axes: np.ndarray  # [O] how many axes it has
-    terms: np.ndarray  # [O, axis] how many terms; first loop, its step; second loop, its step; size
+    terms: np.ndarray  # [O, axis] how many terms; first loop, its step; second loop, its step; size; steps of a box
     moving: np.ndarray  # [O, loop] whether a loop moves the operand
     bits: np.ndarray  # [O, complete]: of an element, and of a complete sum
     levels: np.ndarray  # [O]
@@ -37,8 +40,14 @@ class Arrays(NamedTuple):
     access_pj: np.ndarray  # [O, level, side, 2] of an access of the whole width, there and, of partial sums, back
     size_bits: np.ndarray  # [O, level]
     buffers: np.ndarray
+    bank_bits: np.ndarray
     limits: np.ndarray  # [O, level, loop, 2] the least and most steps of a loop inside
     is_limited: bool
+    sharing: np.ndarray  # [O, crossing]
+    network_pj: np.ndarray  # [O, crossing, 2] of a bit that is delivered, and of one that is added at a neighbour's
+    mac_pj: float
+    has_latches: bool
+    reads_first_sums: bool
     counts_copies: bool  # whether what each of several memories moves adds up, as energies do and cycles do not
 
 
@@ -49,6 +58,7 @@ class Placed(NamedTuple):
     under: np.ndarray
     share: np.ndarray  # the same as a number
     differing: np.ndarray  # [O, crossing]
+    exchanging: np.ndarray  # [O, crossing] memories or units inside that what is around exchanges with
     outside: np.ndarray  # [O, crossing] whether what leaves the operand alone is spread further out
     whole: np.ndarray  # [O, level] elements of all steps
     instances: np.ndarray  # [O, level + 1] memories in use; the first is that of the units
@@ -56,13 +66,35 @@ class Placed(NamedTuple):
     total: int
 
 
+def sharing_of(operand: OperandOnTree, crossing: int) -> int | None:
+    """What a fan-out makes of what crosses it, if that is alike along all of its axes."""
+    found = _sharings(operand, crossing)
+    return found.pop() if len(found) == 1 else None
+
+
+def _sharings(operand: OperandOnTree, crossing: int) -> set[int]:
+    home = operand.placed.homes[operand.number]
+    names = operand.placed.tree.fan_outs(home)[crossing]
+    networks = [axis.network(home) for axis in operand.placed.tree.axes if axis.name in names]
+    return {_sharing_along(one, is_write=operand.is_write) for one in networks} or {DIFFERING}
+
+
+def _sharing_along(network: Network | None, *, is_write: bool) -> int:
+    if network is None:
+        return DIFFERING
+    if network.passes_sums if is_write else network.shares_windows:
+        return TOGETHER
+    return DIFFERING if (network.reduction if is_write else network.multicast) else OWN
+
+
 def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
     """What the compiled functions ask about operands that move anything."""
     count, loops = len(operands), len(operands[0].placed.nest.loops)
     levels = max(len(one.memories) for one in operands)
+    tree = operands[0].placed.tree
     found = Arrays(
         np.array([len(one.array.axes) for one in operands], np.int64),
-        np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 6), np.int64),
+        np.zeros((count, max(1, *(len(one.array.axes) for one in operands)), 8), np.int64),
         np.array([[loop in one.array.indexed_by for loop in range(loops)] for one in operands], np.bool_),
         np.array(
             [
@@ -76,8 +108,14 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
         np.zeros((count, levels, 2, 2), np.float64),
         np.zeros((count, levels), np.int64),
         np.ones((count, levels), np.int64),
+        np.zeros((count, levels), np.int64),
         np.tile(np.array([1, 2**62], np.int64), (count, levels, loops, 1)),
         bool(operands[0].placed.limits),
+        np.zeros((count, levels), np.int64),
+        np.zeros((count, levels, 2), np.float64),
+        tree.mac_pj,
+        tree.has_latches,
+        tree.reads_first_sums,
         True,
     )
     for number, one in enumerate(operands):
@@ -93,9 +131,16 @@ def arrays_of(operands: Sequence[OperandOnTree]) -> Arrays:
             )
             found.terms[number, axis, 0], found.terms[number, axis, 5] = len(given), size
             found.terms[number, axis, 1 : 1 + len(flat)] = flat
+            if tree.moves_boxes:
+                found.terms[number, axis, 6 : 6 + len(given)] = [abs(step) for _, step in given]
         for level, memory in enumerate(one.memories):
             bits, limits = one.placed.limits_of(one.number, memory)
             found.size_bits[number, level], found.buffers[number, level] = bits, memory.buffers
+            found.bank_bits[number, level] = memory.bank_bits
+            kinds = _sharings(one, level)
+            found.sharing[number, level] = max(kinds) if len(kinds) == 1 else LEAST if TOGETHER in kinds else DIFFERING
+            per_bit = sum(network.pj_per_bit for _, network in one.networks(level))
+            found.network_pj[number, level] = per_bit, one.addition_pj(level) if one.is_write else 0.0
             for loop, least, most in limits:
                 here = found.limits[number, level, loop]
                 here[0], here[1] = max(here[0], least), min(here[1], most)
@@ -124,6 +169,9 @@ def _axis_elements(
 ) -> float:
     """Indices of one axis of an array that a tile touches with what is spread."""
     loop = terms[1]
+    if terms[6] > 0:
+        extent = 1.0 + terms[6] * (tile[loop] * share[loop] - 1)
+        return extent + terms[7] * (tile[terms[3]] * share[terms[3]] - 1) if terms[0] == 2 else extent
     if terms[0] == 2:
         other = terms[3]
         a, b = tile[loop] * over[loop], tile[other] * over[other]
@@ -177,6 +225,7 @@ def no_choice(arrays: Arrays) -> Placed:
         np.ones((operands, levels + 2, loops), np.int64),
         np.ones((operands, levels + 2, loops), np.float64),
         np.ones((operands, levels + 1), np.float64),
+        np.ones((operands, levels + 1), np.float64),
         np.zeros((operands, levels + 1), np.bool_),
         np.ones((operands, levels + 1), np.float64),
         np.ones((operands, levels + 2), np.float64),
@@ -205,11 +254,24 @@ def place(arrays: Arrays, placed: Placed, operand: int, over: np.ndarray, under:
                 count *= over[outer, loop] / under[outer, loop]
         placed.instances[operand, level] = np.rint(np.rint(count * 1000 - doubt) / 1000) if arrays.counts_copies else 1
     for level in range(levels):
-        here = _distinct(arrays, placed, operand, level + 1)
-        placed.differing[operand, level] = np.rint(here / _distinct(arrays, placed, operand, level))
+        sharing, is_write = arrays.sharing[operand, level], operand == len(arrays.axes) - 1
+        every, apart = 1.0, 1.0
+        for loop in range(loops):
+            every *= over[level, loop] / under[level, loop]
+            for outer in range(level, levels + 1):
+                if outer > level or arrays.moving[operand, loop]:
+                    apart *= over[outer, loop] / under[outer, loop]
+        placed.exchanging[operand, level] = placed.instances[operand, level]
+        if is_write and sharing >= TOGETHER and arrays.counts_copies:
+            placed.exchanging[operand, level] = np.rint(np.rint(apart * 1000 - doubt) / 1000)
+        if sharing == OWN:
+            placed.differing[operand, level] = np.rint(every)
+        else:
+            here = _distinct(arrays, placed, operand, level + 1)
+            placed.differing[operand, level] = np.rint(here / _distinct(arrays, placed, operand, level))
         placed.whole[operand, level] = _elements(arrays, placed, operand, level + 1, placed.steps)
         is_spread = False
-        for outer in range(level + 1, levels + 1):
+        for outer in range(level if is_write and sharing == OWN else level + 1, levels + 1):
             for loop in range(loops):
                 if not arrays.moving[operand, loop] and over[outer, loop] > under[outer, loop]:
                     is_spread = True
@@ -226,40 +288,87 @@ def _accesses_pj(granule: int, width: int, access_pj: float, bits: float, times:
 
 @lending
 def _ends_pj(
-    ports: np.ndarray, energies: np.ndarray, amount: float, bits: int, times: int, copies: float, partial: bool
+    ports: np.ndarray, energies: np.ndarray, amount: float, bits: int, times: int, back: int, copies: float
 ) -> float:
     """What goes through the two ports of one end of a crossing; `ports` are granule, width of both, in turn.
 
-    Partial sums go through the second one as well.
+    Partial sums come `back` through the second one.
     """
     energy = _accesses_pj(ports[0], ports[1], energies[0], amount * bits, times, copies)
-    if partial:
-        energy += _accesses_pj(ports[2], ports[3], energies[1], amount * bits, times, copies)
+    if back > 0:
+        energy += _accesses_pj(ports[2], ports[3], energies[1], amount * bits, back, copies)
     return energy
 
 
 @lending
-def crossing_fj(
-    arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, times: int, partial: bool
+def _delivered_pj(
+    arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, bits: int, times: int, back: int
 ) -> float:
-    """What a crossing costs in whole femtojoules; NEVER where it cannot be, `TOO_MUCH` where it is not compared."""
+    """What the networks of a crossing cost: `crossings.delivered_pj`."""
+    per_bit, copies = arrays.network_pj[operand, crossing, 0], placed.exchanging[operand, crossing]
+    adding = placed.instances[operand, crossing] - copies
+    if (per_bit == 0 and adding == 0) or arrays.sharing[operand, crossing] == LEAST:
+        return 0.0
+    energy = held * bits * times * copies * per_bit
+    if back > 0:
+        energy += held * bits * back * copies * per_bit
+    return energy + times * adding * held * (bits * (per_bit + arrays.network_pj[operand, crossing, 1]) + arrays.mac_pj)
+
+
+@lending
+def crossing_fj(
+    arrays: Arrays,
+    placed: Placed,
+    operand: int,
+    crossing: int,
+    held: float,
+    shared: float,
+    times: int,
+    back: int,
+    partial: bool,
+) -> float:
+    """What a crossing costs in whole femtojoules; NEVER where it cannot be, `TOO_MUCH` where it is not compared.
+
+    `held` are elements in each memory inside, `shared` those that they hold together.
+    """
     is_write = operand == len(arrays.axes) - 1
     bits = arrays.bits[operand, 1 if is_write and not partial else 0]
-    energy = 0.0
+    is_together = arrays.sharing[operand, crossing] >= TOGETHER and not is_write
+    energy = _delivered_pj(arrays, placed, operand, crossing, held, bits, times, back)
     for end in range(2 if crossing > 0 else 1):
         level = crossing - end
-        amount = held * placed.differing[operand, crossing] if end == 0 else held
         copies = placed.instances[operand, level + 1]
+        amount = held
+        if end == 1:
+            copies = placed.exchanging[operand, crossing]
+        elif is_together:
+            amount = shared
+        else:
+            amount = held * placed.differing[operand, crossing]
         energy += _ends_pj(
-            arrays.ports[operand, level, end],
-            arrays.access_pj[operand, level, end],
-            amount,
-            bits,
-            times,
-            copies,
-            partial,
+            arrays.ports[operand, level, end], arrays.access_pj[operand, level, end], amount, bits, times, back, copies
         )
     return in_femtojoules(energy)
+
+
+@lending
+def _returns(arrays: Arrays, placed: Placed, operand: int, tile: np.ndarray, times: int, partial: bool) -> int:
+    """How often partial sums come back to be added to."""
+    if not partial or arrays.reads_first_sums:
+        return times if partial else 0
+    first = 1
+    for loop in range(len(tile)):
+        if arrays.moving[operand, loop]:
+            first *= placed.steps[loop] // tile[loop]
+    return times - first
+
+
+@lending
+def _room(bits: float, bank_bits: int, buffers: int, whole_bits: float) -> float:
+    """The bits that a tile takes with its second buffer, and of whole banks."""
+    if bank_bits > 0:
+        return np.ceil(bits / bank_bits) * bank_bits * buffers
+    return 2 * bits if buffers == 2 and bits < whole_bits else bits
 
 
 @lending
@@ -303,8 +412,10 @@ def cut_of(
         is_last = is_last and tile[loop] == placed.steps[loop]
     times = placed.total // iterations
     if level < 0:
-        cost = float(NEVER) if moved else crossing_fj(arrays, placed, operand, 0, 1.0, times, False)
-        return cost, 0.0, False
+        if moved or (not arrays.has_latches and iterations > 1):
+            return float(NEVER), 0.0, False
+        shared = np.rint(_elements(arrays, placed, operand, 1, tile))
+        return crossing_fj(arrays, placed, operand, 0, 1.0, shared, times, 0, False), 0.0, False
     elements = _elements(arrays, placed, operand, level + 1, tile)
     is_top = level == arrays.levels[operand] - 1
     partial = False
@@ -316,14 +427,15 @@ def cut_of(
         all_bits = arrays.bits[operand, 0 if not is_top and placed.outside[operand, level + 1] else 1]
     elif is_write and side == 0:
         bits = all_bits = arrays.bits[operand, 1]
-    room = elements * bits
-    if arrays.buffers[operand, level] == 2 and room < placed.whole[operand, level] * all_bits:
-        room = 2 * room
+    whole_bits = placed.whole[operand, level] * all_bits
+    room = _room(elements * bits, arrays.bank_bits[operand, level], arrays.buffers[operand, level], whole_bits)
     if room > arrays.size_bits[operand, level] * (1 + 1e-12) or not is_within(arrays, operand, level, tile):
         return float(NEVER), room, partial
     if is_top:
         return (0.0 if is_last else float(NEVER)), room, partial
-    cost = crossing_fj(arrays, placed, operand, level + 1, np.rint(elements), times, partial)
+    shared = np.rint(_elements(arrays, placed, operand, level + 2, tile))
+    back = _returns(arrays, placed, operand, tile, times, partial)
+    cost = crossing_fj(arrays, placed, operand, level + 1, np.rint(elements), shared, times, back, partial)
     return cost, room, partial
 
 
@@ -331,10 +443,14 @@ def cut_of(
 def from_units(arrays: Arrays, placed: Placed) -> tuple[bool, float]:
     """Whether partial sums come from the units, and what results cost there at every step."""
     write = len(arrays.axes) - 1
-    partial = placed.outside[write, 0]
+    partial, first = placed.outside[write, 0], 1
     for loop in range(len(placed.steps)):
         partial = partial or (not arrays.moving[write, loop] and placed.steps[loop] > 1)
-    return partial, crossing_fj(arrays, placed, write, 0, 1.0, placed.total, partial)
+        first *= placed.steps[loop] if arrays.moving[write, loop] else 1
+    back = placed.total if partial or not arrays.has_latches else 0
+    if arrays.has_latches and partial and not arrays.reads_first_sums:
+        back = placed.total - first
+    return partial, crossing_fj(arrays, placed, write, 0, 1.0, 1.0, placed.total, back, partial)
 
 
 @inner
@@ -377,7 +493,8 @@ def _fill(
     cut, points, array_axes = level + (0 if is_write else 1), found.shape[2], arrays.axes[operand]
     (rooms, last_bits), (tile, powers, touched) = bits, room
     size_bits = arrays.size_bits[operand, level] * (1 + 1e-12)
-    is_double, whole = arrays.buffers[operand, level] == 2, placed.whole[operand, level]
+    buffers, bank_bits = arrays.buffers[operand, level], arrays.bank_bits[operand, level]
+    whole = placed.whole[operand, level]
     over, under = placed.over[operand, level + 1], placed.under[operand, level + 1]
     share = placed.share[operand, level + 1]
     cost_bits = arrays.bits[operand, 1 if is_write and not partial else 0]
@@ -385,29 +502,38 @@ def _fill(
     ports, energies = arrays.ports[operand, level], arrays.access_pj[operand, level]
     above, above_pj = arrays.ports[operand, level + 1], arrays.access_pj[operand, level + 1]
     differing = placed.differing[operand, level + 1]
+    is_plain = arrays.network_pj[operand, level + 1, 0] == 0 and arrays.sharing[operand, level + 1] < TOGETHER
+    together = placed.over[operand, level + 2], placed.under[operand, level + 2], placed.share[operand, level + 2]
     for axis in range(len(axes)):
         tile[axes[axis, 0]], powers[axis] = 1, 0
     for axis in range(array_axes):
-        touched[axis] = _axis_elements(arrays.terms[operand, axis], tile, over, under, share)
+        touched[0, axis] = _axis_elements(arrays.terms[operand, axis], tile, over, under, share)
+        touched[1, axis] = _axis_elements(arrays.terms[operand, axis], tile, *together)
     times = 1
     for axis in range(len(axes)):
         times *= axes[axis, 1] ** (axes[axis, 2] - 1)
     for point in range(points):
         elements = 1.0
         for axis in range(array_axes):
-            elements *= touched[axis]
+            elements *= touched[0, axis]
         cost = 0.0
         if elements * min(rooms) <= size_bits:
+            # what leaves the operand alone lies inside: only sums that others add to come back, and all are the first
+            back = times if partial and arrays.reads_first_sums else 0
             held = np.rint(elements)
-            energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, outer_copies, partial)
-            energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, inner_copies, partial)
-            cost = in_femtojoules(energy)
+            if is_plain:
+                energy = _ends_pj(above[0], above_pj[0], held * differing, cost_bits, times, back, outer_copies)
+                energy += _ends_pj(ports[1], energies[1], held, cost_bits, times, back, inner_copies)
+                cost = in_femtojoules(energy)
+            else:
+                shared = 1.0
+                for axis in range(array_axes):
+                    shared *= touched[1, axis]
+                cost = crossing_fj(arrays, placed, operand, level + 1, held, np.rint(shared), times, back, partial)
             if cost == TOO_MUCH:
                 return False
         for side in range(2 if is_write else 1):
-            needed = elements * rooms[side]
-            if is_double and needed < whole * last_bits[side]:
-                needed = 2 * needed
+            needed = _room(elements * rooms[side], bank_bits, buffers, whole * last_bits[side])
             rest = found[cut + 1, 1 if partial else 0, point]
             fits = needed <= size_bits and is_within(arrays, operand, level, tile)
             found[cut, side, point] = min(int(cost) + rest, NEVER) if fits else NEVER
@@ -425,7 +551,9 @@ def _fill(
             for own in range(array_axes):
                 terms = arrays.terms[operand, own]
                 if (terms[0] >= 1 and terms[1] == loop) or (terms[0] == 2 and terms[3] == loop):
-                    touched[own] = _axis_elements(terms, tile, over, under, share)
+                    touched[0, own] = _axis_elements(terms, tile, over, under, share)
+                    if not is_plain:
+                        touched[1, own] = _axis_elements(terms, tile, *together)
             if powers[axis] > 0:
                 break
     _least_outwards(found[cut, 0], axes)
@@ -451,7 +579,7 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
     for axis in range(len(axes)):
         points *= axes[axis, 2]
     found = np.empty((levels + first, 2, points), np.int64)
-    tile, powers, touched = placed.steps.copy(), np.zeros(len(axes), np.int64), np.ones(array_axes)
+    tile, powers, touched = placed.steps.copy(), np.zeros(len(axes), np.int64), np.ones((2, array_axes))
     if first == 1:
         found[0, :, :] = NEVER
     for level in range(levels - 1, -1, -1):
@@ -464,7 +592,8 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
             rooms = last_bits = (bits, bits)
         if is_top:  # which holds everything, whatever lies inside
             for side in range(2):
-                room = placed.whole[operand, level] * rooms[side if is_write else 0]
+                bits = placed.whole[operand, level] * rooms[side if is_write else 0]
+                room = _room(bits, arrays.bank_bits[operand, level], arrays.buffers[operand, level], bits)
                 found[cut, side] = 0 if room <= arrays.size_bits[operand, level] * (1 + 1e-12) else NEVER
             continue
         if not _fill(arrays, placed, operand, level, axes, (rooms, last_bits), partial, (tile, powers, touched), found):
@@ -474,7 +603,9 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
         moved = 1
         for loop in range(len(placed.steps)):
             moved *= placed.steps[loop] if arrays.moving[operand, loop] else 1
-        cost = crossing_fj(arrays, placed, operand, 0, 1.0, moved, False)
+        times = moved if arrays.has_latches else placed.total
+        shared = np.rint(_elements(arrays, placed, operand, 1, np.ones(len(placed.steps), np.int64)))
+        cost = crossing_fj(arrays, placed, operand, 0, 1.0, shared, times, 0, False)
         if cost == TOO_MUCH:
             found[0, 0, 0] = -1
         else:
@@ -499,7 +630,8 @@ def _placed_alone(
 ) -> Placed:
     """One choice for one operand, in the arrays of another."""
     placed = Placed(
-        empty.over, empty.under, empty.share, empty.differing, empty.outside, empty.whole, empty.instances,
+        empty.over, empty.under, empty.share, empty.differing, empty.exchanging, empty.outside, empty.whole,
+        empty.instances,
         steps, int(np.prod(steps)),
     )  # fmt: skip
     # a doubtful third digit must not make more memories of it than there are
@@ -550,8 +682,11 @@ def in_turn_fj(arrays: Arrays, placed: Placed, operand: int, common: np.ndarray)
             alone *= placed.steps[loop]
         elif common[loop]:
             times //= placed.steps[loop]
-    cost = crossing_fj(arrays, placed, operand, 0, 1.0, times, False)
-    least = crossing_fj(arrays, placed, operand, 0, 1.0, alone, False)
+    if not arrays.has_latches:  # nothing stays at the units
+        return 0
+    shared = np.rint(_elements(arrays, placed, operand, 1, np.ones(len(common), np.int64)))
+    cost = crossing_fj(arrays, placed, operand, 0, 1.0, shared, times, 0, False)
+    least = crossing_fj(arrays, placed, operand, 0, 1.0, shared, alone, 0, False)
     if cost == TOO_MUCH or least == TOO_MUCH:
         return -1
     return int(cost) - int(least) if least < NEVER else 0

@@ -10,6 +10,7 @@ from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
+from tilestitch.mapping.tree.quick import sharing_of
 
 MOST_SLIDES = 4096
 
@@ -21,21 +22,16 @@ def can_slide(tree: MachineTree) -> bool:
 
 
 def needs_tables(placed: PlacedNest) -> bool:
-    """Whether crossings are priced or placed otherwise than `quick` knows it: by networks, windows, or an order."""
+    """Whether crossings are priced or placed otherwise than `quick` knows it: by windows, an order, or mixed axes."""
     tree = placed.tree
     is_even = any(memory.has_even_storage for memory in tree.memories)
-    return bool(placed.order) or is_even or can_slide(tree) or any(axis.networks for axis in tree.axes)
-
-
-def unprovable(placed: PlacedNest) -> str | None:
-    """What of a problem the certificates do not cover; none where they cover all."""
-    if can_slide(placed.tree):
-        return "windows that slide (sliding_window, forwarding)"
-    if any(memory.has_even_storage for memory in placed.tree.memories):
-        return "memories with storage: even"
-    if placed.order or placed.limits:
-        return "constraints"
-    return None
+    if placed.order or is_even or can_slide(tree):
+        return True
+    return any(
+        sharing_of(operand, crossing) is None
+        for operand in operands_on_tree(placed)
+        for crossing in range(len(operand.memories))
+    )
 
 
 def with_slides(placements: Sequence[PlacedNest]) -> list[PlacedNest]:

@@ -80,7 +80,7 @@ def best_spread(
     `InputError` for a front, which is not searched over choices.
     """
     if objective is TreeObjective.PARETO:
-        raise InputError("--objective pareto on a tree: what is spread has to be fixed; name --spatial FILE")
+        raise InputError(f"{bare.nest.name}: a front has several mappings; ask free_front for it")
     choices = choices_of(bare, space)
     if len(choices) == 0:
         raise DoesNotFit(
@@ -238,7 +238,7 @@ class Opener:
         self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
         tables: list[NDArray[np.int64]] = []
         for number in range(len(task.operands)):
-            first, back = task.different(chosen, number)
+            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
             over, under = self._over[first, number], self._under[first, number]
             final = task.sums is Sums.FINAL
             table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], final)

@@ -122,7 +122,8 @@ def compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
-    first, back = task.different(choices, number, sees_all=not loose)
+    # units without latches read at every step, of whatever loop
+    first, back = task.different(choices, number, sees_all=not loose, sees_steps=not task.arrays.has_latches)
     chosen = choices[first]
     over, under = seen_factors(task.view(chosen, number, sees_all=not loose), task.levels)
     options = (task.sums is Sums.FINAL, loose)

@@ -139,9 +139,14 @@ def femtojoules(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part 
 
 
 def stored_bits(operand: OperandOnTree, level: int, tiles: Tiles, bits: NDArray[np.int64] | int) -> Numbers:
-    """Bits in a memory; a tile with a second buffer takes twice as much unless it is all that there is."""
+    """Bits in a memory; a tile with a second buffer takes twice as much unless it is all that there is.
+
+    Of a memory in banks it takes whole ones, and half of them are for the tile in use, even if that is all there is.
+    """
     memory = operand.memories[level]
     room = operand.held(level, tiles) * bits
+    if memory.bank_bits > 0:
+        return np.ceil(room / memory.bank_bits) * memory.bank_bits * memory.buffers
     if memory.buffers == 2:
         all_steps = np.array([operand.placed.steps], np.int64)
         room = np.where(room < operand.held(level, all_steps)[0] * bits, 2 * room, room)
@@ -190,8 +195,8 @@ def _read_cut(operand: OperandOnTree, level: int, tiles: Tiles, part: Part) -> C
         cost = femtojoules(operand, level + 1, tiles, part)
         cost = np.where(operand.can_begin(level + 1, tiles), cost, NEVER)
     if level < 0:
-        moving = sorted(operand.array.indexed_by)
-        cost = np.where((tiles[:, moving] > 1).any(axis=1), NEVER, cost)
+        stopping = sorted(operand.array.indexed_by) if operand.placed.tree.has_latches else slice(None)
+        cost = np.where((tiles[:, stopping] > 1).any(axis=1), NEVER, cost)
         return Cut(
             operand.number, None, np.stack([cost, cost]), np.zeros((2, len(tiles))), never_partial, level + 1, part
         )

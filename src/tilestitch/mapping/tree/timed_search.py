@@ -147,6 +147,14 @@ def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int)
     return Front(tuple(replace(one, is_proven=proven, labels=count) for one in points), proven, count)
 
 
+def front_with(
+    points: Sequence[FoundMapping], placed: PlacedNest, sums: Sums, most_labels: int
+) -> tuple[list[FoundMapping], bool, int]:
+    """A front with what one placement adds, whether it was searched to the end, and its labels."""
+    searched = _search(_task(placed, sums), TreeObjective.PARETO, None, most_labels, points)
+    return _merged([*points, *searched.found]), searched.is_proven, searched.labels
+
+
 def _merged(points: Sequence[FoundMapping]) -> list[FoundMapping]:
     """Those that no other beats, in ascending order of energy; of equal ones the first."""
     kept: list[FoundMapping] = []

@@ -1,0 +1,556 @@
+"""The checker's walk through one spatial choice after another, compiled; only the price of a crossing is the search's.
+
+Tiles are tuples of divisors, rooms whole numbers. Potentials are made for each operand alone: what its next cut and the
+later ones cost at least from a tile on. They are held against every edge of its lattice. Then all beginnings of chains
+below the claim are followed, from the units outwards and in the order of their length, without a heap: those of one
+place all have the same length, so each is held against all others of its place before it goes on.
+"""
+
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
+from tilestitch.mapping.tree.quick import OWN, TOO_MUCH, Arrays, Placed, crossing_fj, no_choice, place
+
+BROKEN, TOO_LARGE = 4, 5  # a potential does not hold; rooms or energies are too large to compare
+_MOST_ROOM = 2.0**58
+
+
+class Task(NamedTuple):
+    """What all choices have in common."""
+
+    arrays: Arrays  # the operands as the price knows them
+    relaxed: Arrays  # the same, where completing sums early is never worse: potentials are made of these
+    first: np.ndarray  # by operand: its first cut, which is the innermost; one more at the end
+    memory: np.ndarray  # by cut: the memory that it lies in; -1 at the units
+    sharing: np.ndarray  # by memory: how many operands have a cut there
+    size: np.ndarray  # by memory: its bits
+    final_sums: bool
+
+
+class Choice(NamedTuple):
+    """One choice: what is spread, the divisors of what is left, and rooms in parts of a bit."""
+
+    placed: Placed  # for prices
+    over: np.ndarray  # [operand, fan-outs, loop] how far a loop is spread over so many inner fan-outs
+    under: np.ndarray
+    outside: np.ndarray  # [operand, fan-out] whether what leaves the operand alone is spread there or further out
+    divisors: np.ndarray  # [loop, number]
+    counts: np.ndarray  # by loop: its divisors
+    primes: np.ndarray  # rows of loop and prime
+    above: np.ndarray  # [prime, number of a divisor] that of the one so much larger, or -1
+    units: np.ndarray  # [operand, loop] what a divisor's number counts in the number of a tile; the last row: of all
+    sizes: np.ndarray  # by operand: its tiles; the last: all
+    scale: np.ndarray  # by memory: parts of a bit
+    whole: np.ndarray  # [operand, level] elements of all steps
+    per_part: np.ndarray  # [operand, level] parts of a bit in each part of an element
+    room: np.ndarray  # [operand, level] what it may take, in parts of a bit
+    stays: np.ndarray  # by operand: steps of the loops that leave it alone
+    is_comparable: bool
+
+
+@inner
+def _divisors(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.zeros(len(steps), np.int64)
+    found = np.ones((len(steps), 512), np.int64)
+    for loop in range(len(steps)):
+        large = np.empty(512, np.int64)
+        many, number, one = 0, int(steps[loop]), 1
+        while one * one <= number:
+            if number % one == 0:
+                found[loop, counts[loop]] = one
+                counts[loop] += 1
+                if one * one < number:
+                    large[many] = number // one
+                    many += 1
+            one += 1
+        for at in range(many):
+            found[loop, counts[loop]] = large[many - 1 - at]
+            counts[loop] += 1
+    return found, counts
+
+
+@inner
+def _primes(divisors: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of loop and prime, and of each divisor the number of the one that is a prime larger."""
+    rows = np.empty((256, 2), np.int64)
+    many = 0
+    for loop in range(len(counts)):
+        for at in range(1, counts[loop]):
+            is_prime = True
+            for before in range(1, at):
+                is_prime = is_prime and divisors[loop, at] % divisors[loop, before] > 0
+            if is_prime:
+                rows[many, 0], rows[many, 1] = loop, divisors[loop, at]
+                many += 1
+    above = np.full((many, 512), -1, np.int64)
+    for row in range(many):
+        loop = rows[row, 0]
+        for at in range(counts[loop]):
+            for other in range(at + 1, counts[loop]):
+                if divisors[loop, other] == divisors[loop, at] * rows[row, 1]:
+                    above[row, at] = other
+    return rows[:many], above
+
+
+@inner
+def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray, steps: np.ndarray) -> Choice:
+    """Take one choice; `over` and `under` are [operand, fan-out, loop]."""
+    arrays = task.arrays
+    operands, loops = arrays.moving.shape
+    levels = over.shape[1]
+    placed = Placed(
+        empty.over, empty.under, empty.share, empty.differing, empty.exchanging, empty.outside, empty.whole,
+        empty.instances, steps, int(np.prod(steps)),
+    )  # fmt: skip
+    all_over = np.ones((operands, levels + 1, loops), np.int64)
+    all_under = np.ones((operands, levels + 1, loops), np.int64)
+    outside = np.zeros((operands, levels + 1), np.bool_)
+    divisors, counts = _divisors(steps)
+    primes, above = _primes(divisors, counts)
+    scale = np.ones(len(task.sharing), np.int64)
+    units, sizes = np.zeros((operands + 1, loops), np.int64), np.ones(operands + 1, np.int64)
+    for operand in range(operands + 1):
+        for loop in range(loops - 1, -1, -1):
+            if operand == operands or arrays.moving[operand, loop]:
+                units[operand, loop] = sizes[operand]
+                sizes[operand] *= counts[loop]
+    for operand in range(operands):
+        place(arrays, placed, operand, over[operand], under[operand], 0.0)
+        for level in range(levels):
+            for loop in range(loops):
+                a = all_over[operand, level, loop] * over[operand, level, loop]
+                b = all_under[operand, level, loop] * under[operand, level, loop]
+                common = gcd(a, b)
+                all_over[operand, level + 1, loop], all_under[operand, level + 1, loop] = a // common, b // common
+        for level in range(levels - 1, -1, -1):
+            outside[operand, level] = outside[operand, level + 1]
+            for loop in range(loops):
+                if not arrays.moving[operand, loop] and over[operand, level, loop] != under[operand, level, loop]:
+                    outside[operand, level] = True
+        start = 0 if operand == operands - 1 else 1
+        for cut in range(start, task.first[operand + 1] - task.first[operand]):
+            memory = task.memory[task.first[operand] + cut]
+            parts = 1
+            for axis in range(arrays.axes[operand]):
+                if arrays.terms[operand, axis, 0] == 1:
+                    parts *= all_under[operand, cut + 1 - start, arrays.terms[operand, axis, 1]]
+            scale[memory] = scale[memory] // gcd(scale[memory], parts) * parts
+    whole, per_part = np.ones((operands, levels), np.int64), np.ones((operands, levels), np.int64)
+    room, stays = np.full((operands, levels), 2**62, np.int64), np.ones(operands, np.int64)
+    is_comparable = True
+    for operand in range(operands):
+        start = 0 if operand == operands - 1 else 1
+        for loop in range(loops):
+            stays[operand] *= 1 if arrays.moving[operand, loop] else steps[loop]
+        for level in range(arrays.levels[operand]):
+            memory = task.memory[task.first[operand] + level + start]
+            count, parts = elements_of(
+                arrays, all_over[operand, level + 1], all_under[operand, level + 1], operand, steps
+            )
+            whole[operand, level], per_part[operand, level] = count, scale[memory] // parts
+            if arrays.size_bits[operand, level] < 2**62 // scale[memory]:
+                room[operand, level] = arrays.size_bits[operand, level] * scale[memory]
+            most = max(arrays.bits[operand, 0], arrays.bits[operand, 1])
+            is_comparable = is_comparable and 2.0 * count * per_part[operand, level] * most <= _MOST_ROOM
+    return Choice(
+        placed, all_over, all_under, outside, divisors, counts, primes, above, units, sizes, scale, whole, per_part,
+        room, stays, is_comparable,
+    )  # fmt: skip
+
+
+@lending
+def elements_of(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: int, tile: np.ndarray) -> tuple[int, int]:
+    """Elements of a tile with so much spread, as a fraction."""
+    count, parts = 1, 1
+    for axis in range(arrays.axes[operand]):
+        terms = arrays.terms[operand, axis]
+        if terms[0] == 1:
+            count *= tile[terms[1]] * over[terms[1]]
+            parts *= under[terms[1]]
+        elif terms[0] == 2:
+            a = tile[terms[1]] * over[terms[1]] // under[terms[1]]
+            b = tile[terms[3]] * over[terms[3]] // under[terms[3]]
+            count *= min(terms[5], a * b - max(0, b - terms[2]) * (a - terms[4]))
+    return int(count), int(parts)
+
+
+@lending
+def _fits(size_bits: int, scale: int, room: int) -> bool:
+    """Whether a room, in parts of a bit, is within a memory, or a part of it."""
+    return size_bits >= 2**62 // scale or room <= size_bits * scale
+
+
+@lending
+def others_add(arrays: Arrays, choice: Choice, crossing: int) -> bool:
+    """Whether sums that cross are added to others further out, or at this fan-out where its network does not."""
+    write = len(arrays.axes) - 1
+    here = arrays.sharing[write, crossing] == OWN and choice.outside[write, crossing]
+    return here or choice.outside[write, crossing + 1]
+
+
+@lending
+def returns(arrays: Arrays, choice: Choice, tile: np.ndarray, times: int) -> int:
+    """How often partial sums of a tile come back: at every time, or at all but the first of each tile."""
+    if arrays.reads_first_sums:
+        return times
+    write, tiles = len(arrays.axes) - 1, 1
+    for loop in range(len(tile)):
+        tiles *= choice.placed.steps[loop] // tile[loop] if arrays.moving[write, loop] else 1
+    return times - tiles
+
+
+@lending
+def cut_at(
+    arrays: Arrays, choice: Choice, operand: int, cut: int, tile: np.ndarray, left_alone: int, how: tuple[int, bool]
+) -> tuple[int, int, int]:
+    """What a cut at a tile costs, its room in parts of a bit, and whether partial sums leave; NEVER where it cannot be.
+
+    Of the loops that leave the operand alone so many steps are inside. `how`: 1 if partial sums arrive, and whether
+    sums are stored at their final width. -1 where energies are not compared.
+    """
+    is_write = operand == len(arrays.axes) - 1
+    level, iterations = cut if is_write else cut - 1, left_alone
+    is_whole, is_small, is_allowed = left_alone == choice.stays[operand], True, True
+    for loop in range(len(tile)):
+        if arrays.moving[operand, loop]:
+            iterations *= tile[loop]
+            is_whole = is_whole and tile[loop] == choice.placed.steps[loop]
+            is_small = is_small and tile[loop] == 1
+            if arrays.is_limited and level >= 0:
+                limits = arrays.limits[operand, level, loop]
+                is_allowed = is_allowed and limits[0] <= tile[loop] <= limits[1]
+    times = choice.placed.total // iterations
+    if level < 0:
+        if not is_small:
+            return NEVER, 0, 0
+        together, apart = elements_of(arrays, choice.over[operand, 1], choice.under[operand, 1], operand, tile)
+        price = crossing_fj(arrays, choice.placed, operand, 0, 1.0, np.rint(together / apart), times, 0, False)
+        return -1 if price == TOO_MUCH else int(price), 0, 0
+    is_top = level == arrays.levels[operand] - 1
+    partial = 0
+    if is_write and not is_top and (left_alone < choice.stays[operand] or others_add(arrays, choice, level + 1)):
+        partial = 1
+    count, parts = elements_of(arrays, choice.over[operand, level + 1], choice.under[operand, level + 1], operand, tile)
+    is_complete = is_write and (partial if how[1] else how[0]) == 0
+    room = count * choice.per_part[operand, level] * arrays.bits[operand, 1 if is_complete else 0]
+    if arrays.buffers[operand, level] == 2 and count < choice.whole[operand, level]:
+        room = 2 * room
+    if room > choice.room[operand, level] or not is_allowed or (is_top and not is_whole):
+        return NEVER, room, partial
+    if is_top:
+        return 0, room, partial
+    together, apart = elements_of(
+        arrays, choice.over[operand, level + 2], choice.under[operand, level + 2], operand, tile
+    )
+    back = returns(arrays, choice, tile, times) if partial == 1 else 0
+    price = crossing_fj(
+        arrays, choice.placed, operand, level + 1, np.rint(count / parts), np.rint(together / apart), times, back,
+        partial == 1,
+    )  # fmt: skip
+    return -1 if price == TOO_MUCH else int(price), room, partial
+
+
+@inner
+def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, int]:
+    """The least that each cut and the later ones cost from a tile on, and how many edges do not hold.
+
+    [cut, whether partial sums arrive, tile of the loops that move the operand]; all other loops are inside, where they
+    cost least. -1 edges where something is too large.
+    """
+    arrays = task.relaxed
+    cuts, tiles = task.first[operand + 1] - task.first[operand], choice.sizes[operand]
+    loops, stays = len(choice.counts), choice.stays[operand]
+    own = np.empty(len(choice.primes), np.int64)
+    many = 0
+    for row in range(len(choice.primes)):
+        if arrays.moving[operand, choice.primes[row, 0]]:
+            own[many] = row
+            many += 1
+    above = np.full((many, tiles), -1, np.int64)  # by prime and tile: the tile that is so much larger
+    sizes = np.ones((tiles, loops), np.int64)
+    for at in range(tiles):
+        for loop in range(loops):
+            if arrays.moving[operand, loop]:
+                sizes[at, loop] = choice.divisors[loop, at // choice.units[operand, loop] % choice.counts[loop]]
+        for prime in range(many):
+            loop = choice.primes[own[prime], 0]
+            number = at // choice.units[operand, loop] % choice.counts[loop]
+            larger = choice.above[own[prime], number]
+            if larger >= 0:
+                above[prime, at] = at + (larger - number) * choice.units[operand, loop]
+    found = np.full((cuts + 1, 2, tiles), NEVER, np.int64)
+    prices, leaving = np.empty((2, tiles), np.int64), np.empty((2, tiles), np.int64)
+    found[cuts] = 0
+    sides = 2 if operand == len(arrays.axes) - 1 else 1
+    broken = 0
+    for cut in range(cuts - 1, -1, -1):
+        for side in range(sides):
+            here = found[cut, side]
+            for at in range(tiles - 1, -1, -1):
+                price, _, partial = cut_at(arrays, choice, operand, cut, sizes[at], stays, (side, task.final_sums))
+                if price < 0:
+                    return found, -1
+                least = min(NEVER, price + found[cut + 1, partial, at])
+                for prime in range(many):
+                    if above[prime, at] >= 0:
+                        least = min(least, here[above[prime, at]])
+                here[at], prices[side, at], leaving[side, at] = least, price, partial
+            for at in range(tiles):
+                if prices[side, at] < NEVER and here[at] > prices[side, at] + found[cut + 1, leaving[side, at], at]:
+                    broken += 1
+                for prime in range(many):
+                    if above[prime, at] >= 0 and here[at] > here[above[prime, at]]:
+                        broken += 1
+        if sides == 1:
+            found[cut, 1] = found[cut, 0]
+    return found, broken
+
+
+class Walk(NamedTuple):
+    """Beginnings of chains in the order in which they were found."""
+
+    spent: np.ndarray
+    state: np.ndarray  # cuts placed, and whether partial sums go on
+    tile: np.ndarray
+    following: np.ndarray  # of the same place
+    dead: np.ndarray
+    taken: np.ndarray  # by memory
+
+
+@inner
+def _room_for(size: int, memories: int) -> Walk:
+    return Walk(
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.zeros(size, np.bool_),
+        np.zeros((size, memories), np.int64),
+    )
+
+
+@inner
+def _longer(old: Walk, used: int) -> Walk:
+    new = _room_for(2 * used, old.taken.shape[1])
+    new.spent[:used], new.state[:used], new.tile[:used] = old.spent, old.state, old.tile
+    new.following[:used], new.dead[:used], new.taken[:used] = old.following, old.dead, old.taken
+    return new
+
+
+@lending
+def _is_needless(walk: Walk, heads: np.ndarray, at: int, spent: int, taken: np.ndarray) -> bool:
+    """Whether another one of a place spent and takes no more; those that spent and take no less are let go."""
+    other = heads[at]
+    while other >= 0:
+        if not walk.dead[other]:
+            no_more, no_less = walk.spent[other] <= spent, walk.spent[other] >= spent
+            for memory in range(len(taken)):
+                no_more = no_more and walk.taken[other, memory] <= taken[memory]
+                no_less = no_less and walk.taken[other, memory] >= taken[memory]
+            if no_more:
+                return True
+            if no_less:
+                walk.dead[other] = True
+        other = walk.following[other]
+    return False
+
+
+@lending
+def _is_wanted(task: Task, memory: int, cuts: np.ndarray) -> bool:
+    """Whether an operand has yet to place its cut in a memory."""
+    for operand in range(len(cuts)):
+        for cut in range(task.first[operand] + cuts[operand], task.first[operand + 1]):
+            if task.memory[cut] == memory:
+                return True
+    return False
+
+
+@inner
+def _walked(
+    task: Task,
+    choice: Choice,
+    potentials: np.ndarray,
+    offsets: np.ndarray,
+    start: int,
+    claim: int,
+    heads: np.ndarray,
+    most: int,
+) -> tuple[int, int, int]:
+    """How it ended, what a chain costs that is below the claim, and how many beginnings there were.
+
+    `heads` is all -1, before and after.
+    """
+    arrays = task.arrays
+    operands, loops, memories = len(arrays.axes), len(choice.counts), len(task.sharing)
+    points = choice.sizes[operands]
+    in_state, states = np.ones(operands, np.int64), 2
+    for operand in range(operands):
+        in_state[operand] = states
+        states *= task.first[operand + 1] - task.first[operand] + 1
+    walk = _room_for(256, memories)
+    walk.spent[0], walk.state[0], walk.tile[0], walk.following[0] = 0, start, 0, -1
+    used, ended, value = 1, SETTLED, 0
+    heads[start * points] = 0
+    cuts, own = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
+    numbers, tile, taken = np.zeros(loops, np.int64), np.ones(loops, np.int64), np.zeros(memories, np.int64)
+    label = 0
+    while label < used and ended == SETTLED:
+        if walk.dead[label]:
+            label += 1
+            continue
+        state, here, partial = walk.state[label], walk.tile[label], walk.state[label] % 2
+        own[:] = 0
+        for loop in range(loops):
+            numbers[loop] = here // choice.units[operands, loop] % choice.counts[loop]
+            tile[loop] = choice.divisors[loop, numbers[loop]]
+            for operand in range(operands):
+                own[operand] += numbers[loop] * choice.units[operand, loop]
+        for operand in range(operands):
+            cuts[operand] = state // in_state[operand] % (task.first[operand + 1] - task.first[operand] + 1)
+        for move in range(operands + len(choice.primes)):
+            spent, new_state, target, passes = walk.spent[label], state, here, partial
+            taken[:] = walk.taken[label]
+            row, step, chosen = move - operands, 0, -1
+            if move < operands:
+                cut = task.first[move] + cuts[move]
+                if cut == task.first[move + 1]:
+                    continue
+                left_alone = 1
+                for loop in range(loops):
+                    left_alone *= 1 if arrays.moving[move, loop] else tile[loop]
+                side = partial if move == operands - 1 else 0
+                price, room, leaves = cut_at(
+                    arrays, choice, move, cuts[move], tile, left_alone, (side, task.final_sums)
+                )
+                if price < 0:
+                    ended = TOO_LARGE
+                    break
+                if price >= NEVER:
+                    continue
+                chosen = move
+                memory = int(task.memory[cut])
+                cuts[move] += 1
+                if memory >= 0 and task.sharing[memory] > 1:
+                    taken[memory] += room
+                    if not _fits(int(task.size[memory]), int(choice.scale[memory]), int(taken[memory])):
+                        cuts[move] -= 1
+                        continue
+                    if not _is_wanted(task, memory, cuts):
+                        taken[memory] = 0
+                spent, new_state = spent + price, state + in_state[move]
+                if move == operands - 1:
+                    new_state += leaves - partial
+                    passes = leaves
+            else:
+                loop = choice.primes[row, 0]
+                if choice.above[row, numbers[loop]] < 0:
+                    continue
+                step = choice.above[row, numbers[loop]] - numbers[loop]
+                target += step * choice.units[operands, loop]
+            least, complete = spent, True
+            for operand in range(operands):
+                if cuts[operand] < task.first[operand + 1] - task.first[operand]:
+                    complete = False
+                    at = own[operand]
+                    if row >= 0:
+                        at += step * choice.units[operand, choice.primes[row, 0]]
+                    side = passes if operand == operands - 1 else 0
+                    at += (cuts[operand] * 2 + side) * choice.sizes[operand]
+                    least = min(NEVER, least + potentials[offsets[operand] + at])
+            if chosen >= 0:
+                cuts[chosen] -= 1
+            if least >= claim:
+                continue
+            if complete:
+                ended, value = SURVIVED, spent
+                break
+            if used >= most:
+                ended = TOO_MANY
+                break
+            at = new_state * points + target
+            if _is_needless(walk, heads, at, spent, taken):
+                continue
+            if used == len(walk.spent):
+                walk = _longer(walk, used)
+            walk.spent[used], walk.state[used], walk.tile[used] = spent, new_state, target
+            walk.following[used], walk.dead[used] = heads[at], False
+            walk.taken[used] = taken
+            heads[at] = used
+            used += 1
+        label += 1
+    for one in range(used):
+        heads[walk.state[one] * points + walk.tile[one]] = -1
+    return ended, value, used
+
+
+@inner
+def _only_moving(arrays: Arrays, over: np.ndarray, under: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A choice as if what leaves an operand alone were not spread."""
+    over, under = over.copy(), under.copy()
+    for operand in range(len(arrays.moving)):
+        for loop in range(arrays.moving.shape[1]):
+            if not arrays.moving[operand, loop]:
+                over[operand, :, loop], under[operand, :, loop] = 1, 1
+    return over, under
+
+
+@compiled
+def judged(
+    task: Task,
+    spread: tuple[np.ndarray, np.ndarray, np.ndarray],
+    skipped: np.ndarray,
+    loose: bool,
+    limits: np.ndarray,
+    heads: np.ndarray,
+    most: int,
+) -> np.ndarray:
+    """Of many choices: the bound, how the walk ended, what a chain costs below the limit, and how many beginnings.
+
+    `spread` are two arrays [choice, operand, fan-out, loop], numerators and denominators, and the steps that are left.
+    The bound is NEVER where nothing fits; operands that are `skipped` add nothing to it, and loosely all sums are
+    complete when they come from the units. A choice is walked through only where its bound is below its limit. All
+    energies are without arithmetic. `heads` is all -1, before and after.
+    """
+    over, under, steps = spread
+    operands = len(task.arrays.axes)
+    write = operands - 1
+    found = np.zeros((len(steps), 4), np.int64)
+    empty = no_choice(task.arrays)
+    for number in range(len(steps)):
+        choice = taken_choice(task, empty, over[number], under[number], steps[number])
+        start, total = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0, choice.placed.total
+        back = returns(task.arrays, choice, np.ones(len(steps[number]), np.int64), total) if start == 1 else 0
+        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, 1.0, total, back, start == 1)
+        offsets = np.zeros(operands + 1, np.int64)
+        for operand in range(operands):
+            cuts = task.first[operand + 1] - task.first[operand] + 1
+            offsets[operand + 1] = offsets[operand] + cuts * 2 * choice.sizes[operand]
+        potentials = np.empty(offsets[operands], np.int64)
+        if loose:
+            moved = _only_moving(task.arrays, over[number], under[number])
+            choice = taken_choice(task, empty, moved[0], moved[1], steps[number])
+        is_comparable = choice.is_comparable and at_units != TOO_MUCH
+        bound, ended = int(at_units), SETTLED if is_comparable else TOO_LARGE
+        for operand in range(operands):
+            if skipped[operand]:
+                continue
+            own, broken = _potentials(task, choice, operand)
+            if broken < 0:
+                ended = TOO_LARGE
+            elif broken > 0:
+                ended = BROKEN
+            potentials[offsets[operand] : offsets[operand + 1]] = own.reshape(-1)
+            bound = min(NEVER, bound + own[0, start if operand == write and not loose else 0, 0])
+        value, used = 0, 0
+        if ended == SETTLED and bound < limits[number]:
+            beside = int(at_units)
+            ended, value, used = _walked(
+                task, choice, potentials, offsets, start, limits[number] - beside, heads, most
+            )  # fmt: skip
+            value += beside
+        found[number, 0], found[number, 1], found[number, 2], found[number, 3] = bound, ended, value, used
+    return found

@@ -1,0 +1,200 @@
+"""The proof that a mapping is the best of all choices of what is spread over the units.
+
+There are too many choices to say what became of each by itself. Those that leave as many steps are a block: how many
+there are, how many of them have a bound below the value, and the least bound of the others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.json_text import JsonPart
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.certificate import (
+    MOST_CHAINS,
+    MOST_VALUE,
+    NOTHING_FITS,
+    chain_value,
+    counts_chains,
+    digest_of,
+    expect_covered,
+    expect_searched,
+    mac_value,
+    mapping_from,
+    mapping_json,
+    spread_texts,
+    value_in,
+)
+from tilestitch.mapping.tree.chain import TreeMapping
+from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
+from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.inside_out import chain_count
+from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.placed import PlacedNest, Slide
+from tilestitch.mapping.tree.sliding import needs_tables
+from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
+from tilestitch.mapping.tree.tables import Sums, tables_of
+
+FREE_FIELDS = ("problem", "value", "spread", "loops", "cuts", "choices", "blocks")
+FREE_OPTIONAL = ("windows", "slides", "chains")
+_BLOCK = ("steps", "choices", "opened", NOTHING_FITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The choices that leave so many steps. Of those that fit and were not opened `bound` is the least bound."""
+
+    steps: int
+    choices: int
+    opened: int
+    misfits: int
+    bound: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FreeCertificate:
+    """What was found, on which choice, and what became of all choices.
+
+    `problem` is a digest of the nest, the machine, what may be spread, the width of sums and the objective. The chosen
+    way to spread loops has so many `chains` if no memory is shared; none where they are not counted.
+    """
+
+    problem: str
+    value: int
+    spread: tuple[str, ...]
+    slides: tuple[Slide, ...]
+    mapping: TreeMapping
+    chains: int | None
+    choices: int
+    blocks: tuple[Block, ...]
+
+
+def free_digest(bare: PlacedNest, space: SpatialSpace, sums: Sums, objective: TreeObjective) -> str:
+    """The digest of a problem in which what is spread is free."""
+    given = sorted((axis, loop, factor) for (axis, loop), factor in space.given.items())
+    only = sorted((axis, list(loops)) for axis, loops in space.only.items())
+    return digest_of(bare, [space.ragged, Fraction(space.least_use), given, only], sums, objective)
+
+
+def bounded_loosely(bare: PlacedNest) -> bool:
+    """Whether bounds take what leaves an operand alone as not spread: where crossings are not the plain ones."""
+    return needs_tables(bare)
+
+
+def free_certificate_of(
+    bare: PlacedNest, space: SpatialSpace, found: FoundMapping, objective: TreeObjective
+) -> FreeCertificate:
+    """The proof of a search over all choices. Raises `InputError` where it was not searched to the end."""
+    expect_covered(bare, objective)
+    expect_searched(found)
+    value = chain_value(objective, found.placed, found.mapping)
+    choices, task = choices_of(bare, space), task_of(bare, found.sums)
+    bounds = bounds_fj(task, choices, loose=bounded_loosely(bare))
+    energies = np.minimum(units_fj(task, choices) + bounds, NEVER)
+    return FreeCertificate(
+        free_digest(bare, space, found.sums, objective),
+        value,
+        spread_texts(_without_slides(found.placed)),
+        found.placed.slides or (),
+        found.mapping,
+        chain_count(tables_of(found.placed, found.sums)) if counts_chains(bare) else None,
+        len(choices),
+        blocks_of(energies, choices.steps.prod(axis=1), value, mac_value(bare), objective),
+    )
+
+
+def _without_slides(placed: PlacedNest) -> PlacedNest:
+    return PlacedNest(placed.nest, placed.final_bits, placed.homes, placed.unrolled, placed.tree)
+
+
+def blocks_of(
+    energies: NDArray[np.int64], steps: NDArray[np.int64], value: int, arithmetic: int, objective: TreeObjective
+) -> tuple[Block, ...]:
+    """The blocks of choices with the least energy that each can have, without arithmetic; NEVER where nothing fits.
+
+    No mapping takes fewer cycles than there are steps.
+    """
+    found: list[Block] = []
+    for count in np.unique(steps).tolist():
+        own = energies[steps == count].tolist()
+        bounds = [value_in(objective, one + arithmetic, count) for one in own if one < NEVER]
+        above = [one for one in bounds if one >= value]
+        opened = len(bounds) - len(above)
+        found.append(Block(count, len(own), opened, len(own) - len(bounds), min(above) if above else None))
+    return tuple(found)
+
+
+def free_certificate_json(certificate: FreeCertificate, bare: PlacedNest) -> dict[str, Any]:
+    """The certificate as an object of JSON."""
+    slides = [
+        [bare.operands[one.operand].name, one.crossing, bare.nest.loops[one.loop].name] for one in certificate.slides
+    ]
+    return {
+        "problem": certificate.problem,
+        "value": certificate.value,
+        "spread": certificate.spread,
+        **({"slides": slides} if slides else {}),
+        **mapping_json(certificate.mapping, bare),
+        **({} if certificate.chains is None else {"chains": certificate.chains}),
+        "choices": certificate.choices,
+        "blocks": [_block_json(one) for one in certificate.blocks],
+    }
+
+
+def _block_json(one: Block) -> dict[str, Any]:
+    return {
+        "steps": one.steps,
+        "choices": one.choices,
+        "opened": one.opened,
+        NOTHING_FITS: one.misfits,
+        **({} if one.bound is None else {"bound": one.bound}),
+    }
+
+
+def free_certificate_from(found: dict[str, JsonPart], bare: PlacedNest) -> FreeCertificate:
+    """Read it again from its fields; `InputError` for anything else."""
+    counted = counts_chains(bare)
+    if counted != ("chains" in found):
+        where = found["chains"] if "chains" in found else found["choices"]
+        where.refuse(
+            "the field chains is missing"
+            if counted
+            else "chains are not counted where windows may slide or memories store evenly"
+        )
+    return FreeCertificate(
+        found["problem"].text(),
+        found["value"].whole(0, MOST_VALUE),
+        found["spread"].texts("axes with loops and factors"),
+        _slides(found["slides"], bare) if "slides" in found else (),
+        mapping_from(found, bare),
+        found["chains"].whole(0, MOST_CHAINS) if counted else None,
+        found["choices"].whole(0, 2**40),
+        tuple(map(_block, found["blocks"].items("blocks of choices"))),
+    )
+
+
+def _slides(part: JsonPart, bare: PlacedNest) -> tuple[Slide, ...]:
+    operands = {array.name: at for at, array in enumerate(bare.operands)}
+    loops = {loop.name: at for at, loop in enumerate(bare.nest.loops)}
+    found: list[Slide] = []
+    for one in part.items("windows that slide"):
+        three = one.items("an operand, a crossing and a loop")
+        if len(three) != 3:
+            one.expected('an operand, a crossing and a loop, as in ["I", 1, "OX"]')
+        found.append(Slide(three[0].choice(operands), three[1].whole(0, 2**20), three[2].choice(loops)))
+    return tuple(found)
+
+
+def _block(part: JsonPart) -> Block:
+    found = part.fields(_BLOCK, ("bound",))
+    steps, choices, opened, misfits = (found[name].whole(0, 2**62) for name in _BLOCK)
+    return Block(steps, choices, opened, misfits, found["bound"].whole(0, MOST_VALUE) if "bound" in found else None)
+
+
+def unrolled_texts(placed: PlacedNest) -> Sequence[str]:
+    """What is spread, as a certificate says it."""
+    return spread_texts(_without_slides(placed))

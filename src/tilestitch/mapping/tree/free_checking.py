@@ -1,0 +1,286 @@
+"""Judges the proof that a mapping is the best of all choices of what is spread.
+
+The choices are made again, loop by loop. Of each the bound is made anew, and those whose bound is below the claim are
+walked through: for energy by the compiled walk of `choice_walk`; in time the same walk first looks for a chain with so
+little energy that the claim could be beaten, in no less cycles than its steps, its ports and its stops take, and only
+where there is one the walk over tables follows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import InvalidIR, TooLarge, printable
+from tilestitch.hardware.tree import Flow
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.certificate import counts_chains, expect_covered, mac_value
+from tilestitch.mapping.tree.checker_tables import checker_tables
+from tilestitch.mapping.tree.checking import check_chain, check_count
+from tilestitch.mapping.tree.choice_pace import Ports, least_cycles
+from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, Task, judged
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
+from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
+from tilestitch.mapping.tree.free_certificate import (
+    Block,
+    FreeCertificate,
+    blocks_of,
+    bounded_loosely,
+    free_digest,
+    unrolled_texts,
+)
+from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+from tilestitch.mapping.tree.quick import Arrays, arrays_of
+from tilestitch.mapping.tree.spread_count import SpreadList, spread_list
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.walk_checking import MOST_STATES, Walker, check_walked_chain
+from tilestitch.mapping.tree.walk_tables import with_windows
+
+_Whole = NDArray[np.int64]
+
+
+def check_free_certificate(
+    certificate: FreeCertificate,
+    bare: PlacedNest,
+    space: SpatialSpace,
+    sums: Sums,
+    objective: TreeObjective = TreeObjective.ENERGY,
+) -> Verdict:
+    """Judge a proof over all choices. Raises `InputError` that says which claim is wrong."""
+    expect_covered(bare, objective)
+    claim = Claim(bare.nest.name, certificate.value, objective)
+    if certificate.problem != free_digest(bare, space, sums, objective):
+        raise claim.wrong("it is of another nest, machine, space of choices, width of sums or objective")
+    choices = spread_list(bare, space)
+    if certificate.choices != len(choices):
+        raise claim.wrong(f"there are {len(choices):,} choices of what is spread, it says {certificate.choices:,}")
+    placed = _chosen(claim, certificate, choices)
+    if objective is TreeObjective.ENERGY and counts_chains(bare):
+        check_chain(claim, certificate.mapping, checker_tables(placed, sums))
+    else:
+        check_walked_chain(claim, certificate.mapping, placed, sums)
+    if counts_chains(bare):
+        check_count(claim, "the choice that it takes", certificate.chains, checker_tables(placed, sums))
+    judge = _Judge(claim, choices, sums)
+    right = blocks_of(judge.energies, choices.steps.prod(axis=1), certificate.value, mac_value(bare), objective)
+    _check_blocks(claim, certificate.blocks, right)
+    labels = judge.labels_below()
+    opened = sum(block.opened for block in certificate.blocks)
+    return Verdict(len(choices), opened, certificate.chains or 0, labels)
+
+
+def _chosen(claim: Claim, certificate: FreeCertificate, choices: SpreadList) -> PlacedNest:
+    """The placement that a certificate takes, which must be one of the choices."""
+    bare = choices.bare
+    numbers = {loop.name: number for number, loop in enumerate(bare.nest.loops)}
+    found: list[Unrolled] = []
+    for text in certificate.spread:
+        words = text.split(" ")
+        if len(words) != 3 or words[1] not in numbers or words[0] not in {axis.name for axis in bare.tree.axes}:
+            raise claim.wrong(f'it spreads {printable(text, 80)}; expected an axis, a loop and a factor, as "D1 K 32"')
+        try:
+            found.append(Unrolled(words[0], numbers[words[1]], Fraction(words[2])))
+        except (ValueError, ZeroDivisionError):
+            raise claim.wrong(f"it spreads {printable(text, 80)}, where {words[2][:20]!r} is no factor") from None
+    placed = replace(bare, unrolled=tuple(found))
+    if not choices.has(found) or any(one.factor == 1 for one in found) or _repeats(found):
+        raise claim.wrong(f"what it spreads is none of the choices: {', '.join(unrolled_texts(placed)) or 'nothing'}")
+    for way in with_windows(placed):
+        if (way.slides or ()) == certificate.slides:
+            return way
+    raise claim.wrong("windows slide where they cannot")
+
+
+def _repeats(found: Sequence[Unrolled]) -> bool:
+    return len({(one.axis, one.loop) for one in found}) < len(found)
+
+
+def _check_blocks(claim: Claim, said: Sequence[Block], right: Sequence[Block]) -> None:
+    if [block.steps for block in said] != [block.steps for block in right]:
+        raise claim.wrong(
+            f"there are {len(right):,} blocks of choices by their steps, it says others or in other order"
+        )
+    for one, other in zip(said, right, strict=True):
+        for what, own, its in (
+            ("choices", other.choices, one.choices),
+            ("choices to be opened", other.opened, one.opened),
+            ("choices that fit nothing", other.misfits, one.misfits),
+        ):
+            if own != its:
+                raise claim.wrong(f"the block of {one.steps:,} steps has {own:,} {what}, it says {its:,}")
+        if one.bound != other.bound:
+            bounds = ["none" if bound is None else claim.said(bound) for bound in (other.bound, one.bound)]
+            raise claim.wrong(f"the block of {one.steps:,} steps has the bound {bounds[0]}, it says {bounds[1]}")
+
+
+class _Judge:
+    """Goes through all choices of a nest; `energies` are their bounds, without arithmetic."""
+
+    def __init__(self, claim: Claim, choices: SpreadList, sums: Sums) -> None:
+        self._claim, self._choices, self._sums = claim, choices, sums
+        self._bare = choices.bare
+        self._operands = _moving(self._bare)
+        self._task = _task_of(self._operands, sums)
+        self._is_loose = bounded_loosely(self._bare)
+        self._spread = _spread_of(choices, self._operands)
+        cycles = choices.steps.prod(axis=1)
+        if claim.objective is not TreeObjective.ENERGY and not self._is_loose:
+            cycles = np.maximum(cycles, least_cycles_of(choices, sums))
+        limits = np.array([_energy_below(claim, int(count)) for count in cycles], np.int64)
+        self._limits = np.maximum(0, np.minimum(limits - mac_value(self._bare), NEVER))
+        self.energies, self._below, self._labels = self._walk()
+
+    def _walk(self) -> tuple[_Whole, _Whole, int]:
+        """Of each choice the least energy, and what a chain costs below its limit or -1; and all labels."""
+        choices = self._choices
+        skipped = [self._is_loose and any(map(one.is_sliding, range(len(one.memories)))) for one in self._operands]
+        limits = np.zeros(len(choices), np.int64) if self._is_loose else self._limits
+        heads = np.full(1 if self._is_loose else self._places(choices), -1, np.int32)
+        found = judged(
+            self._task,
+            self._spread,
+            np.array(skipped, np.bool_),
+            self._is_loose,
+            limits,
+            heads,
+            MOST_LABELS,
+        )
+        if (found[:, 1] == TOO_LARGE).any():
+            raise TooLarge(f"{self._claim.name}: energies above 5e14 pJ, or rooms as large, are not compared")
+        if (found[:, 1] == BROKEN).any():
+            raise InvalidIR(f"{self._claim.name}: the potentials of the checker do not hold on every edge")
+        if (found[:, 1] == TOO_MANY).any():
+            raise self._claim.wrong(f"a choice is not settled with {MOST_LABELS:,} labels")
+        return found[:, 0], np.where(found[:, 1] == SURVIVED, found[:, 2], -1), int(found[:, 3].sum())
+
+    def labels_below(self) -> int:
+        """The labels that it took to see that no choice has a chain below the claim."""
+        claim, labels = self._claim, self._labels
+        opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below >= 0)
+        for number in opened.tolist():
+            if claim.objective is TreeObjective.ENERGY and not self._is_loose:
+                value = int(self._below[number]) + mac_value(self._bare)
+                raise claim.wrong(f"{self._named(number)}: a better chain costs {value:,} fJ, it says {claim.value:,}")
+            for placed in with_windows(self._choices.placement(number)):
+                walker = Walker(claim, self._named(number), placed, self._sums)
+                if walker.bound is not None and walker.bound < claim.value:
+                    labels += walker.labels_below(claim.value)
+        return labels
+
+    def _named(self, number: int) -> str:
+        return f"spreading {', '.join(unrolled_texts(self._choices.placement(number))) or 'nothing'}"
+
+    def _places(self, choices: SpreadList) -> int:
+        """Places where labels may stand, of the largest choice."""
+        tiles = 1
+        for loop, table in enumerate(choices.tables):
+            counts = np.array([_divisor_count(one.steps) for one in table], np.int64)
+            tiles = tiles * counts[choices.options[:, loop]]
+        states = 2 * prod(int(count) + 1 for count in np.diff(self._task.first))
+        places = states * int(np.max(tiles, initial=1))
+        if places > MOST_STATES:
+            raise self._claim.wrong(f"a choice has {places:,} states; at most {MOST_STATES:,} are looked at")
+        return places
+
+
+def _divisor_count(number: int) -> int:
+    count, one = 0, 1
+    while one * one <= number:
+        count += (number % one == 0) + (number % one == 0 and one * one < number)
+        one += 1
+    return count
+
+
+def _energy_below(claim: Claim, cycles: int) -> int:
+    """The energy below which a chain of a choice may be better than the claim, if it takes at least so many cycles."""
+    match claim.objective:
+        case TreeObjective.LATENCY:
+            return NEVER if cycles < claim.value else 0
+        case TreeObjective.EDP:
+            return min(NEVER, -(-claim.value // cycles))
+        case TreeObjective.ED2P:
+            return min(NEVER, -(-claim.value // (cycles * cycles)))
+        case _:
+            return min(NEVER, claim.value)
+
+
+def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
+    tree = operands[0].placed.tree
+    arrays = arrays_of(operands)
+    memories: list[int] = []
+    first = [0]
+    for one in operands:
+        memories += [*([] if one.is_write else [-1]), *(tree.memories.index(memory) for memory in one.memories)]
+        first.append(len(memories))
+    return Task(
+        arrays,
+        _early(arrays, sums),
+        np.array(first, np.int64),
+        np.array(memories, np.int64),
+        np.array([memories.count(number) for number in range(len(tree.memories))], np.int64),
+        np.array([memory.size_bits for memory in tree.memories], np.int64),
+        sums is Sums.FINAL,
+    )
+
+
+def least_cycles_of(choices: SpreadList, sums: Sums) -> _Whole:
+    """Below how many cycles no mapping of each choice comes; not where networks, windows or places matter."""
+    operands = _moving(choices.bare)
+    return least_cycles(_task_of(operands, sums), _ports_of(operands), _spread_of(choices, operands))
+
+
+def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:
+    """The operands that move anything."""
+    return tuple(one for one in operands_on_tree(bare) if one.array.element_bits > 0)
+
+
+def _spread_of(choices: SpreadList, operands: Sequence[OperandOnTree]) -> tuple[_Whole, _Whole, _Whole]:
+    """What choices spread over the fan-outs of each operand, as numerators and denominators, and their steps."""
+    levels = max(len(one.memories) for one in operands) + 1
+    pairs = [choices.over_fan_outs(one.number, levels) for one in operands]
+    over, under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
+    return over, under, choices.steps
+
+
+def _ports_of(operands: Sequence[OperandOnTree]) -> Ports:
+    """The ports through which operands come and go."""
+    tree = operands[0].placed.tree
+    numbers = {
+        (memory.name, port.name): number
+        for number, (memory, port) in enumerate((memory, port) for memory in tree.memories for port in memory.ports)
+    }
+    levels = max(len(one.memories) for one in operands)
+    number = np.full((len(operands), levels, 2, 2), -1, np.int64)
+    cycles = np.zeros((len(operands), levels, 2, 2))
+    hides = np.ones((len(operands), levels + 1), np.bool_)
+    for at, one in enumerate(operands):
+        towards, outwards = (Flow.COLLECT, Flow.FEED), (Flow.DRAIN, Flow.FILL)
+        if not one.is_write:
+            towards, outwards = (Flow.FEED,), (Flow.FILL,)
+        for level, memory in enumerate(one.memories):
+            hides[at, level] = one.is_hidden(level)
+            for side, flows in enumerate((towards, outwards)):
+                for which, flow in enumerate(flows):
+                    port = memory.port(one.placed.homes[one.number], flow)
+                    if port is not None:
+                        number[at, level, side, which] = numbers[memory.name, port.name]
+                        cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
+    return Ports(number, cycles, len(numbers), hides)
+
+
+def _early(arrays: Arrays, sums: Sums) -> Arrays:
+    """The operands where completing sums early is never worse.
+
+    A complete sum is no wider than a partial one, and where memories store sums at their final width it takes no second
+    buffer.
+    """
+    bits, buffers = arrays.bits.copy(), arrays.buffers.copy()
+    bits[-1, 1] = bits[-1].min()
+    if sums is Sums.FINAL:
+        buffers[-1] = 1
+    return arrays._replace(bits=bits, buffers=buffers)

@@ -1,0 +1,98 @@
+"""Every mapping of all choices of what is spread that none beats in both energy and latency.
+
+Choices are opened in the order of their least energy times their steps, so that good points come early. A choice is
+left out if a point takes no more cycles than it has steps, and has no more energy than any of its mappings: than its
+bound, or than the search for energy alone finds.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
+from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.labels import NEVER, NOTHING
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.search import MOST_LABELS
+from tilestitch.mapping.tree.sliding import needs_tables, with_slides
+from tilestitch.mapping.tree.spatial import Opener, placement
+from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
+from tilestitch.mapping.tree.tables import FEMTO, Sums
+from tilestitch.mapping.tree.timed_search import front_with
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialFront:
+    """The front in ascending order of energy, and how many choices there were and were opened."""
+
+    points: tuple[FoundMapping, ...]
+    choices: int
+    opened: int
+
+
+def front_of_choices(
+    bare: PlacedNest, space: SpatialSpace = SpatialSpace(), sums: Sums = Sums.FULL, most_labels: int = MOST_LABELS
+) -> SpatialFront:
+    """The front over all choices, proven unless labels run out.
+
+    Raises `DoesNotFit` where no choice has a mapping that fits, or none uses as many units as is asked.
+    """
+    choices = choices_of(bare, space)
+    if len(choices) == 0:
+        raise DoesNotFit(
+            f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
+        )
+    task = task_of(bare, sums)
+    is_plain = not needs_tables(bare)
+    arithmetic = round(bare.tree.mac_pj * bare.nest.macs * FEMTO)
+    energies = np.minimum(units_fj(task, choices) + bounds_fj(task, choices, loose=not is_plain), NEVER)
+    steps = choices.steps.prod(axis=1)
+    opener = Opener(task, choices) if is_plain else None
+    points: list[FoundMapping] = []
+    count, opened, is_proven = 0, 0, True
+    fitting = np.flatnonzero(energies < NEVER)
+    order = fitting[np.argsort((energies[fitting] + arithmetic).astype(np.float64) * steps[fitting], kind="stable")]
+    for number in order.tolist():
+        below = _energy_below(points, int(steps[number]), arithmetic)
+        if energies[number] >= below:
+            continue
+        if count > most_labels:
+            is_proven = False
+            break
+        if opener is not None:
+            ended, _, more = opener.least(number, most_labels, below)
+            count += more
+            if ended == NOTHING:
+                continue
+        opened += 1
+        for placed in with_slides([placement(bare, choices, number)]):
+            points, was_proven, more = front_with(points, placed, sums, most_labels)
+            count, is_proven = count + more, is_proven and was_proven
+    if not points:
+        raise DoesNotFit(f"{bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+    bound_pj = (int(energies.min()) + arithmetic) / FEMTO
+    found = (
+        replace(
+            one,
+            bound_pj=min(bound_pj, points[0].price.energy_pj),
+            bound_cycles=int(steps[fitting].min()),
+            is_proven=is_proven,
+            labels=count,
+        )
+        for one in points
+    )
+    return SpatialFront(tuple(found), len(choices), opened)
+
+
+def _energy_below(points: Sequence[FoundMapping], steps: int, arithmetic: int) -> int:
+    """How much energy a mapping of so many steps must be below to be on the front, without arithmetic.
+
+    Points are in ascending order of energy, and so in descending order of cycles.
+    """
+    at = bisect_right([-one.price.latency_cycles for one in points], -steps - 1)
+    if at == len(points):
+        return NEVER
+    return int(np.ceil(points[at].price.energy_pj * FEMTO)) - arithmetic

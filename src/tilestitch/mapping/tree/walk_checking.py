@@ -1,0 +1,162 @@
+"""Judges one placement by the walk over tables: in time, with windows that slide, even storage and orders of loops."""
+
+import numpy as np
+
+from tilestitch.base.errors import InvalidIR
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree import table_walk
+from tilestitch.mapping.tree.certificate import chain_fj, mac_value, value_in
+from tilestitch.mapping.tree.chain import PlacedCrossing, TreeMapping, latency_cycles, placed_crossings
+from tilestitch.mapping.tree.claim import MOST_LABELS, Claim
+from tilestitch.mapping.tree.crossings import Part
+from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.table_walk import Least, Target
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.walk_tables import WalkCuts, WalkTables, walk_tables
+
+MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
+_KINDS = {
+    TreeObjective.ENERGY: table_walk.ENERGY,
+    TreeObjective.LATENCY: table_walk.LATENCY,
+    TreeObjective.EDP: table_walk.PRODUCT,
+    TreeObjective.ED2P: table_walk.SQUARE,
+}
+
+
+class Walker:
+    """The tables of one placement and the potentials that are made of them, each held against every edge."""
+
+    def __init__(self, claim: Claim, where: str, placed: PlacedNest, sums: Sums) -> None:
+        self.claim, self.where, self.placed = claim, where, placed
+        self.tables = walk_tables(placed, sums)
+        cuts = self.tables.cuts
+        self._beside = self.tables.checked.fixed + mac_value(placed)
+        self._price = _potential(claim, cuts, cuts.price)
+
+    @property
+    def bound(self) -> int | None:
+        """Below what no chain comes; none where nothing fits."""
+        cuts, total = self.tables.cuts, self._beside
+        for operand, first in enumerate(cuts.first[:-1]):
+            least = int(self._price[first, cuts.from_units if operand == cuts.write else 0, 0])
+            if least >= NEVER:
+                return None
+            total += least
+        cycles = int(cuts.alone + (cuts.left[0] - 1) * cuts.turn)
+        return value_in(self.claim.objective, total, cycles)
+
+    def labels_below(self, value: int) -> int:
+        """How many labels it took to see that no chain is below a value. Raises `InputError` where one is."""
+        ended, pairs, labels = self.walk(_target(self.claim.objective, value, self._beside))
+        for energy, cycles in pairs:
+            found = value_in(self.claim.objective, energy, cycles)
+            if ended == SURVIVED or found < value:
+                raise self.claim.wrong(
+                    f"{self.where}: a better chain costs {self.claim.said(found)}, it says {value:,}"
+                )
+        return labels
+
+    def walk(self, target: Target) -> tuple[int, list[tuple[int, int]], int]:
+        """How a walk ended, energies and cycles that may be better, and its labels."""
+        if self.tables.states > MOST_STATES:
+            raise self.claim.wrong(
+                f"{self.where}: has {self.tables.states:,} states; at most {MOST_STATES:,} are looked at"
+            )
+        ended, rows, labels = table_walk.walked(self.tables.cuts, self._least(target.objective), target, MOST_LABELS)
+        if ended == TOO_MANY:
+            raise self.claim.wrong(f"{self.where}: is not settled with {labels:,} labels")
+        return int(ended), [(int(fj) + self._beside, int(cycles)) for fj, cycles in rows.tolist()], int(labels)
+
+    def _least(self, objective: int) -> Least:
+        cuts, none = self.tables.cuts, np.zeros((0, 2, 0), np.int64)
+        if objective == table_walk.ENERGY:
+            return Least(self._price, none, none, none[None][:0])
+        work = np.where(cuts.hides[:, None], 0, cuts.wait * cuts.left)
+        loads = [_potential(self.claim, cuts, one * cuts.left) for one in cuts.load]
+        return Least(
+            self._price,
+            _potential(self.claim, cuts, cuts.wait),
+            _potential(self.claim, cuts, work),
+            np.stack(loads) if loads else np.zeros((0, *self._price.shape), np.int64),
+        )
+
+
+def _potential(claim: Claim, cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:
+    found = table_walk.onwards(cuts, cost)
+    if table_walk.broken_onwards(cuts, cost, found):
+        raise InvalidIR(f"{claim.name}: the potentials of the checker do not hold on every edge")
+    return found
+
+
+def _target(objective: TreeObjective, value: int, beside: int) -> Target:
+    kind = _KINDS[objective]
+    is_whole = kind in (table_walk.ENERGY, table_walk.LATENCY)
+    return Target(kind, beside, min(value, NEVER) if is_whole else 0, float(value), np.zeros((0, 2), np.int64))
+
+
+def check_walked_chain(claim: Claim, mapping: TreeMapping, placed: PlacedNest, sums: Sums) -> None:
+    """Refuse a chain that is none, does not fit, or has another value than is claimed."""
+    claim.expect_chain(placed, mapping)
+    tables = walk_tables(placed, sums)
+    for operand, crossing, end in mapping.rows:
+        if placed.slide(operand, crossing) is None or end > len(mapping.loops):
+            raise claim.wrong("its mapping has a row of windows where none slide")
+    crossings = placed_crossings(placed, mapping)
+    _check_rows(claim, mapping, placed, crossings)
+    for memory in tables.places:
+        name = placed.tree.memories[memory].name
+        ends = {
+            mapping.cuts[operand.number][level]
+            for operand in tables.checked.operands
+            for level, one in enumerate(operand.memories[:-1])
+            if one.name == name
+        }
+        if len(ends) > 1:
+            raise claim.wrong(f"its chain does not store evenly in {name}")
+    _check_rooms(claim, mapping, tables, crossings)
+    cycles = 0 if claim.objective is TreeObjective.ENERGY else latency_cycles(placed, mapping)
+    value = value_in(claim.objective, chain_fj(placed, mapping), cycles)
+    if value != claim.value:
+        raise claim.wrong(f"its chain costs {claim.said(value)}, it says {claim.value:,}")
+
+
+def _check_rows(claim: Claim, mapping: TreeMapping, placed: PlacedNest, crossings: list[PlacedCrossing]) -> None:
+    """Every row of windows is of the loop along which they slide, and ends inside the next memory's cut."""
+    for one, after in zip(crossings, [*crossings[1:], None], strict=True):
+        if one.part is not Part.NEW:
+            continue
+        assert after is not None
+        loop = placed.slide(one.operand.number, one.crossing)
+        row = mapping.loops[one.place : after.place]
+        if any(number != loop for number, _ in row):
+            raise claim.wrong("its mapping has a row of windows over another loop than that along which they slide")
+
+
+def _check_rooms(claim: Claim, mapping: TreeMapping, tables: WalkTables, crossings: list[PlacedCrossing]) -> None:
+    """Every cut is possible where it is, and operands fit a memory together."""
+    cuts, checked = tables.cuts, tables.checked
+    taken = [0] * len(cuts.limit)
+    for number, operand in enumerate(checked.operands):
+        arriving = cuts.from_units if operand.is_write else 0
+        own = {(one.crossing, one.part): one.tile for one in crossings if one.operand.number == operand.number}
+        for cut in range(int(cuts.first[number]), int(cuts.first[number + 1])):
+            _, crossing, part = tables.kinds[cut]
+            slides = (crossing, Part.ALL) not in own and crossing < len(operand.memories)
+            if part is not Part.ALL and not slides:  # a way to slide that this chain leaves without a row
+                part = Part.ALL
+                if tables.kinds[cut][2] is Part.FIRST:
+                    continue
+            tile = own.get((crossing, part), checked.placed.steps)
+            at = checked.tile_number(tile)
+            if part is Part.FIRST:
+                continue
+            if not cuts.possible[cut, arriving, at]:
+                raise claim.wrong(
+                    f"its chain does not fit: cut {cut - int(cuts.first[number])} of {operand.array.name}"
+                )
+            if cuts.shared[cut] >= 0:
+                taken[cuts.shared[cut]] += int(cuts.room[cut, arriving, at])
+            arriving = int(cuts.partial[cut, at])
+    if any(room > limit for room, limit in zip(taken, cuts.limit.tolist(), strict=True)):
+        raise claim.wrong("its chain does not fit: operands take more of a memory together than it has")

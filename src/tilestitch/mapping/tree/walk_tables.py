@@ -1,0 +1,255 @@
+"""The tables of the checker's walk in time, and of windows that slide, even storage and orders of loops.
+
+Tiles, rooms and prices are those of `checker_tables`; here cuts of rows of windows, places of even memories and the
+cycles of ports come to them.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables, order_reaches, tiles_of
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.outside_in import NEVER
+from tilestitch.mapping.tree.placed import PlacedNest, Slide
+from tilestitch.mapping.tree.tables import Sums, femtojoules
+
+MOST_WAYS = 4096  # to slide windows
+_MOST_CYCLES = 2.0**53
+
+_Whole = NDArray[np.int64]
+
+
+class WalkCuts(NamedTuple):
+    """The cuts of all operands at every tile, then the place of every even memory as an operand with one cut."""
+
+    price: np.ndarray  # by cut and tile, in femtojoules
+    possible: np.ndarray  # by cut, whether partial sums arrive, and tile
+    partial: np.ndarray  # by cut and tile: whether partial sums leave
+    room: np.ndarray  # by cut, whether partial sums arrive, and tile
+    shared: np.ndarray  # by cut: which of the shared memories it lies in, or -1
+    limit: np.ndarray  # by shared memory: its room
+    first: np.ndarray  # by operand: its first cut; one more at the end
+    write: int
+    up: np.ndarray  # by prime of a loop and tile: the tile that is so much larger, or -1
+    loop: np.ndarray  # by prime: its loop
+    row: np.ndarray  # by cut: the one loop that comes before it, where it ends a row of windows, or -1
+    place: np.ndarray  # by cut: the operand whose only cut is the place of its memory, or -1
+    moves: np.ndarray  # by operand and loop: whether the loop moves it
+    allowed: np.ndarray  # by tile: whether an order of loops comes there
+    left: np.ndarray  # by tile: how many there are
+    wait: np.ndarray  # by cut and tile: cycles of its busiest port, once
+    hides: np.ndarray  # by cut: the units go on meanwhile
+    load: np.ndarray  # by port, cut and tile: cycles of a port that several cuts use
+    uses: np.ndarray  # by port and cut: whether it uses the port
+    busy: np.ndarray  # by port: of one iteration
+    alone: int  # of one iteration with its results
+    turn: int
+    from_units: int  # whether partial sums come from there
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTables:
+    """The tables of one placement; of the operands that move anything, then of the places."""
+
+    checked: CheckerTables
+    cuts: WalkCuts
+    kinds: tuple[tuple[int, int, Part], ...]  # by cut: operand in the nest, crossing, and what part of it crosses
+    places: tuple[int, ...]  # the memories that store evenly what several operands pass on
+
+    @property
+    def states(self) -> int:
+        """Places where labels may stand."""
+        return 2 * self.cuts.price.shape[1] * prod(int(count) + 1 for count in np.diff(self.cuts.first))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One cut of an operand as the walk has it."""
+
+    operand: OperandOnTree
+    crossing: int  # as many as it has memories for the outermost
+    part: Part
+    source: int  # its cut in the plain tables
+    row: int  # the one loop before it, or -1
+
+
+def with_windows(placed: PlacedNest) -> list[PlacedNest]:
+    """Every way to let windows of a placement slide: at each crossing that keeps overlaps along a loop, or not."""
+    keeps = any(memory.has_sliding_window for memory in placed.tree.memories)
+    if not keeps and not any(network.forwarding for axis in placed.tree.axes for network in axis.networks):
+        return [placed]
+    ways: list[list[Slide | None]] = []
+    for operand in operands_on_tree(placed):
+        for crossing in range(len(operand.memories)):
+            if operand.array.element_bits == 0 or not operand.is_sliding(crossing):
+                continue
+            pairs = [terms for terms in operand.array.axes if len(terms) == 2]
+            named = [loop for terms in operand.array.axes for loop, _ in terms]
+            loops = [
+                loop
+                for terms in pairs
+                for loop, _ in terms
+                if placed.steps[loop] > 1
+                and named.count(loop) == 1
+                and all(placed.nest.extents[one] > 1 for one, _ in terms)
+            ]
+            ways.append([None, *(Slide(operand.number, crossing, loop) for loop in sorted(loops))])
+    if prod(map(len, ways)) > MOST_WAYS:
+        raise TooLarge(f"{placed.nest.name}: more than {MOST_WAYS:,} ways to slide windows are not checked")
+    return [replace(placed, slides=tuple(one for one in chosen if one is not None)) for chosen in product(*ways)]
+
+
+def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
+    """The tables of a placement whose windows are chosen."""
+    checked = checker_tables(placed, sums)
+    plain, tiles = checked.cuts, tiles_of(checked.divisors)
+    own: list[list[_Row]] = []
+    for number, operand in enumerate(checked.operands):
+        own.append(_rows_of(operand, int(plain.first[number])))
+    rows = [row for one in own for row in one]
+    prices = [_price(row, plain.price[row.source], tiles) for row in rows]
+    windows = np.array([row.part is Part.FIRST for row in rows], np.bool_)
+    source = np.array([row.source for row in rows], np.int64)
+    possible = np.where(windows[:, None, None], True, plain.possible[source])
+    possible &= (np.stack(prices) < NEVER)[:, None]
+    if placed.order:
+        possible &= order_reaches(placed, tiles)
+    places = _even_memories(placed, checked.operands)
+    moving = [operand.array.indexed_by for operand in checked.operands]
+    loops = range(len(placed.steps))
+    none, count = len(places), len(tiles)
+    served = [_served(row, tiles) for row in rows]
+    wait = np.stack([np.max(np.stack([np.zeros(count, np.int64), *one.values()]), axis=0) for one in served])
+    left = placed.total_steps // tiles.prod(axis=1)
+    if float((wait.astype(float) * left).max(axis=1).sum()) + placed.total_steps > _MOST_CYCLES:
+        raise TooLarge(f"{placed.nest.name}: latencies above 9e15 cycles are not compared")
+    result, ones = operands_on_tree(placed)[-1], np.ones((1, len(placed.steps)), np.int64)
+    start = {port: int(cycles[0]) for port, cycles in result.served(0, ones).items()}
+    ports = _common_ports(served, start)
+    longest = max(start.values(), default=0)
+    chains = [len(one) for one in own] + [1] * none
+    cuts = WalkCuts(
+        price=_with(np.stack(prices), none, 0),
+        possible=_with(possible, none, True),
+        partial=_with(np.where(windows[:, None], False, plain.partial[source]), none, False),
+        room=_with(np.where(windows[:, None, None], 0, plain.room[source]), none, 0),
+        shared=_with(np.where(windows, -1, plain.shared[source]), none, -1),
+        limit=plain.limit,
+        first=np.cumsum([0, *chains], dtype=np.int64),
+        write=plain.write,
+        up=_up(plain.down),
+        loop=np.array(_prime_loops(checked.divisors), np.int64),
+        row=_with(np.array([row.row for row in rows], np.int64), none, -1),
+        place=_with(np.array([_place_of(row, places, len(own)) for row in rows], np.int64), none, -1),
+        moves=np.array([[loop in one for loop in loops] for one in [*moving, *([()] * none)]], np.bool_),
+        allowed=order_reaches(placed, tiles),
+        left=left,
+        wait=_with(wait, none, 0),
+        hides=_with(np.array([_hides(row) for row in rows], np.bool_), none, True),
+        load=_loads(ports, served, none, count),
+        uses=np.array([[*(port in one for one in served), *([False] * none)] for port in ports], np.bool_).reshape(
+            len(ports), len(rows) + none
+        ),
+        busy=np.array([start.get(port, 0) for port in ports], np.int64),
+        alone=1 + longest,
+        turn=max(1, longest),
+        from_units=plain.from_units,
+    )
+    kinds = tuple((row.operand.number, row.crossing, row.part) for row in rows)
+    return WalkTables(checked, cuts, kinds, places)
+
+
+def _rows_of(operand: OperandOnTree, first: int) -> list[_Row]:
+    """The cuts of an operand from the innermost; where windows slide the end of their row is one more."""
+    found: list[_Row] = []
+    crossings = range(1 if operand.is_write else 0, len(operand.memories) + 1)
+    for source, crossing in enumerate(crossings, first):
+        loop = operand.slide(crossing) if crossing < len(operand.memories) else None
+        if loop is None:
+            found.append(_Row(operand, crossing, Part.ALL, source, -1))
+            continue
+        found.append(_Row(operand, crossing, Part.NEW, source, -1))
+        found.append(_Row(operand, crossing, Part.FIRST, source, loop))
+    return found
+
+
+def _price(row: _Row, plain: _Whole, tiles: _Whole) -> _Whole:
+    if row.part is Part.ALL:
+        return plain
+    price = np.minimum(femtojoules(row.operand, row.crossing, tiles, row.part), NEVER)
+    if row.part is Part.FIRST:
+        return price
+    return np.where((plain < NEVER) & row.operand.can_begin(row.crossing, tiles), price, NEVER)
+
+
+def _served(row: _Row, tiles: _Whole) -> dict[PortNumber, _Whole]:
+    if row.crossing >= len(row.operand.memories):
+        return {}
+    return row.operand.served(row.crossing, tiles, row.part)
+
+
+def _hides(row: _Row) -> bool:
+    return row.crossing >= len(row.operand.memories) or (
+        row.part is not Part.FIRST and row.operand.is_hidden(row.crossing)
+    )
+
+
+def _common_ports(served: list[dict[PortNumber, _Whole]], start: dict[PortNumber, int]) -> list[PortNumber]:
+    """The ports that several cuts use, or the units' results and a cut."""
+    used = [*start, *(port for one in served for port in one)]
+    return sorted({port for port in used if used.count(port) > 1})
+
+
+def _loads(ports: list[PortNumber], served: list[dict[PortNumber, _Whole]], places: int, tiles: int) -> _Whole:
+    found = np.zeros((len(ports), len(served) + places, tiles), np.int64)
+    for at, port in enumerate(ports):
+        for number, one in enumerate(served):
+            if port in one:
+                found[at, number] = one[port]
+    return found
+
+
+def _with(table: NDArray, more: int, value: int) -> NDArray:
+    """A table with rows for places."""
+    return np.concatenate([table, np.full((more, *table.shape[1:]), value, table.dtype)])
+
+
+def _even_memories(placed: PlacedNest, operands: tuple[OperandOnTree, ...]) -> tuple[int, ...]:
+    """The memories with one place for several operands, those aside of which they are the outermost."""
+    return tuple(
+        number
+        for number, memory in enumerate(placed.tree.memories)
+        if memory.has_even_storage and sum(memory in one.memories[:-1] for one in operands) > 1
+    )
+
+
+def _place_of(row: _Row, places: tuple[int, ...], operands: int) -> int:
+    if row.part is Part.FIRST or not 0 < row.crossing < len(row.operand.memories):
+        return -1
+    memory = row.operand.placed.tree.memories.index(row.operand.memories[row.crossing - 1])
+    return operands + places.index(memory) if memory in places else -1
+
+
+def _up(down: _Whole) -> _Whole:
+    """By prime and tile the tile that is so much larger: the other way round."""
+    found = np.full_like(down, -1)
+    for prime, below in enumerate(down):
+        larger = np.flatnonzero(below >= 0)
+        found[prime, below[larger]] = larger
+    return found
+
+
+def _prime_loops(divisors: tuple[tuple[int, ...], ...]) -> list[int]:
+    """The loop of every prime, in the order of `Cuts.down`."""
+    return [
+        loop
+        for loop, sizes in enumerate(divisors)
+        for one in sizes
+        if one > 1 and not any(one % other == 0 for other in sizes if 1 < other < one)
+    ]

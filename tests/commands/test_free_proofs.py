@@ -1,0 +1,89 @@
+"""`tilestitch map --certificate` and `--check` where what is spread is free, in every objective."""
+
+import json
+
+import pytest
+
+from tests.helpers.command import run
+from tests.helpers.zigzag_trees import TREE
+
+PRODUCT = "C[m,n] += A[m,k] * B[k,n]; m=4 n=3 k=4"
+CONSTRAINTS = "{memories: {buffer: {tile: {k: [1, 2]}}}, order: [m]}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("free")
+    (folder / "small.yaml").write_text(TREE.replace(", loops: [C]", ""))
+    (folder / "fixed.yaml").write_text(CONSTRAINTS)
+    return folder
+
+
+def proven(place, objective, *more):
+    """The file of proofs of a run, and what its check says."""
+    file = place / f"{objective}.json"
+    asked = ("map", PRODUCT, "--machine", place / "small.yaml", *more)
+    result = run(*asked, "--objective", objective, "--certificate", file, "--quiet")
+    assert result.exit_code == 0, result.output
+    return file, run(*asked, "--check", file)
+
+
+@pytest.mark.parametrize(
+    "objective, unit",
+    [("energy", "fJ"), ("latency", "cycles"), ("edp", "femtojoules x cycles"), ("ed2p", "femtojoules x cycles^2")],
+)
+def test_a_run_writes_a_proof_that_is_accepted(place, objective, unit):
+    file, checked = proven(place, objective)
+    assert checked.exit_code == 0, checked.output
+    (proof,) = json.loads(file.read_text())["proofs"]
+    assert f"no mapping has less {objective} than {proof['value']:,} {unit} (sums full" in checked.stdout
+    assert f"{proof['choices']} ways to spread loops" in checked.stdout
+    assert sum(block["choices"] for block in proof["blocks"]) == proof["choices"]
+
+
+def test_constraints_are_part_of_what_is_proven(place):
+    """The proof is not one without them, and the check with them accepts it."""
+    file, checked = proven(place, "energy", "--constraints", place / "fixed.yaml")
+    assert checked.exit_code == 0, checked.output
+    free = run("map", PRODUCT, "--machine", place / "small.yaml", "--check", file)
+    assert free.exit_code == 2
+    assert "the options of what is spread with which it was written" in free.stderr
+
+
+def changed(file, **fields):
+    text = json.loads(file.read_text())
+    text["proofs"][0].update(fields)
+    file.write_text(json.dumps(text))
+    return file
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"value": 1}, "its chain costs"),
+        ({"choices": 2}, "choices of what is spread, it says 2"),
+        ({"chains": 1}, "has not the 1 chains that it says"),
+        ({"blocks": []}, "blocks of choices by their steps"),
+        ({"blocks": [{"steps": 1}]}, "the field choices is missing"),
+        ({"spread": ["D1 m 7"]}, "is none of the choices"),
+        ({"spread": []}, "the certificate of"),
+        ({"problem": "0" * 16}, "proves nothing that is checked"),
+        ({"loops": [["m", 2]]}, "make"),
+        ({"slides": [["A", 1, "m"]]}, "windows slide where they cannot"),
+        ({"chosen": 1}, 'unknown field "chosen"'),
+    ],
+)
+def test_what_is_wrong_in_a_proof_is_said(place, change, words):
+    file, _ = proven(place, "energy")
+    result = run("map", PRODUCT, "--machine", place / "small.yaml", "--check", changed(file, **change))
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_the_options_of_what_is_spread_are_those_of_the_proof(place):
+    file, _ = proven(place, "energy")
+    for words in (("--ragged",), ("--utilization", "0.5")):
+        result = run("map", PRODUCT, "--machine", place / "small.yaml", "--check", file, *words)
+        assert result.exit_code == 2
+        assert "proves nothing that is checked" in result.stderr

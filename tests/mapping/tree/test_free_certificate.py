@@ -1,0 +1,278 @@
+"""Proofs over all choices of what is spread: the least of brute force is accepted, and nothing else."""
+
+import random
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.helpers.tree_brute_force import all_best, least_energy, random_case, timed_case, with_networks
+from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
+from tests.helpers.zigzag_trees import placed as zigzag_placed
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.free_certificate import free_certificate_of
+from tilestitch.mapping.tree.free_checking import check_free_certificate, least_cycles_of
+from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.spatial import best_spread, placement
+from tilestitch.mapping.tree.spread_count import spread_list
+from tilestitch.mapping.tree.tables import Sums
+
+VALUES = {
+    TreeObjective.LATENCY: lambda energy, cycles: cycles,
+    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
+    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+}
+
+
+def spread_key(placed):
+    return tuple(sorted((one.axis, one.loop, one.factor) for one in placed.unrolled))
+
+
+def random_space(seed, most_loops=3):
+    """A nest with everything free to be spread, sometimes with limits, and what may be."""
+    bare = with_axes(random_case(seed, most_loops), seed)
+    bare = with_limits(bare, seed) if seed.random() < 0.3 else bare
+    return bare, SpatialSpace(seed.choice(list(Ragged)), seed.choice((0.0, 0.0, 0.5)))
+
+
+def check_block(name, cases):
+    """The least of brute force over all choices is accepted, the best of another choice refused; how many were."""
+    seed, accepted, refused = random.Random(name), 0, 0
+    while accepted < cases:
+        (bare, space), sums = random_space(seed), seed.choice(list(Sums))
+        placements = {spread_key(one): one for one in all_placements(bare, space.ragged, space.least_use)}
+        energies = {key: least_energy(one, final_sums=sums is Sums.FINAL) for key, one in placements.items()}
+        least = min(energies.values(), default=float("inf"))
+        if least == float("inf"):
+            with pytest.raises(DoesNotFit):
+                best_spread(bare, space, sums)
+            continue
+        found = best_spread(bare, space, sums).found
+        proof = free_certificate_of(bare, space, found, TreeObjective.ENERGY)
+        assert proof.value == pytest.approx(1000 * least, rel=1e-12)
+        verdict = check_free_certificate(proof, bare, space, sums)
+        assert verdict.choices == len(choices_of(bare, space))
+        accepted += 1
+        worse = [key for key, energy in energies.items() if least * (1 + 1e-9) < energy < float("inf")]
+        if worse:
+            planted = replace(found, **vars_of(best_mapping(placements[seed.choice(worse)], sums)))
+            with pytest.raises(InputError, match="a better chain costs"):
+                check_free_certificate(
+                    free_certificate_of(bare, space, planted, TreeObjective.ENERGY), bare, space, sums
+                )
+            refused += 1
+    return refused
+
+
+def vars_of(found):
+    return {"placed": found.placed, "mapping": found.mapping, "price": found.price}
+
+
+def test_the_best_of_all_choices_is_accepted_and_that_of_another_refused():
+    assert check_block("free proofs", 5) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_the_best_of_another_choice_is_refused_for_many(block):
+    assert check_block(f"free proofs {block}", 40) >= 15
+
+
+def check_in_time(name, cases):
+    """Latency, EDP and ED2P of nests with networks, windows and even storage, or without."""
+    seed, accepted, refused = random.Random(name), 0, 0
+    while accepted < cases:
+        bare = with_axes(timed_case(seed, 3), seed)
+        bare = with_networks(bare, seed) if seed.random() < 0.5 else bare
+        is_even = any(memory.has_even_storage for memory in bare.tree.memories)
+        sums = Sums.FULL if is_even else seed.choice(list(Sums))
+        placements = {spread_key(one): one for one in all_placements(bare, "filling")}
+        fronts = {key: all_best(one, final_sums=sums is Sums.FINAL) for key, one in placements.items()}
+        points = [point for front in fronts.values() for point in front]
+        if not points:
+            continue
+        for objective, value in VALUES.items():
+            found = best_spread(bare, SpatialSpace(), sums, objective=objective).found
+            proof = free_certificate_of(bare, SpatialSpace(), found, objective)
+            least = min(value(*point) for point in points)
+            assert proof.value == pytest.approx(least * (1 if objective is TreeObjective.LATENCY else 1000), rel=1e-12)
+            check_free_certificate(proof, bare, SpatialSpace(), sums, objective)
+            for key, front in fronts.items():
+                if front and min(value(*point) for point in front) > least * (1 + 1e-9):
+                    planted = best_mapping(placements[key], sums, objective=objective)
+                    claim = free_certificate_of(bare, SpatialSpace(), planted, objective)
+                    with pytest.raises(InputError, match="a better chain costs"):
+                        check_free_certificate(claim, bare, SpatialSpace(), sums, objective)
+                    refused += 1
+                    break
+        accepted += 1
+    return refused
+
+
+def test_the_best_in_time_is_accepted_and_that_of_another_choice_refused():
+    assert check_in_time("free in time", 2) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_the_best_in_time_of_another_choice_is_refused_for_many(block):
+    assert check_in_time(f"free in time {block}", 12) >= 12
+
+
+def test_choices_are_counted_from_the_definition():
+    """Every choice of brute force has its class in the checker's list, and every class one; the search's as well."""
+    seed, classes = random.Random("counted"), 0
+    for _ in range(80):
+        bare, space = random_space(seed, 5)
+        found = spread_list(bare, space)
+        placements = list(all_placements(bare, space.ragged, space.least_use))
+        assert all(found.has(one.unrolled) for one in placements)
+        keys = {spread_key(one) for one in placements}
+        assert all(spread_key(found.placement(number)) in keys for number in range(len(found)))
+        choices = choices_of(bare, space)
+        assert len(found) == len(choices) <= len(keys)
+        assert all(found.has(placement(bare, choices, number).unrolled) for number in range(len(choices)))
+        classes += len(found)
+    assert classes > 300
+
+
+@cache
+def proven():
+    """A proof in which some choices are opened, some bounded, and some fit nothing."""
+    seed = random.Random("all kinds of choices")
+    for _ in range(2000):
+        bare = with_axes(random_case(seed, 4), seed)
+        *inner, outer = bare.tree.memories
+        inner = [replace(one, size_bits=one.size_bits // 4) for one in inner]
+        bare = replace(bare, tree=replace(bare.tree, memories=(*inner, outer)))
+        try:
+            found = best_spread(bare)
+        except DoesNotFit:
+            continue
+        proof = free_certificate_of(bare, SpatialSpace(), found.found, TreeObjective.ENERGY)
+        blocks = proof.blocks
+        kinds = (
+            any(one.opened for one in blocks),
+            any(one.misfits for one in blocks),
+            any(one.bound is not None for one in blocks),
+        )
+        if all(kinds) and len(blocks) > 2 and found.found.placed.unrolled and len(proof.mapping.loops) > 1:
+            return proof, bare
+    raise AssertionError("no such case")
+
+
+def test_every_choice_is_judged():
+    proof, bare = proven()
+    verdict = check_free_certificate(proof, bare, SpatialSpace(), Sums.FULL)
+    assert verdict.choices == proof.choices == sum(block.choices for block in proof.blocks)
+    assert verdict.opened == sum(block.opened for block in proof.blocks) < proof.choices
+    assert verdict.chains == proof.chains
+
+
+def with_block(proof, which, **change):
+    """A proof in which the first block that has something says something else of it."""
+    at = next(number for number, one in enumerate(proof.blocks) if getattr(one, which))
+    fields = {name: getattr(proof.blocks[at], name) + more for name, more in change.items()}
+    block = replace(proof.blocks[at], **fields)
+    return replace(proof, blocks=(*proof.blocks[:at], block, *proof.blocks[at + 1 :]))
+
+
+def without_bound(proof):
+    blocks = [replace(one, bound=None) for one in proof.blocks]
+    return replace(proof, blocks=tuple(blocks))
+
+
+def swapped(proof):
+    first, *rest = proof.mapping.loops
+    return replace(proof, mapping=replace(proof.mapping, loops=(*rest, first)))
+
+
+WRONG = "the certificate of '.*' is wrong: .*"
+TAMPERED = {
+    "a lower value": (lambda one: replace(one, value=one.value - 1), "its chain costs"),
+    "a higher value": (lambda one: replace(one, value=one.value + 1), "its chain costs"),
+    "another problem": (lambda one: replace(one, problem="0" * 16), "space of choices"),
+    "a choice less": (lambda one: replace(one, choices=one.choices - 1), "choices of what is spread, it says"),
+    "another way to spread": (lambda one: replace(one, spread=()), r"its (factors|chain|cuts)"),
+    "a way that is no choice": (lambda one: replace(one, spread=("D0 M 97",)), "is none of the choices"),
+    "a way that nobody reads": (lambda one: replace(one, spread=("M",)), "expected an axis, a loop and a factor"),
+    "a factor that is none": (lambda one: replace(one, spread=("D0 M x",)), r"is no factor|expected an axis"),
+    "another order": (swapped, r"its chain (costs|does not fit)"),
+    "a chain more": (lambda one: replace(one, chains=one.chains + 1), "has not the .* chains"),
+    "chains that are the same modulo a prime": (
+        lambda one: replace(one, chains=one.chains + 2**61 - 1),
+        "has not the .* chains",
+    ),
+    "a block less": (lambda one: replace(one, blocks=one.blocks[1:]), "blocks of choices"),
+    "blocks in another order": (lambda one: replace(one, blocks=one.blocks[::-1]), "blocks of choices"),
+    "a choice more in a block": (lambda one: with_block(one, "choices", choices=1), "choices, it says"),
+    "an opened choice less": (lambda one: with_block(one, "opened", opened=-1), "choices to be opened, it says"),
+    "a misfit more": (lambda one: with_block(one, "misfits", misfits=1), "choices that fit nothing, it says"),
+    "a higher bound": (lambda one: with_block(one, "bound", bound=1), "has the bound"),
+    "a lower bound": (lambda one: with_block(one, "bound", bound=-1), "has the bound"),
+    "no bounds": (without_bound, "has the bound .* it says none"),
+    "windows that slide": (lambda one: replace(one, slides=(object(),)), "windows slide where they cannot"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_proof_that_was_tampered_with_is_refused(what):
+    proof, bare = proven()
+    change, message = TAMPERED[what]
+    with pytest.raises(InputError, match=f"^{WRONG}{message}"):
+        check_free_certificate(change(proof), bare, SpatialSpace(), Sums.FULL)
+
+
+def test_a_proof_is_of_one_space():
+    """Of what may be spread, how far, on how many units, with which sums and objective."""
+    proof, bare = proven()
+    name = bare.nest.loops[0].name
+    spaces = [
+        SpatialSpace(Ragged.ALL),
+        SpatialSpace(least_use=0.25),
+        SpatialSpace(given={(bare.tree.axes[0].name, name): 1}),
+        SpatialSpace(only={bare.tree.axes[0].name: (name,)}),
+    ]
+    for space in spaces:
+        with pytest.raises(InputError, match="space of choices"):
+            check_free_certificate(proof, bare, space, Sums.FULL)
+    for sums, objective in ((Sums.FINAL, TreeObjective.ENERGY), (Sums.FULL, TreeObjective.EDP)):
+        with pytest.raises(InputError, match="space of choices"):
+            check_free_certificate(proof, bare, SpatialSpace(), sums, objective)
+
+
+def test_a_stopped_search_proves_nothing():
+    bare = replace(zigzag_placed("eyeriss_like", "eyeriss_like", "conv5_2"), unrolled=())
+    found = best_spread(bare, most_labels=12).found
+    with pytest.raises(InputError, match=r"stopped after .* labels and proved nothing; allow more with --effort"):
+        free_certificate_of(bare, SpatialSpace(), found, TreeObjective.ENERGY)
+
+
+def test_a_proof_for_a_machine_of_zigzag_is_accepted():
+    bare = replace(zigzag_placed("eyeriss_like", "eyeriss_like", "conv5_2"), unrolled=())
+    found = best_spread(bare).found
+    proof = free_certificate_of(bare, SpatialSpace(), found, TreeObjective.ENERGY)
+    assert proof.value == pytest.approx(found.price.energy_pj * 1000, rel=1e-12)
+    verdict = check_free_certificate(proof, bare, SpatialSpace(), Sums.FULL)
+    assert verdict.choices > 1000
+    assert verdict.labels > 0
+
+
+def test_no_choice_is_faster_than_the_checker_says():
+    """Its bound of cycles is not above the least latency of a choice, and often more than its steps."""
+    seed, compared, more = random.Random("cycles"), 0, 0
+    for _ in range(6):
+        bare = with_axes(timed_case(seed, 3), seed)
+        bare = with_limits(bare, seed) if seed.random() < 0.3 else bare
+        sums, choices = seed.choice(list(Sums)), spread_list(bare, SpatialSpace(seed.choice(list(Ragged))))
+        least = least_cycles_of(choices, sums)
+        for number in seed.sample(range(len(choices)), min(3, len(choices))):
+            front = all_best(choices.placement(number), final_sums=sums is Sums.FINAL)
+            if front:
+                assert least[number] <= front[-1][1]
+                more += least[number] > choices.placement(number).total_steps
+                compared += 1
+    assert compared >= 6
+    assert more > compared / 2

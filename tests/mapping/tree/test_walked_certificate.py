@@ -1,0 +1,213 @@
+"""Proofs in time, of windows that slide, of even storage and of constraints: the least of brute force, and no other."""
+
+import itertools
+import random
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.helpers.tree_brute_force import all_best, timed_case, with_networks
+from tests.helpers.tree_spatial import with_limits
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.ir.choices import TreeObjective
+from tilestitch.mapping.tree.certificate import certificate_of, chain_value
+from tilestitch.mapping.tree.chain import latency_cycles
+from tilestitch.mapping.tree.checking import check_certificate
+from tilestitch.mapping.tree.claim import Claim
+from tilestitch.mapping.tree.search import best_mapping, pareto_front
+from tilestitch.mapping.tree.table_walk import broken_onwards, onwards
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.walk_checking import Walker
+from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
+
+VALUES = {
+    TreeObjective.ENERGY: lambda energy, cycles: energy,
+    TreeObjective.LATENCY: lambda energy, cycles: cycles,
+    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
+    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+}
+
+
+def random_problem(seed, kind):
+    placed = timed_case(seed, 3)
+    if kind == "networks":
+        placed = with_networks(placed, seed)
+    if kind == "limits":
+        placed = with_limits(placed, seed)
+    if kind == "order":
+        placed = replace(placed, order=tuple((loop, 0) for loop in seed.sample(range(3), 2)))
+    is_even = any(memory.has_even_storage for memory in placed.tree.memories)
+    return placed, Sums.FULL if is_even else seed.choice(list(Sums))
+
+
+def check_block(name, cases):
+    """The least of each objective is accepted, others of the front are refused; how many of each kind."""
+    seed, accepted, refused = random.Random(name), 0, 0
+    for kind in itertools.islice(itertools.cycle(("plain", "networks", "limits", "order")), cases):
+        placed, sums = random_problem(seed, kind)
+        front = all_best(placed, final_sums=sums is Sums.FINAL)
+        if not front:
+            continue
+        points = pareto_front([placed], sums, 10**6).points
+        for objective, value in VALUES.items():
+            found = best_mapping(placed, sums, objective=objective)
+            proof = certificate_of([placed], found, objective)
+            scale = 1 if objective is TreeObjective.LATENCY else 1000
+            least = min(value(*point) for point in front)
+            assert proof.value == pytest.approx(least * scale, rel=1e-12), (kind, objective)
+            check_certificate(proof, [placed], sums, objective)
+            accepted += 1
+            worse = [point for point in points if value(point.price.energy_pj, point.price.latency_cycles) > least]
+            for point in worse[:1]:
+                planted = certificate_of([placed], point, objective)
+                assert planted.value > proof.value
+                with pytest.raises(InputError, match="a better chain costs"):
+                    check_certificate(planted, [placed], sums, objective)
+                refused += 1
+    return accepted, refused
+
+
+def test_the_least_is_accepted_and_what_is_worse_refused():
+    accepted, refused = check_block("walked", 4)
+    assert accepted >= 10
+    assert refused >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_the_least_is_accepted_and_what_is_worse_refused_for_many(block):
+    accepted, refused = check_block(f"walked {block}", 40)
+    assert accepted >= 60
+    assert refused >= 15
+
+
+def test_the_walk_finds_the_least_itself():
+    """Asked for less than the least and one more, it gives the least, in each objective."""
+    seed, found_again = random.Random("walks"), 0
+    for _ in range(10):
+        placed, sums = random_problem(seed, "plain")
+        for objective in VALUES:
+            try:
+                found = best_mapping(placed, sums, objective=objective)
+            except DoesNotFit:
+                break
+            value = chain_value(objective, placed, found.mapping)
+            walker = Walker(Claim("least", value, objective), "here", placed, sums)
+            walker.labels_below(value)
+            with pytest.raises(InputError, match=rf"a better chain costs {value:,}[ ,]"):
+                walker.labels_below(value + 1)
+            found_again += 1
+    assert found_again > 16
+
+
+def sliding_case():
+    """A problem whose best mapping has windows that slide, with its proof."""
+    seed = random.Random("slides")
+    for _ in range(300):
+        placed, sums = random_problem(seed, "networks")
+        try:
+            found = best_mapping(placed, sums, objective=TreeObjective.EDP)
+        except DoesNotFit:
+            continue
+        if found.mapping.rows and len(with_windows(placed)) > 1:
+            return placed, sums, certificate_of([placed], found, TreeObjective.EDP)
+    raise AssertionError("no such case")
+
+
+@cache
+def sliding():
+    return sliding_case()
+
+
+def other_row(proof):
+    operand, crossing, end = proof.mapping.rows[0]
+    rows = ((operand, crossing, end + 99), *proof.mapping.rows[1:])
+    return replace(proof, mapping=replace(proof.mapping, rows=rows))
+
+
+TAMPERED = {
+    "a lower value": (lambda one: replace(one, value=one.value - 1), "its chain costs"),
+    "a higher value": (lambda one: replace(one, value=one.value + 1), "its chain costs"),
+    "another problem": (lambda one: replace(one, problem="0" * 16), "of another nest"),
+    "no rows": (lambda one: replace(one, mapping=replace(one.mapping, rows=())), r"its chain (costs|does not fit)"),
+    "a row beyond all loops": (other_row, "row of windows"),
+    "a way to slide less": (lambda one: replace(one, choices=one.choices[1:]), "it says what became of"),
+    "ways in another order": (lambda one: replace(one, choices=one.choices[::-1]), r"choice \d+ spreads"),
+    "a way that is opened said to be bounded": (
+        lambda one: changed(one, one.chosen, bound=one.value, is_opened=False),
+        "settles nothing",
+    ),
+    "a way that fits said to fit nothing": (
+        lambda one: changed(one, one.chosen, bound=None, is_opened=False),
+        "it says nothing fits",
+    ),
+    "another way to slide": (lambda one: replace(one, chosen=0), "row of windows"),
+}
+
+
+def changed(proof, at, **fields):
+    choices = [replace(one, **fields) if number == at else one for number, one in enumerate(proof.choices)]
+    return replace(proof, choices=tuple(choices))
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_proof_of_windows_that_was_tampered_with_is_refused(what):
+    placed, sums, proof = sliding()
+    change, message = TAMPERED[what]
+    check_certificate(proof, [placed], sums, TreeObjective.EDP)
+    with pytest.raises(InputError, match=f"^the certificate of '.*' is wrong: .*{message}"):
+        check_certificate(change(proof), [placed], sums, TreeObjective.EDP)
+
+
+def test_a_proof_is_of_one_objective():
+    placed, sums, proof = sliding()
+    with pytest.raises(InputError, match="width of sums or objective"):
+        check_certificate(proof, [placed], sums, TreeObjective.ED2P)
+
+
+def test_loops_in_another_order_than_the_constraints_say_are_refused():
+    """The mapping that is best without an order, where it costs the same, but has other loops innermost."""
+    seed, refused = random.Random("disorder"), 0
+    for _ in range(60):
+        placed = timed_case(seed, 3)
+        try:
+            found = best_mapping(placed)
+        except DoesNotFit:
+            continue
+        if not found.mapping.loops:
+            continue
+        for loop in range(3):
+            if placed.steps[loop] > 1 and found.mapping.loops[0][0] != loop:
+                ordered = replace(placed, order=((loop, 0),))
+                proof = certificate_of([ordered], replace(found, placed=ordered))
+                with pytest.raises(InputError, match=r"not in the order|does not fit"):
+                    check_certificate(proof, [ordered], found.sums)
+                refused += 1
+    assert refused > 10
+
+
+def test_potentials_of_the_walk_that_are_too_high_are_noticed():
+    """On whichever edge: each one of them that is raised breaks an edge."""
+    seed, raised = random.Random("walked potentials"), 0
+    for _ in range(6):
+        placed, sums = random_problem(seed, "plain")
+        cuts = walk_tables(placed, sums).cuts
+        for cost in (cuts.price, cuts.wait):
+            found = onwards(cuts, cost)
+            assert broken_onwards(cuts, cost, found) == 0
+            places = list(itertools.product(*map(range, found.shape)))
+            for place in seed.sample(places, min(40, len(places))):
+                if found[place] < 2**61:
+                    more = found.copy()
+                    more[place] += 1
+                    assert broken_onwards(cuts, cost, more) > 0, place
+                    raised += 1
+    assert raised > 100
+
+
+def test_a_latency_is_that_of_the_chain():
+    placed, sums, _ = sliding()
+    found = best_mapping(placed, sums, objective=TreeObjective.LATENCY)
+    proof = certificate_of([placed], found, TreeObjective.LATENCY)
+    assert proof.value == latency_cycles(found.placed, found.mapping) == found.price.latency_cycles
