@@ -39,10 +39,13 @@ def test_a_network_runs_on_every_preset(machine: str, strategy: str, name: str) 
     assert_sound(compiled(name, machine, strategy, machine_named(machine).clusters))
 
 
+LARGE = [name for name in RUNNING if name != "toy"]  # whose DDR of 64 MiB holds neither network
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "strategy", "name"),
-    covering(RUNNING, ["layerwise", "tvm", "graphturbo"], ["resnet50", "bert-base-128"]),
+    covering(LARGE, ["layerwise", "tvm", "graphturbo"], ["resnet50", "bert-base-128"]),
 )
 def test_a_network_of_its_real_size_runs_on_every_preset(name: str, machine: str, strategy: str) -> None:
     assert_sound(compiled(name, machine, strategy, machine_named(machine).clusters, small=False))

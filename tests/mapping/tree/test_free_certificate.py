@@ -6,7 +6,15 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.tree_brute_force import all_best, least_energy, random_case, timed_case, with_networks
+from tests.helpers.tree_brute_force import (
+    all_best,
+    least_energy,
+    like_arrays,
+    random_case,
+    timed_case,
+    unevenly,
+    with_networks,
+)
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
@@ -64,6 +72,29 @@ def check_block(name, cases):
                 )
             refused += 1
     return refused
+
+
+def test_networks_and_sums_from_zero_are_proven():
+    """What passes along axes, and first sums that are not read: the least of brute force over all choices."""
+    seed, proven, passing = random.Random("free networks"), 0, 0
+    while proven < 8:
+        bare = unevenly(like_arrays(with_networks(with_axes(timed_case(seed, 2), seed), seed), seed))
+        memories = tuple(replace(memory, bank_bits=0) for memory in bare.tree.memories)
+        bare = replace(bare, tree=replace(bare.tree, has_latches=True, moves_boxes=False, memories=memories))
+        space, sums = SpatialSpace(seed.choice(list(Ragged))), seed.choice(list(Sums))
+        placements = {spread_key(one): one for one in all_placements(bare, space.ragged, space.least_use)}
+        fronts = [all_best(one, final_sums=sums is Sums.FINAL) for one in placements.values()]
+        least = min((front[0][0] for front in fronts if front), default=None)
+        if least is None:
+            continue
+        proof = free_certificate_of(bare, space, best_spread(bare, space, sums).found, TreeObjective.ENERGY)
+        assert proof.value == pytest.approx(1000 * least, rel=1e-12)
+        assert check_free_certificate(proof, bare, space, sums).choices == proof.choices
+        proven += 1
+        passing += any(
+            network.passes_sums or network.shares_windows for axis in bare.tree.axes for network in axis.networks
+        )
+    assert passing >= 2
 
 
 def vars_of(found):
