@@ -791,7 +791,7 @@ def test_progress_is_for_terminals(quiet):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("machine", ["toy", "eyeriss"])
+@pytest.mark.parametrize("machine", first(1, ["toy", "eyeriss"]))
 def test_without_a_strategy_the_fastest_is_taken_and_named(machine):
     """It is what that strategy gives alone, but for the note."""
     found = [

@@ -286,9 +286,10 @@ def shared_by(pid: int) -> list[str]:
     return [name for name in found if f"-{pid}-" in name or f"_{pid}_" in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "workers, moments",
-    [pytest.param(2, (POINTS // 2,), marks=pytest.mark.slow), (1, (POINTS // 2,))],
+    [(2, (POINTS // 2,)), (1, (POINTS // 3, 2 * POINTS // 3))],
 )
 def test_a_killed_exploration_goes_on_where_it_was(tmp_path, workers, moments):
     """SIGKILL after so many points: what was stored is not evaluated again, and nothing is missing."""

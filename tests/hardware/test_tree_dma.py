@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import tilestitch
-from tests.hardware.test_tree_file import TREE
+from tests.helpers.npu_tree import TREE
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.preset_files import preset_text
 from tilestitch.hardware.tree import DmaEngine

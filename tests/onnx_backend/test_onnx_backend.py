@@ -200,6 +200,7 @@ def all_results() -> tuple[Result, ...]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+@pytest.mark.slow
 def test_no_test_of_some_single_nodes_is_wrong():
     """Every thirtieth; all of them are slow."""
     found = tuple(results(cases()[::30]))

@@ -110,7 +110,7 @@ def random_graph(seed: int):
     return api.load_graph(random_model(seed), batch=2)
 
 
-@pytest.mark.parametrize("local_bytes", [65536, 512])
+@pytest.mark.parametrize("local_bytes", first(1, [512, 65536]))
 def test_the_grouping_equals_brute_force(local_bytes):
     """On random networks of up to 10 nodes, with room and with little."""
     machine, compared = cramped(TOY, local_bytes=local_bytes), 0
@@ -150,6 +150,7 @@ def test_groups_hold_every_operator_once_in_an_order_in_which_they_run(name):
     assert sum(map(len, found.groups)) == len(graph.operators)
 
 
+@pytest.mark.slow
 def test_programs_of_the_best_grouping_are_right(monkeypatch):
     """On random networks and small local buffers, so that most have several sub-graphs or pieces."""
     monkeypatch.setattr(cuts, "whole_may_be_better", lambda *arguments: False)

@@ -31,15 +31,21 @@ def test_program_means_the_network(name: str, strategy: str, machine: str) -> No
     assert_sound(compiled(name, machine, strategy, 2 * clusters, batch_per_cluster=1))
 
 
+LONGEST = "densenet121"
+
+
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    each_once([name for name in ZOO if name not in SMALL], STRATEGY_NAMES),
+    [
+        *each_once([name for name in ZOO if name not in (*SMALL, LONGEST)], STRATEGY_NAMES),
+        *(pytest.param(LONGEST, strategy, marks=pytest.mark.slow) for strategy in STRATEGY_NAMES),
+    ],
 )
 def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None:
     assert_sound(compiled(name, "toy", strategy, 2))
 
 
-@pytest.mark.parametrize(("strategy", "batch"), one_in(2, STRATEGY_NAMES, [1, 3, 8]))
+@pytest.mark.parametrize(("strategy", "batch"), one_in(3, STRATEGY_NAMES, [1, 3, 8]))
 def test_any_batch_is_divided_over_clusters_and_iterations(strategy: str, batch: int) -> None:
     report = compiled("resnet18", "toy", strategy, batch)
     assert_sound(report)

@@ -1,5 +1,7 @@
 """Every machine that comes along runs networks: verified, and never under its bounds."""
 
+from itertools import product
+
 import pytest
 
 from tests.helpers.pairs import covering, each_once
@@ -31,8 +33,16 @@ def test_a_machine_has_its_published_peak(name: str, dtype: DType, published: fl
     assert float(2 * macs * machine.clock_hz) / 1e12 == pytest.approx(published, rel=0.03)
 
 
+MANY_CORES = "ipu-mk1"  # takes as long as all others together
+STRATEGY_NAMES = [strategy.name for strategy in STRATEGIES]
+
+
 @pytest.mark.parametrize(
-    ("machine", "strategy", "name"), each_once(RUNNING, [strategy.name for strategy in STRATEGIES], EVERYWHERE)
+    ("machine", "strategy", "name"),
+    [
+        *each_once([name for name in RUNNING if name != MANY_CORES], STRATEGY_NAMES, EVERYWHERE),
+        *(pytest.param(MANY_CORES, *pair, marks=pytest.mark.slow) for pair in product(STRATEGY_NAMES, EVERYWHERE)),
+    ],
 )
 def test_a_network_runs_on_every_preset(machine: str, strategy: str, name: str) -> None:
     """One sample a cluster, so that a machine of many clusters takes no longer than others."""

@@ -652,6 +652,7 @@ def test_paper_is_light_and_has_everything(browser, verified):
     browser.paper(True)
     after = browser.pixels("roofline")
     browser.paper(False)
+    browser.settle()  # the change is told with the next frame
     darkest = 0x000000
     assert darkest not in before  # ink on a dark ground is pale
     assert after[darkest] > 50

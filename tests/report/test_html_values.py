@@ -130,7 +130,7 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("strategy", ["layerwise", "graphturbo"])
-@pytest.mark.parametrize("name", slow_for(["densenet"], list(NETWORKS)))
+@pytest.mark.parametrize("name", slow_for(["densenet", "unet"], list(NETWORKS)))
 def test_results_of_every_kind_of_network_lie_within_their_bounds(name, strategy):
     """A tensor of the program is the one that has its name in the file, whatever was merged, folded or left away."""
     found = api.compile(NETWORKS[name], "toy", strategy=strategy, verify=True).passed_on

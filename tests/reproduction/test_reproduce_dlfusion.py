@@ -101,6 +101,7 @@ def test_an_order_that_does_not_hold_is_said():
     assert dlfusion._provable("net", {**times, "exact": 6})[-1].ours == "does not hold"
 
 
+@pytest.mark.slow
 def test_another_count_ends_with_1(monkeypatch):
     """Each row that must match and does not is named."""
     count = published().counts.networks["alexnet"].model_copy(update={"ideals": 13})

@@ -1,6 +1,7 @@
 """Tensors that stay on chip between kernels: right results, less traffic, bounds that hold."""
 
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -19,7 +20,8 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, strategy_named
 from tilestitch.schedule.spilling import Stay, gives_way
 
-NETWORKS = ("resnet18:small", "bert-base-128:small", "mobilenet-v2:small")
+SMALLER, BERT = ("resnet18:small", "mobilenet-v2:small"), "bert-base-128:small"
+NETWORKS = (*SMALLER, BERT)
 MACHINES = ("toy", "stcp920")
 ON_CHIP = tuple(strategy.name for strategy in STRATEGIES if strategy.name not in ("layerwise", "tvm"))
 
@@ -29,7 +31,13 @@ def compiled(network: str, machine: str, strategy: str) -> Compilation:
     return api.compile(network, machine, strategy=strategy, batch=4, verify=True)
 
 
-@pytest.mark.parametrize(("strategy", "network", "machine"), each_once(ON_CHIP, NETWORKS, MACHINES))
+@pytest.mark.parametrize(
+    ("strategy", "network", "machine"),
+    [
+        *each_once(ON_CHIP, SMALLER, MACHINES),
+        *(pytest.param(one, BERT, other, marks=pytest.mark.slow) for one, other in product(ON_CHIP, MACHINES)),
+    ],
+)
 def test_what_stays_on_chip_is_right_and_does_not_pass_ddr(strategy: str, network: str, machine: str) -> None:
     done, through_ddr = compiled(network, machine, strategy), compiled(network, machine, "tvm")
     report, other = done.report, through_ddr.report
@@ -66,7 +74,10 @@ def test_what_is_kept_takes_the_gap_that_leaves_most_in_one_piece():
     assert [room.left(size) for size in (0, 50, 51, 100, 101)] == [100, 100, 50, 50, -1]
 
 
-@pytest.mark.parametrize(("network", "machine"), each_once(NETWORKS, MACHINES))
+@pytest.mark.parametrize(
+    ("network", "machine"),
+    [*each_once(SMALLER, MACHINES), *(pytest.param(BERT, one, marks=pytest.mark.slow) for one in MACHINES)],
+)
 def test_graphturbo_is_never_slower_than_tvm_with_its_batch_searched(network: str, machine: str) -> None:
     ours = compiled(network, machine, "graphturbo").report
     other = api.compile(network, machine, strategy="tvm", batch=4, options=Options(batch_per_cluster="auto")).report

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.nests import random_details, random_machine, random_mapping, random_nest
+from tests.helpers.pairs import first
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
@@ -96,7 +97,7 @@ def check(seed: int, count: int) -> None:
         assert not found, f"case {number} of seed {seed}: {found}\n{case.nest}\n{case.machine}\n{case.mapping}"
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", first(4, range(SEEDS)))
 def test_any_mapping_gives_what_the_nest_means_in_as_many_cycles_with_and_without_repeated_slots(seed: int) -> None:
     """Values are those of numpy; cycles and counts do not depend on values, or on what is left out."""
     check(seed, CASES)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.nests import NESTS, random_mapping, random_nest
+from tests.helpers.pairs import one_of
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine, parse_machine
 from tilestitch.hardware.tree import MachineTree
@@ -78,7 +79,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", one_of(2, list(MACHINES)))
 def test_a_mapping_costs_what_the_array_says(name):
     """Energies of random mappings of all kinds of layers, and whether they fit; the model of the array shares none."""
     preset, changes = MACHINES[name]
