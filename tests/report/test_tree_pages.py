@@ -16,7 +16,7 @@ from tilestitch.commands.map.tree_machines import uneven_array
 from tilestitch.commands.map.tree_page import tree_result
 from tilestitch.commands.map.tree_run import map_on_tree, open_free_task
 from tilestitch.formats.einsum import einsum_nest
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.network import RepeatedNest
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
@@ -34,7 +34,7 @@ def mapped_on(folder, objective, sums=Sums.FULL):
     return map_on_tree(replace(task, layers=(layer,)), sums, objective=objective)
 
 
-@pytest.fixture(scope="module", params=[(TreeObjective.ENERGY, Sums.FULL), (TreeObjective.EDP, Sums.FINAL)], ids=str)
+@pytest.fixture(scope="module", params=[(Objective.ENERGY, Sums.FULL), (Objective.EDP, Sums.FINAL)], ids=str)
 def mapped(request, tmp_path_factory):
     """It, for two objectives."""
     return mapped_on(tmp_path_factory.mktemp("tree"), *request.param)
@@ -128,7 +128,7 @@ def test_energies_and_ports_are_those_of_the_flows(mapped):
 
 def test_a_front_has_all_its_mappings(tmp_path):
     """In the order of the report, with the one of least EDP marked."""
-    task = mapped_on(tmp_path, TreeObjective.ENERGY)
+    task = mapped_on(tmp_path, Objective.ENERGY)
     fixed = replace(task.task, space=None)
     placed = task.layers[0].found.placed
     from tilestitch.mapping.tree.search import pareto_front
@@ -136,7 +136,7 @@ def test_a_front_has_all_its_mappings(tmp_path):
     points = pareto_front((placed,), Sums.FULL, 10**6).points
     least = min(points, key=lambda one: one.price.edp_pj_cycles)
     layer = replace(task.layers[0], found=least, front=points)
-    mapped = replace(task, task=fixed, layers=(layer,), objective=TreeObjective.PARETO)
+    mapped = replace(task, task=fixed, layers=(layer,), objective=Objective.PARETO)
     [drawn] = summary_of(result_page(tree_result(mapped), Origin("", (), ())))["layers"]
     assert len(points) > 1
     assert [one["energy_pj"] for one in drawn["mappings"]] == [one.price.energy_pj for one in points]
@@ -147,7 +147,7 @@ def test_a_page_of_an_array_has_its_networks_and_boxes():
     """Energies of all rows are the mapping's, networks have rates, and strided tiles are drawn with their gaps."""
     nest = einsum_nest("O[k,p] += I[c,3*p+r] * W[k,c,r]; k=8 c=4 p=12 r=2")
     nests = Nests("strided", (RepeatedNest(nest, (nest.name,)),))
-    opened = uneven_array("eyeriss", TreeObjective.ENERGY)
+    opened = uneven_array("eyeriss", Objective.ENERGY)
     task = open_free_task("strided", opened, SpatialSpace(Ragged.NONE, 0.0), (), lambda _: nests)
     mapped = map_on_tree(task)
     [drawn] = drawn_in(mapped)

@@ -30,7 +30,7 @@ from tilestitch.cli.options import (
 )
 from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
-from tilestitch.ir.choices import CostMode, Objective, TreeObjective
+from tilestitch.ir.choices import CostMode, Objective
 
 if TYPE_CHECKING:
     from tilestitch.commands.map.tree_run import TreeTask
@@ -48,7 +48,7 @@ MAX_LINES_BYTES = 2**30
 @array_machine_option
 @choice_option(
     "--objective",
-    TreeObjective,
+    Objective,
     "What to minimise; pareto finds every mapping that no other beats in both latency and energy; ed2p (energy x "
     "latency squared) goes with a tree.",
 )
@@ -329,7 +329,7 @@ def _map_on_tree(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
     given = click.get_current_context().params
-    objective = TreeObjective(given["objective"])
+    objective = Objective(given["objective"])
     if is_given("storage") and given["storage"] != UNEVEN:
         raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
     spatial = None if files.is_free else files.spatial
@@ -398,7 +398,7 @@ def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> 
     given = click.get_current_context().params
     machine, ragged = files.machine, Ragged.FILLING
     if given["storage"] == UNEVEN:
-        machine, ragged = uneven_array(files.machine, TreeObjective(given["objective"])), Ragged.NONE
+        machine, ragged = uneven_array(files.machine, Objective(given["objective"])), Ragged.NONE
     if not files.is_free:
         return open_tree_task(files.workload, machine, str(files.spatial), layers, files.constraints)
     space = SpatialSpace(Ragged.ALL if given["ragged"] else ragged, given["utilization"])
@@ -413,14 +413,14 @@ def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> 
     )
 
 
-def _expect_written_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
+def _expect_written_on_tree(files: _TreeFiles, objective: Objective) -> None:
     """Refuse half of what writes files, and what goes with one mapping of each layer where there is none, or more."""
     given = click.get_current_context().params
     if (given["emit"] is None) != (given["out"] is None):
         raise InputError(f"--emit and -o go together: --emit {'|'.join(EMITTED)} -o DIR")
     if given["out"] is not None:
         expect_folder(given["out"])
-    if files.check is not None or objective is TreeObjective.PARETO:
+    if files.check is not None or objective is Objective.PARETO:
         expect_none_given(("explain", "emit"), "--check and --objective pareto have not one mapping of each layer")
 
 
@@ -433,9 +433,9 @@ def _result_of(explain: str) -> "ZigzagResult | None":
     return zigzag_result(file_text(Path(explain), "JSON", MAX_JSON_BYTES), Path(explain).name)
 
 
-def _expect_provable_on_tree(files: _TreeFiles, objective: TreeObjective) -> None:
+def _expect_provable_on_tree(files: _TreeFiles, objective: Objective) -> None:
     """Refuse proofs of what nobody proves yet."""
-    if files.check is None and objective is TreeObjective.PARETO:
+    if files.check is None and objective is Objective.PARETO:
         raise InputError(
             "--certificate on a tree: a front has no certificate; write --objective energy, latency, edp or ed2p"
         )
@@ -461,7 +461,7 @@ def _check_on_tree(
         task = _tree_task(files, choices, layers)
         asked = TreeClaimed(
             Sums(given["sums"]) if is_given("sums") else None,
-            TreeObjective(given["objective"]) if is_given("objective") else None,
+            Objective(given["objective"]) if is_given("objective") else None,
         )
         text = check_tree_certificates(file_text(check, "JSON", MAX_JSON_BYTES), check.name, task, asked, progress)
         json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"

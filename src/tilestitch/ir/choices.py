@@ -48,17 +48,7 @@ class Objective(StrEnum):
 
     EDP = "edp"  # energy times latency
     ED2P = "ed2p"  # energy times latency squared
-    ENERGY = "energy"  # the faster of two with the same
-    LATENCY = "latency"  # the one with less energy of two with the same
-    PARETO = "pareto"  # every mapping that none beats in both
-
-
-class TreeObjective(StrEnum):
-    """What a mapping on a machine tree is best in."""
-
-    EDP = "edp"  # energy times latency
-    ED2P = "ed2p"  # energy times latency squared
-    ENERGY = "energy"  # any of several with the same
+    ENERGY = "energy"  # on arrays the faster of two with the same, on trees any of several
     LATENCY = "latency"  # the one with less energy of two with the same
     PARETO = "pareto"  # every mapping that none beats in both
 

@@ -18,7 +18,7 @@ from tests.helpers.tree_brute_force import (
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.free_certificate import free_certificate_of
 from tilestitch.mapping.tree.free_checking import check_free_certificate, least_cycles_of
@@ -28,9 +28,9 @@ from tilestitch.mapping.tree.spread_count import spread_list
 from tilestitch.mapping.tree.tables import Sums
 
 VALUES = {
-    TreeObjective.LATENCY: lambda energy, cycles: cycles,
-    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
-    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+    Objective.LATENCY: lambda energy, cycles: cycles,
+    Objective.EDP: lambda energy, cycles: energy * cycles,
+    Objective.ED2P: lambda energy, cycles: energy * cycles * cycles,
 }
 
 
@@ -58,7 +58,7 @@ def check_block(name, cases):
                 best_spread(bare, space, sums)
             continue
         found = best_spread(bare, space, sums).found
-        proof = free_certificate_of(bare, space, found, TreeObjective.ENERGY)
+        proof = free_certificate_of(bare, space, found, Objective.ENERGY)
         assert proof.value == pytest.approx(1000 * least, rel=1e-12)
         verdict = check_free_certificate(proof, bare, space, sums)
         assert verdict.choices == len(choices_of(bare, space))
@@ -67,9 +67,7 @@ def check_block(name, cases):
         if worse:
             planted = replace(found, **vars_of(best_mapping(placements[seed.choice(worse)], sums)))
             with pytest.raises(InputError, match="a better chain costs"):
-                check_free_certificate(
-                    free_certificate_of(bare, space, planted, TreeObjective.ENERGY), bare, space, sums
-                )
+                check_free_certificate(free_certificate_of(bare, space, planted, Objective.ENERGY), bare, space, sums)
             refused += 1
     return refused
 
@@ -87,7 +85,7 @@ def test_networks_and_sums_from_zero_are_proven():
         least = min((front[0][0] for front in fronts if front), default=None)
         if least is None:
             continue
-        proof = free_certificate_of(bare, space, best_spread(bare, space, sums).found, TreeObjective.ENERGY)
+        proof = free_certificate_of(bare, space, best_spread(bare, space, sums).found, Objective.ENERGY)
         assert proof.value == pytest.approx(1000 * least, rel=1e-12)
         assert check_free_certificate(proof, bare, space, sums).choices == proof.choices
         proven += 1
@@ -128,7 +126,7 @@ def check_in_time(name, cases):
             found = best_spread(bare, SpatialSpace(), sums, objective=objective).found
             proof = free_certificate_of(bare, SpatialSpace(), found, objective)
             least = min(value(*point) for point in points)
-            assert proof.value == pytest.approx(least * (1 if objective is TreeObjective.LATENCY else 1000), rel=1e-12)
+            assert proof.value == pytest.approx(least * (1 if objective is Objective.LATENCY else 1000), rel=1e-12)
             check_free_certificate(proof, bare, SpatialSpace(), sums, objective)
             for key, front in fronts.items():
                 if front and min(value(*point) for point in front) > least * (1 + 1e-9):
@@ -182,7 +180,7 @@ def proven():
             found = best_spread(bare)
         except DoesNotFit:
             continue
-        proof = free_certificate_of(bare, SpatialSpace(), found.found, TreeObjective.ENERGY)
+        proof = free_certificate_of(bare, SpatialSpace(), found.found, Objective.ENERGY)
         blocks = proof.blocks
         kinds = (
             any(one.opened for one in blocks),
@@ -269,7 +267,7 @@ def test_a_proof_is_of_one_space():
     for space in spaces:
         with pytest.raises(InputError, match="space of choices"):
             check_free_certificate(proof, bare, space, Sums.FULL)
-    for sums, objective in ((Sums.FINAL, TreeObjective.ENERGY), (Sums.FULL, TreeObjective.EDP)):
+    for sums, objective in ((Sums.FINAL, Objective.ENERGY), (Sums.FULL, Objective.EDP)):
         with pytest.raises(InputError, match="space of choices"):
             check_free_certificate(proof, bare, SpatialSpace(), sums, objective)
 
@@ -278,13 +276,13 @@ def test_a_stopped_search_proves_nothing():
     bare = replace(zigzag_placed("eyeriss_like", "eyeriss_like", "conv5_2"), unrolled=())
     found = best_spread(bare, most_labels=12).found
     with pytest.raises(InputError, match=r"stopped after .* labels and proved nothing; allow more with --effort"):
-        free_certificate_of(bare, SpatialSpace(), found, TreeObjective.ENERGY)
+        free_certificate_of(bare, SpatialSpace(), found, Objective.ENERGY)
 
 
 def test_a_proof_for_a_machine_of_zigzag_is_accepted():
     bare = replace(zigzag_placed("eyeriss_like", "eyeriss_like", "conv5_2"), unrolled=())
     found = best_spread(bare).found
-    proof = free_certificate_of(bare, SpatialSpace(), found, TreeObjective.ENERGY)
+    proof = free_certificate_of(bare, SpatialSpace(), found, Objective.ENERGY)
     assert proof.value == pytest.approx(found.price.energy_pj * 1000, rel=1e-12)
     verdict = check_free_certificate(proof, bare, SpatialSpace(), Sums.FULL)
     assert verdict.choices > 1000

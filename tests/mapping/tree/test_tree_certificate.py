@@ -14,7 +14,7 @@ from tests.helpers.tree_brute_force import better_and_better, random_case
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.tree import Network
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import certificate_of, mac_value, problem_digest
 from tilestitch.mapping.tree.checker_tables import checker_tables
@@ -263,13 +263,13 @@ def test_the_digest_is_of_what_the_best_depends_on():
     proof, placements, sums = proven()
     first, *others = placements
     named = [replace(one, nest=replace(one.nest, name="x"), tree=replace(one.tree, name="y")) for one in placements]
-    assert problem_digest(named, sums, TreeObjective.ENERGY) == proof.problem
+    assert problem_digest(named, sums, Objective.ENERGY) == proof.problem
     *inner, outer = first.tree.memories
     dearer = replace(first.tree, memories=(*inner, replace(outer, read_pj=outer.read_pj + 1)))
     for changed in ([replace(one, tree=dearer) for one in placements], others, [others[0], first]):
-        assert problem_digest(changed, sums, TreeObjective.ENERGY) != proof.problem
+        assert problem_digest(changed, sums, Objective.ENERGY) != proof.problem
     other = next(one for one in Sums if one is not sums)
-    assert problem_digest(placements, other, TreeObjective.ENERGY) != proof.problem
+    assert problem_digest(placements, other, Objective.ENERGY) != proof.problem
 
 
 def test_a_stopped_search_proves_nothing():

@@ -10,14 +10,14 @@ import pytest
 from tests.helpers.pairs import first
 from tests.helpers.tree_brute_force import all_best, timed_case, with_engines
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_labels import Pending, keeps_up
 
-POWERS = {TreeObjective.ENERGY: (1, 0), TreeObjective.EDP: (1, 1), TreeObjective.ED2P: (1, 2)}
+POWERS = {Objective.ENERGY: (1, 0), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}
 
 
 def found_front(placed, sums):
@@ -45,7 +45,7 @@ def check_block(name, cases, most_loops, changed=lambda placed, seed: placed):
             least = min(energy**power * cycles**of_cycles for energy, cycles in best)
             assert found.is_proven
             assert found.value == found.bound == pytest.approx(least, rel=1e-12), (name, number, objective, placed)
-        fastest = best_mapping(placed, sums, objective=TreeObjective.LATENCY)
+        fastest = best_mapping(placed, sums, objective=Objective.LATENCY)
         energy, cycles = best[-1]
         assert (fastest.price.latency_cycles, fastest.price.energy_pj) == (cycles, energy), (name, number, placed)
     assert fitting > cases / 3
@@ -59,10 +59,10 @@ def test_nothing_is_better_beside_engines():
     for _ in range(12):
         placed = with_engines(timed_case(seed, 2), seed)
         try:
-            found = best_mapping(placed, objective=TreeObjective.LATENCY)
+            found = best_mapping(placed, objective=Objective.LATENCY)
         except DoesNotFit:
             continue
-        without = best_mapping(replace(placed, tree=replace(placed.tree, engines=())), objective=TreeObjective.LATENCY)
+        without = best_mapping(replace(placed, tree=replace(placed.tree, engines=())), objective=Objective.LATENCY)
         slower += found.price.latency_cycles > without.price.latency_cycles
         changed += price(placed, without.mapping).latency_cycles > found.price.latency_cycles
     assert slower > 2
@@ -125,7 +125,7 @@ def test_a_port_takes_as_long_as_its_bandwidth_says():
         placed = timed_case(seed, 3)
         slow = replace(placed, tree=replace(placed.tree, memories=tuple(map(four_times_slower, placed.tree.memories))))
         try:
-            found = best_mapping(placed, objective=TreeObjective.LATENCY)
+            found = best_mapping(placed, objective=Objective.LATENCY)
         except DoesNotFit:
             continue
         at_full_rate = found.price.latency_cycles

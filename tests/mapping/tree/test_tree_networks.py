@@ -11,7 +11,7 @@ from tests.helpers.tree_brute_force import all_best, like_arrays, random_case, t
 from tests.helpers.tree_spatial import all_placements, with_axes
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.certificate import certificate_of
 from tilestitch.mapping.tree.chain import TreeMapping, price, window_rows
@@ -21,7 +21,7 @@ from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_fro
 from tilestitch.mapping.tree.spatial import best_spread
 from tilestitch.mapping.tree.tables import Sums
 
-POWERS = {TreeObjective.ENERGY: (1, 0), TreeObjective.LATENCY: (0, 1), TreeObjective.EDP: (1, 1)}
+POWERS = {Objective.ENERGY: (1, 0), Objective.LATENCY: (0, 1), Objective.EDP: (1, 1)}
 
 
 def sums_of(placed, seed):
@@ -101,10 +101,10 @@ def test_nothing_is_better_with_free_spatial_factors():
             energy, edp = all_spread(placed, Sums.FULL)
         except ValueError:  # nothing fits
             continue
-        found = best_spread(placed, objective=TreeObjective.ENERGY).found
+        found = best_spread(placed, objective=Objective.ENERGY).found
         assert found.is_proven
         assert found.value == pytest.approx(energy, rel=1e-9), (number, placed)
-        assert best_spread(placed, objective=TreeObjective.EDP).found.value == pytest.approx(edp, rel=1e-9), number
+        assert best_spread(placed, objective=Objective.EDP).found.value == pytest.approx(edp, rel=1e-9), number
         fitting += 1
     assert fitting > 3
 

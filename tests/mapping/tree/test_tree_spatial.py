@@ -17,7 +17,7 @@ from tests.helpers.tree_brute_force import (
 )
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING
 from tilestitch.mapping.tree.search import best_mapping
@@ -27,9 +27,9 @@ from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
 OBJECTIVES = {
-    TreeObjective.LATENCY: lambda energy, cycles: cycles,
-    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
-    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+    Objective.LATENCY: lambda energy, cycles: cycles,
+    Objective.EDP: lambda energy, cycles: energy * cycles,
+    Objective.ED2P: lambda energy, cycles: energy * cycles * cycles,
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.tree_brute_force import all_best, timed_case, with_networks
 from tests.helpers.tree_spatial import with_limits
 from tilestitch.base.errors import DoesNotFit, InputError
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import certificate_of, chain_value
 from tilestitch.mapping.tree.chain import latency_cycles
 from tilestitch.mapping.tree.checking import check_certificate
@@ -22,10 +22,10 @@ from tilestitch.mapping.tree.walk_checking import Walker
 from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
 VALUES = {
-    TreeObjective.ENERGY: lambda energy, cycles: energy,
-    TreeObjective.LATENCY: lambda energy, cycles: cycles,
-    TreeObjective.EDP: lambda energy, cycles: energy * cycles,
-    TreeObjective.ED2P: lambda energy, cycles: energy * cycles * cycles,
+    Objective.ENERGY: lambda energy, cycles: energy,
+    Objective.LATENCY: lambda energy, cycles: cycles,
+    Objective.EDP: lambda energy, cycles: energy * cycles,
+    Objective.ED2P: lambda energy, cycles: energy * cycles * cycles,
 }
 
 
@@ -53,7 +53,7 @@ def check_block(name, cases):
         for objective, value in VALUES.items():
             found = best_mapping(placed, sums, objective=objective)
             proof = certificate_of([placed], found, objective)
-            scale = 1 if objective is TreeObjective.LATENCY else 1000
+            scale = 1 if objective is Objective.LATENCY else 1000
             least = min(value(*point) for point in front)
             assert proof.value == pytest.approx(least * scale, rel=1e-12), (kind, objective)
             check_certificate(proof, [placed], sums, objective)
@@ -107,11 +107,11 @@ def sliding_case():
     for _ in range(300):
         placed, sums = random_problem(seed, "networks")
         try:
-            found = best_mapping(placed, sums, objective=TreeObjective.EDP)
+            found = best_mapping(placed, sums, objective=Objective.EDP)
         except DoesNotFit:
             continue
         if found.mapping.rows and len(with_windows(placed)) > 1:
-            return placed, sums, certificate_of([placed], found, TreeObjective.EDP)
+            return placed, sums, certificate_of([placed], found, Objective.EDP)
     raise AssertionError("no such case")
 
 
@@ -155,15 +155,15 @@ def changed(proof, at, **fields):
 def test_a_proof_of_windows_that_was_tampered_with_is_refused(what):
     placed, sums, proof = sliding()
     change, message = TAMPERED[what]
-    check_certificate(proof, [placed], sums, TreeObjective.EDP)
+    check_certificate(proof, [placed], sums, Objective.EDP)
     with pytest.raises(InputError, match=f"^the certificate of '.*' is wrong: .*{message}"):
-        check_certificate(change(proof), [placed], sums, TreeObjective.EDP)
+        check_certificate(change(proof), [placed], sums, Objective.EDP)
 
 
 def test_a_proof_is_of_one_objective():
     placed, sums, proof = sliding()
     with pytest.raises(InputError, match="width of sums or objective"):
-        check_certificate(proof, [placed], sums, TreeObjective.ED2P)
+        check_certificate(proof, [placed], sums, Objective.ED2P)
 
 
 def test_loops_in_another_order_than_the_constraints_say_are_refused():
@@ -208,6 +208,6 @@ def test_potentials_of_the_walk_that_are_too_high_are_noticed():
 
 def test_a_latency_is_that_of_the_chain():
     placed, sums, _ = sliding()
-    found = best_mapping(placed, sums, objective=TreeObjective.LATENCY)
-    proof = certificate_of([placed], found, TreeObjective.LATENCY)
+    found = best_mapping(placed, sums, objective=Objective.LATENCY)
+    proof = certificate_of([placed], found, Objective.LATENCY)
     assert proof.value == latency_cycles(found.placed, found.mapping) == found.price.latency_cycles

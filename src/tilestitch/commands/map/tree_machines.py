@@ -21,7 +21,7 @@ from tilestitch.hardware.chip import OPERANDS
 from tilestitch.hardware.load import load_machine, machine_text
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_load import has_array, load_tree, parse_tree
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 
 _PROGRAMS = {"operational_array": "ZigZag", "architecture": "Timeloop", "arch": "AccelForge"}
 
@@ -56,14 +56,14 @@ def is_accelforge_file(machine: str) -> bool:
     return program_of(file_text(path, "YAML", MAX_YAML_BYTES)) == "AccelForge"
 
 
-def uneven_array(machine: str | Path, objective: TreeObjective) -> OpenedTree:
+def uneven_array(machine: str | Path, objective: Objective) -> OpenedTree:
     """The tree of a PE array whose operands may change at places of their own in every memory.
 
     Raises `InputError` for a machine without such an array, and for what is not known of it but energy.
     """
     if not has_array(machine):
         raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
-    if objective is not TreeObjective.ENERGY:
+    if objective is not Objective.ENERGY:
         raise InputError(
             f"--storage uneven: what a PE array takes for {objective} is known of even storage alone; write "
             "--objective energy"

@@ -14,7 +14,7 @@ from tilestitch.commands.map.tree_text import LEAST, factor_text, proof_text, tr
 from tilestitch.formats.einsum import nest_text
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_svg import tree_svg
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import crossing_tiles, pace_of
 from tilestitch.mapping.tree.crossings import (
     OperandOnTree,
@@ -52,7 +52,7 @@ def tree_result(mapped: TreeMappings, proofs: Sequence[TreeProof] = ()) -> Resul
     )
 
 
-def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: TreeObjective) -> dict[str, Json]:
+def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: Objective) -> dict[str, Json]:
     found = layer.front or (layer.found,)
     return {
         "nest": nest_text(layer.found.placed.nest),

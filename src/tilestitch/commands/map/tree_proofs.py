@@ -10,7 +10,7 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
 from tilestitch.commands.map.tree_run import TreeMappings, TreeTask, placed_layers
 from tilestitch.commands.map.tree_sources import wired
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import (
     FIELDS,
     OPTIONAL,
@@ -48,7 +48,7 @@ class TreeClaimed:
     """What a file of certificates says of all of them; None: whatever it is."""
 
     sums: Sums | None = None
-    objective: TreeObjective | None = None
+    objective: Objective | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Problem:
     numbers: tuple[int, ...]
     names: tuple[str, ...]
 
-    def certificate(self, found: FoundMapping, objective: TreeObjective) -> TreeCertificate | FreeCertificate:
+    def certificate(self, found: FoundMapping, objective: Objective) -> TreeCertificate | FreeCertificate:
         if self.space is not None:
             return free_certificate_of(self.placements[0], self.space, found, objective)
         return certificate_of(self.placements, found, objective)
@@ -70,7 +70,7 @@ class _Problem:
             return free_certificate_from(part.fields(("layers", *FREE_FIELDS), FREE_OPTIONAL), self.placements[0])
         return certificate_from(part.fields(("layers", *FIELDS), OPTIONAL), self.placements[0])
 
-    def verdict(self, certificate: TreeCertificate | FreeCertificate, sums: Sums, objective: TreeObjective) -> Verdict:
+    def verdict(self, certificate: TreeCertificate | FreeCertificate, sums: Sums, objective: Objective) -> Verdict:
         if isinstance(certificate, FreeCertificate):
             assert self.space is not None
             return check_free_certificate(certificate, self.placements[0], self.space, sums, objective)
@@ -171,13 +171,13 @@ def check_tree_certificates(
     return "\n".join(lines[number] for number in sorted(lines))
 
 
-def value_text(objective: TreeObjective, value: int) -> str:
+def value_text(objective: Objective, value: int) -> str:
     """A value with its unit."""
     return f"{value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
 
 
 def _line(
-    name: str, proof: TreeCertificate | FreeCertificate, verdict: Verdict, objective: TreeObjective, sums: Sums
+    name: str, proof: TreeCertificate | FreeCertificate, verdict: Verdict, objective: Objective, sums: Sums
 ) -> str:
     ways = "1 way to spread loops" if verdict.choices == 1 else f"{verdict.choices:,} ways to spread loops"
     of_which = " for that of the mapping" if isinstance(proof, FreeCertificate) else ""
@@ -189,7 +189,7 @@ def _line(
     )
 
 
-def _problems(task: TreeTask, sums: Sums, objective: TreeObjective) -> dict[str, _Problem]:
+def _problems(task: TreeTask, sums: Sums, objective: Objective) -> dict[str, _Problem]:
     """Every different problem of a task by its digest, with its layers, in the order of the workload."""
     layers: dict[str, list[int]] = {}
     placed = [placements for placements, _ in placed_layers(task)]

@@ -27,7 +27,7 @@ from tilestitch.hardware.preset_files import preset_names
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_load import has_array
 from tilestitch.hardware.yaml_tree import read_tree
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.free_front import front_of_choices
@@ -80,7 +80,7 @@ class TreeMappings(Brief):
     task: TreeTask
     sums: Sums
     layers: tuple[MappedOnTree, ...]
-    objective: TreeObjective = TreeObjective.ENERGY
+    objective: Objective = Objective.ENERGY
     unmapped: tuple[Unmapped, ...] = ()
 
     @property
@@ -217,7 +217,7 @@ def map_on_tree(
     sums: Sums = Sums.FULL,
     most_labels: int = MOST_LABELS,
     progress: Progress = quiet,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> TreeMappings:
     """The best mapping of every layer; layers that differ only in their names are searched once.
 
@@ -238,7 +238,7 @@ def map_on_tree(
             continue
         points = [replace(one, placed=replace(one.placed, nest=layer.nest)) for one in outcome.points]
         found = min(points, key=lambda one: one.price.edp_pj_cycles)
-        front = tuple(points) if objective is TreeObjective.PARETO else ()
+        front = tuple(points) if objective is Objective.PARETO else ()
         counts = (outcome.choices, outcome.opened)
         layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front, layer.times, *counts))
     if not layers:
@@ -267,17 +267,17 @@ def _searched(
     space: SpatialSpace | None,
     sums: Sums,
     most_labels: int,
-    objective: TreeObjective,
+    objective: Objective,
 ) -> _Searched | DoesNotFit | TooLarge:
     try:
         if space is not None:
             wires = wired(placements[0], space)
-            if objective is TreeObjective.PARETO:
+            if objective is Objective.PARETO:
                 front = front_of_choices(placements[0], wires, sums, most_labels)
                 return _Searched(front.points, front.choices, front.opened)
             spread = best_spread(placements[0], wires, sums, most_labels, objective)
             return _Searched((spread.found,), spread.choices, spread.opened)
-        if objective is TreeObjective.PARETO:
+        if objective is Objective.PARETO:
             return _Searched(pareto_front(placements, sums, most_labels).points)
         return _Searched((best_of(placements, sums, most_labels, objective),))
     except (DoesNotFit, TooLarge) as error:

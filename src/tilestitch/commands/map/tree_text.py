@@ -5,7 +5,7 @@ from fractions import Fraction
 from tilestitch.base.units import counted, format_energy
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.formats.einsum import nest_text
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import window_rows
 from tilestitch.mapping.tree.choices import Ragged
 from tilestitch.mapping.tree.search import FoundMapping
@@ -21,18 +21,18 @@ _SUMS = {Sums.FULL: "at full width", Sums.FINAL: "at the width of complete ones 
 
 
 LEAST = {
-    TreeObjective.ENERGY: "least energy",
-    TreeObjective.LATENCY: "least latency",
-    TreeObjective.EDP: "least EDP",
-    TreeObjective.ED2P: "least ED2P",
-    TreeObjective.PARETO: "energy against latency",
+    Objective.ENERGY: "least energy",
+    Objective.LATENCY: "least latency",
+    Objective.EDP: "least EDP",
+    Objective.ED2P: "least ED2P",
+    Objective.PARETO: "energy against latency",
 }
 _NOTHING = {
-    TreeObjective.ENERGY: "nothing costs less",
-    TreeObjective.LATENCY: "nothing is faster",
-    TreeObjective.EDP: "no mapping of a layer has less EDP",
-    TreeObjective.ED2P: "no mapping of a layer has less ED2P",
-    TreeObjective.PARETO: "no other mapping of a layer is on its front",
+    Objective.ENERGY: "nothing costs less",
+    Objective.LATENCY: "nothing is faster",
+    Objective.EDP: "no mapping of a layer has less EDP",
+    Objective.ED2P: "no mapping of a layer has less ED2P",
+    Objective.PARETO: "no other mapping of a layer is on its front",
 }
 
 
@@ -75,7 +75,7 @@ def tree_text(mapped: TreeMappings) -> str:
 
 
 def _which(mapped: TreeMappings) -> str:
-    return ", of the least EDP of each layer" if mapped.objective is TreeObjective.PARETO else ""
+    return ", of the least EDP of each layer" if mapped.objective is Objective.PARETO else ""
 
 
 def _layer_count(mapped: TreeMappings) -> str:
@@ -103,11 +103,11 @@ def proof_text(mapped: TreeMappings) -> str:
     if mapped.is_proven:
         choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
         others = "the bounds of the others are above"
-        if mapped.objective is TreeObjective.PARETO:
+        if mapped.objective is Objective.PARETO:
             others = "points of it beat all of the others"
         spread = f"{choices:,} choices of what is spread: {opened:,} were searched to the end"
         return f"{nothing} with any of {spread}, {others}"
-    if mapped.objective is not TreeObjective.ENERGY:
+    if mapped.objective is not Objective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1
     return f"none; nothing costs less than {mapped.bound_pj:,.0f} pJ, so at most {gap:.2%} too much"

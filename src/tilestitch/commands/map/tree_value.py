@@ -24,7 +24,7 @@ from tilestitch.commands.map.tree_run import (
 )
 from tilestitch.commands.map.tree_text import tree_text
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.network import MapOptions
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.search import MOST_LABELS
@@ -41,7 +41,7 @@ class TreeOptions:
     the operands of a PE array change at places of their own, for the least energy.
     """
 
-    objective: TreeObjective = TreeObjective.EDP
+    objective: Objective = Objective.EDP
     spatial: str | Path | None = None
     utilization: float = 0.0
     ragged: bool = False
@@ -161,7 +161,7 @@ def map_either(
         raise InputError(
             f"options: expected TreeOptions for a tree, such as TreeOptions('energy'), found {shown(asked)}"
         )
-    objective, sums = choice_of("objective", asked.objective, TreeObjective), choice_of("sums", asked.sums, Sums)
+    objective, sums = choice_of("objective", asked.objective, Objective), choice_of("sums", asked.sums, Sums)
     expect_count("effort", asked.effort)
     if isinstance(layers, str) or not all(isinstance(name, str) for name in layers):
         raise InputError(f"layers: expected a list of names or numbers such as ['conv1'], found {shown(layers)}")

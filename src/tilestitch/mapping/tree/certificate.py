@@ -14,7 +14,7 @@ import numpy as np
 
 from tilestitch.base.errors import InputError
 from tilestitch.base.json_text import JsonPart
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
@@ -24,10 +24,10 @@ from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
 from tilestitch.mapping.tree.timed_problem import timed_problem
 
 UNITS = {
-    TreeObjective.ENERGY: "femtojoules",
-    TreeObjective.LATENCY: "cycles",
-    TreeObjective.EDP: "femtojoules x cycles",
-    TreeObjective.ED2P: "femtojoules x cycles^2",
+    Objective.ENERGY: "femtojoules",
+    Objective.LATENCY: "cycles",
+    Objective.EDP: "femtojoules x cycles",
+    Objective.ED2P: "femtojoules x cycles^2",
 }
 FIELDS = ("problem", "value", "chosen", "loops", "cuts", "choices")
 OPTIONAL = ("windows",)
@@ -65,17 +65,17 @@ class TreeCertificate:
     choices: tuple[ChoiceProof, ...]
 
 
-def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective) -> str:
+def problem_digest(placements: Sequence[PlacedNest], sums: Sums, objective: Objective) -> str:
     """Sixteen hexadecimal digits for everything that the best mapping depends on; names of layer and machine do not."""
     return digest_of(
         placements[0], [[asdict(one) for one in placed.unrolled] for placed in placements], sums, objective
     )
 
 
-def digest_of(placed: PlacedNest, spread: object, sums: Sums, objective: TreeObjective) -> str:
+def digest_of(placed: PlacedNest, spread: object, sums: Sums, objective: Objective) -> str:
     """The digest of a nest, of what may be spread of it, and of all else that is fixed."""
     nest, tree = asdict(replace(placed.nest, name="", kind="")), asdict(replace(placed.tree, name=""))
-    if objective is TreeObjective.ENERGY:
+    if objective is Objective.ENERGY:
         del tree["engines"]  # no energy depends on them
     fixed = [[asdict(one) for one in placed.limits], placed.order]
     values = json.dumps(
@@ -105,21 +105,21 @@ def mac_value(placed: PlacedNest) -> int:
     return round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
 
 
-def value_in(objective: TreeObjective, energy_fj: int, cycles: int) -> int:
+def value_in(objective: Objective, energy_fj: int, cycles: int) -> int:
     """What is least, of whole numbers."""
     match objective:
-        case TreeObjective.LATENCY:
+        case Objective.LATENCY:
             return cycles
-        case TreeObjective.EDP:
+        case Objective.EDP:
             return energy_fj * cycles
-        case TreeObjective.ED2P:
+        case Objective.ED2P:
             return energy_fj * cycles * cycles
         case _:
             return energy_fj
 
 
 def certificate_of(
-    placements: Sequence[PlacedNest], found: FoundMapping, objective: TreeObjective = TreeObjective.ENERGY
+    placements: Sequence[PlacedNest], found: FoundMapping, objective: Objective = Objective.ENERGY
 ) -> TreeCertificate:
     """The proof of a search over all placements of a nest. Raises `InputError` where it was not searched to the end."""
     expect_covered(found.placed, objective)
@@ -135,10 +135,10 @@ def certificate_of(
     return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
 
 
-def expect_covered(placed: PlacedNest, objective: TreeObjective) -> None:
+def expect_covered(placed: PlacedNest, objective: Objective) -> None:
     """Refuse what the checker does not know: units that hold nothing, rooms in boxes or banks, cycles of engines."""
     tree = placed.tree
-    if tree.engines and objective is not TreeObjective.ENERGY:
+    if tree.engines and objective is not Objective.ENERGY:
         raise InputError(
             f"{placed.nest.name}: certificates of {objective} do not cover DMA engines; write --objective energy, or "
             "map it without one"
@@ -159,9 +159,9 @@ def expect_searched(found: FoundMapping) -> None:
         )
 
 
-def chain_value(objective: TreeObjective, placed: PlacedNest, mapping: TreeMapping) -> int:
+def chain_value(objective: Objective, placed: PlacedNest, mapping: TreeMapping) -> int:
     """What a mapping is worth in whole numbers."""
-    cycles = 0 if objective is TreeObjective.ENERGY else latency_cycles(placed, mapping)
+    cycles = 0 if objective is Objective.ENERGY else latency_cycles(placed, mapping)
     return value_in(objective, chain_fj(placed, mapping), cycles)
 
 
@@ -173,13 +173,13 @@ def chain_fj(placed: PlacedNest, mapping: TreeMapping) -> int:
     return total
 
 
-def _choice_proof(placed: PlacedNest, sums: Sums, objective: TreeObjective, value: int) -> ChoiceProof:
+def _choice_proof(placed: PlacedNest, sums: Sums, objective: Objective, value: int) -> ChoiceProof:
     tables = tables_of(placed, sums)
     least = root_bound(tables)
     if least is None:
         return ChoiceProof(spread_texts(placed), None, None)
     cycles = 0
-    if objective is not TreeObjective.ENERGY:
+    if objective is not Objective.ENERGY:
         timed = timed_problem(tables)
         cycles = timed.alone + (placed.total_steps - 1) * timed.turn
     bound = value_in(objective, least + tables.fixed_fj + mac_value(placed), cycles)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tilestitch.base.errors import InvalidIR, printable
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
@@ -38,7 +38,7 @@ def check_certificate(
     certificate: TreeCertificate,
     placements: Sequence[PlacedNest],
     sums: Sums,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
     expect_covered(placements[0], objective)
@@ -54,7 +54,7 @@ def check_certificate(
         if proof.spread != spread_texts(placed):
             right, shown = (", ".join(one) or "nothing" for one in (spread_texts(placed), proof.spread))
             raise claim.wrong(f"choice {number} spreads {right}, it says {printable(shown, 80)}")
-    if objective is TreeObjective.ENERGY and counts_chains(placements[0]):
+    if objective is Objective.ENERGY and counts_chains(placements[0]):
         judged = _judged_inwards(claim, certificate, ways, sums)
     else:
         judged = _judged_outwards(claim, certificate, ways, sums)

@@ -7,14 +7,14 @@ from math import prod
 import numpy as np
 
 from tilestitch.base.errors import InputError
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import UNITS
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import order_reaches
 from tilestitch.mapping.tree.placed import PlacedNest
 
 MOST_LABELS = 20_000_000
-SHORT_UNITS = {**dict.fromkeys(UNITS, ""), TreeObjective.ENERGY: " fJ", TreeObjective.LATENCY: " cycles"}
+SHORT_UNITS = {**dict.fromkeys(UNITS, ""), Objective.ENERGY: " fJ", Objective.LATENCY: " cycles"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Claim:
 
     name: str
     value: int
-    objective: TreeObjective = TreeObjective.ENERGY
+    objective: Objective = Objective.ENERGY
 
     def wrong(self, what: str) -> InputError:
         """The refusal of a certificate."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
 from tilestitch.mapping.tree.crossings import Part
@@ -31,7 +31,7 @@ class FoundMapping(Brief):
     is_proven: bool  # nothing is better, to a femtojoule for each cut
     labels: int  # that were looked at
     points: int  # of the lattice
-    objective: TreeObjective = TreeObjective.ENERGY
+    objective: Objective = Objective.ENERGY
     bound_cycles: int = 0
     bound_value: float | None = None
 
@@ -74,14 +74,14 @@ class Front:
     labels: int
 
 
-def value_of(objective: TreeObjective, energy_pj: float, cycles: int) -> float:
+def value_of(objective: Objective, energy_pj: float, cycles: int) -> float:
     """What is least, of an energy and a latency."""
     match objective:
-        case TreeObjective.LATENCY:
+        case Objective.LATENCY:
             return float(cycles)
-        case TreeObjective.EDP:
+        case Objective.EDP:
             return energy_pj * cycles
-        case TreeObjective.ED2P:
+        case Objective.ED2P:
             return energy_pj * cycles * cycles
         case _:
             return energy_pj

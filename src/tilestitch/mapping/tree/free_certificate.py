@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.json_text import JsonPart
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import (
     MOST_CHAINS,
     MOST_VALUE,
@@ -73,7 +73,7 @@ class FreeCertificate:
     blocks: tuple[Block, ...]
 
 
-def free_digest(bare: PlacedNest, space: SpatialSpace, sums: Sums, objective: TreeObjective) -> str:
+def free_digest(bare: PlacedNest, space: SpatialSpace, sums: Sums, objective: Objective) -> str:
     """The digest of a problem in which what is spread is free."""
     given = sorted((axis, loop, factor) for (axis, loop), factor in space.given.items())
     only = sorted((axis, list(loops)) for axis, loops in space.only.items())
@@ -86,7 +86,7 @@ def bounded_loosely(bare: PlacedNest) -> bool:
 
 
 def free_certificate_of(
-    bare: PlacedNest, space: SpatialSpace, found: FoundMapping, objective: TreeObjective
+    bare: PlacedNest, space: SpatialSpace, found: FoundMapping, objective: Objective
 ) -> FreeCertificate:
     """The proof of a search over all choices. Raises `InputError` where it was not searched to the end."""
     expect_covered(bare, objective)
@@ -112,7 +112,7 @@ def _without_slides(placed: PlacedNest) -> PlacedNest:
 
 
 def blocks_of(
-    energies: NDArray[np.int64], steps: NDArray[np.int64], value: int, arithmetic: int, objective: TreeObjective
+    energies: NDArray[np.int64], steps: NDArray[np.int64], value: int, arithmetic: int, objective: Objective
 ) -> tuple[Block, ...]:
     """The blocks of choices with the least energy that each can have, without arithmetic; NEVER where nothing fits.
 

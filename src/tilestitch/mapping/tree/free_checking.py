@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
 from tilestitch.hardware.tree import Flow
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import counts_chains, expect_covered, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
@@ -49,7 +49,7 @@ def check_free_certificate(
     bare: PlacedNest,
     space: SpatialSpace,
     sums: Sums,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof over all choices. Raises `InputError` that says which claim is wrong."""
     expect_covered(bare, objective)
@@ -60,7 +60,7 @@ def check_free_certificate(
     if certificate.choices != len(choices):
         raise claim.wrong(f"there are {len(choices):,} choices of what is spread, it says {certificate.choices:,}")
     placed = _chosen(claim, certificate, choices)
-    if objective is TreeObjective.ENERGY and counts_chains(bare):
+    if objective is Objective.ENERGY and counts_chains(bare):
         check_chain(claim, certificate.mapping, checker_tables(placed, sums))
     else:
         check_walked_chain(claim, certificate.mapping, placed, sums)
@@ -129,7 +129,7 @@ class _Judge:
         self._is_loose = bounded_loosely(self._bare)
         self._spread = _spread_of(choices, self._operands)
         cycles = choices.steps.prod(axis=1)
-        if claim.objective is not TreeObjective.ENERGY and not self._is_loose:
+        if claim.objective is not Objective.ENERGY and not self._is_loose:
             cycles = np.maximum(cycles, least_cycles_of(choices, sums))
         limits = np.array([_energy_below(claim, int(count)) for count in cycles], np.int64)
         self._limits = np.maximum(0, np.minimum(limits - mac_value(self._bare), NEVER))
@@ -163,7 +163,7 @@ class _Judge:
         claim, labels = self._claim, self._labels
         opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below >= 0)
         for number in opened.tolist():
-            if claim.objective is TreeObjective.ENERGY and not self._is_loose:
+            if claim.objective is Objective.ENERGY and not self._is_loose:
                 value = int(self._below[number]) + mac_value(self._bare)
                 raise claim.wrong(f"{self._named(number)}: a better chain costs {value:,} fJ, it says {claim.value:,}")
             for placed in with_windows(self._choices.placement(number)):
@@ -199,11 +199,11 @@ def _divisor_count(number: int) -> int:
 def _energy_below(claim: Claim, cycles: int) -> int:
     """The energy below which a chain of a choice may be better than the claim, if it takes at least so many cycles."""
     match claim.objective:
-        case TreeObjective.LATENCY:
+        case Objective.LATENCY:
             return NEVER if cycles < claim.value else 0
-        case TreeObjective.EDP:
+        case Objective.EDP:
             return min(NEVER, -(-claim.value // cycles))
-        case TreeObjective.ED2P:
+        case Objective.ED2P:
             return min(NEVER, -(-claim.value // (cycles * cycles)))
         case _:
             return min(NEVER, claim.value)

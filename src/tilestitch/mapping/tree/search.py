@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.found import FoundMapping, mapping_of, why_nothing_fits
@@ -29,7 +29,7 @@ def best_mapping(
     placed: PlacedNest,
     sums: Sums = Sums.FULL,
     most_labels: int = MOST_LABELS,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> FoundMapping:
     """The mapping that is least in an objective, proven unless there are more labels than `most_labels`.
 
@@ -38,7 +38,7 @@ def best_mapping(
     placements = with_slides([placed])
     if len(placements) > 1:
         return best_of(placements, sums, most_labels, objective)
-    if objective is not TreeObjective.ENERGY:
+    if objective is not Objective.ENERGY:
         return best_in_time([placed], sums, most_labels, objective)
     tables = tables_of(placed, sums)
     problem = problem_of(tables)
@@ -79,14 +79,14 @@ def best_of(
     placements: Sequence[PlacedNest],
     sums: Sums = Sums.FULL,
     most_labels: int = MOST_LABELS,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> FoundMapping:
     """The mapping of all of several placements of a nest that is least in an objective.
 
     Those whose root bound is not below the best known are not searched. Raises `DoesNotFit` where none fits.
     """
     placements = with_slides(placements)
-    if objective is not TreeObjective.ENERGY:
+    if objective is not Objective.ENERGY:
         return best_in_time(placements, sums, most_labels, objective)
     if len(placements) == 1:
         return best_mapping(placements[0], sums, most_labels)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import seen_factors
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
@@ -72,14 +72,14 @@ def best_spread(
     space: SpatialSpace = SpatialSpace(),
     sums: Sums = Sums.FULL,
     most_labels: int = MOST_LABELS,
-    objective: TreeObjective = TreeObjective.ENERGY,
+    objective: Objective = Objective.ENERGY,
 ) -> SpatialSearch:
     """The best mapping of all choices, proven unless labels run out.
 
     Raises `DoesNotFit` where no choice has a mapping that fits, or none uses as many units as is asked, and
     `InputError` for a front, which is not searched over choices.
     """
-    if objective is TreeObjective.PARETO:
+    if objective is Objective.PARETO:
         raise InputError(f"{bare.nest.name}: a front has several mappings; ask free_front for it")
     choices = choices_of(bare, space)
     if len(choices) == 0:
@@ -89,7 +89,7 @@ def best_spread(
     task = task_of(bare, sums)
     units = units_fj(task, choices)
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
-    if objective is not TreeObjective.ENERGY:
+    if objective is not Objective.ENERGY:
         return _best_in_time(task, choices, bounds, most_labels, objective)
     if needs_tables(bare):
         return _best_by_tables(task, choices, bounds, most_labels)
@@ -144,7 +144,7 @@ def best_spread(
 
 
 def _best_in_time(
-    task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: TreeObjective
+    task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: Objective
 ) -> SpatialSearch:
     """Choices by the least energy and the least cycles that each can have, together.
 
@@ -154,8 +154,8 @@ def _best_in_time(
     fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
 
     def values(fj: NDArray[np.int64], cycles: NDArray[np.float64]) -> NDArray[np.float64]:
-        energies = 1.0 if objective is TreeObjective.LATENCY else fj / FEMTO + fixed_pj
-        squared = cycles if objective is TreeObjective.ED2P else 1.0
+        energies = 1.0 if objective is Objective.LATENCY else fj / FEMTO + fixed_pj
+        squared = cycles if objective is Objective.ED2P else 1.0
         return np.where(fj >= labels.NEVER, inf, energies * cycles * squared)
 
     firsts = np.argsort(values(bounds, steps.astype(np.float64)), kind="stable")

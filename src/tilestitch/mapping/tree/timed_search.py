@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels, timed_labels
 from tilestitch.mapping.tree.chain import latency_cycles, price
 from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, value_of, why_nothing_fits
@@ -21,10 +21,10 @@ from tilestitch.mapping.tree.timed_problem import fixed_fj, timed_problem
 
 FEW_LABELS = 200_000  # enough for some mapping, where what is left counts more than once
 _NUMBERS = {
-    TreeObjective.PARETO: timed_labels.FRONT,
-    TreeObjective.LATENCY: timed_labels.FASTEST,
-    TreeObjective.EDP: timed_labels.EDP,
-    TreeObjective.ED2P: timed_labels.ED2P,
+    Objective.PARETO: timed_labels.FRONT,
+    Objective.LATENCY: timed_labels.FASTEST,
+    Objective.EDP: timed_labels.EDP,
+    Objective.ED2P: timed_labels.ED2P,
 }
 
 
@@ -59,7 +59,7 @@ class _Task:
         """Below what no latency comes: every iteration takes a turn."""
         return self.timed.alone + (self.placed.total_steps - 1) * self.timed.turn
 
-    def found(self, objective: TreeObjective, chain: NDArray[np.int64]) -> FoundMapping:
+    def found(self, objective: Objective, chain: NDArray[np.int64]) -> FoundMapping:
         mapping = mapping_of(self.tables, numbered(self.tables), chain)
         return FoundMapping(
             placed=self.placed,
@@ -75,9 +75,7 @@ class _Task:
         )
 
 
-def best_in_time(
-    placements: Sequence[PlacedNest], sums: Sums, most_labels: int, objective: TreeObjective
-) -> FoundMapping:
+def best_in_time(placements: Sequence[PlacedNest], sums: Sums, most_labels: int, objective: Objective) -> FoundMapping:
     """The mapping of the least latency, EDP or ED2P of all placements of a nest; any objective but energy and pareto.
 
     Raises `DoesNotFit` where no mapping fits the memories.
@@ -97,7 +95,7 @@ def best_in_time(
 
 
 def best_in_order(
-    ordered: Iterable[tuple[PlacedNest, float, int]], sums: Sums, most_labels: int, objective: TreeObjective
+    ordered: Iterable[tuple[PlacedNest, float, int]], sums: Sums, most_labels: int, objective: Objective
 ) -> tuple[FoundMapping | None, int]:
     """The best mapping of placements that come with bounds, the least first, and how many of them were searched.
 
@@ -137,9 +135,9 @@ def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int)
     placements = with_slides(placements)
     points: list[FoundMapping] = []
     count, proven = 0, True
-    for placed, _ in _in_order(placements, sums, TreeObjective.PARETO):
+    for placed, _ in _in_order(placements, sums, Objective.PARETO):
         task = _task(placed, sums)
-        searched = _search(task, TreeObjective.PARETO, None, most_labels, points)
+        searched = _search(task, Objective.PARETO, None, most_labels, points)
         count, proven = count + searched.labels, proven and searched.is_proven
         points = _merged([*points, *searched.found])
     if not points:
@@ -151,7 +149,7 @@ def front_with(
     points: Sequence[FoundMapping], placed: PlacedNest, sums: Sums, most_labels: int
 ) -> tuple[list[FoundMapping], bool, int]:
     """A front with what one placement adds, whether it was searched to the end, and its labels."""
-    searched = _search(_task(placed, sums), TreeObjective.PARETO, None, most_labels, points)
+    searched = _search(_task(placed, sums), Objective.PARETO, None, most_labels, points)
     return _merged([*points, *searched.found]), searched.is_proven, searched.labels
 
 
@@ -164,7 +162,7 @@ def _merged(points: Sequence[FoundMapping]) -> list[FoundMapping]:
     return kept
 
 
-def _in_order(placements: Sequence[PlacedNest], sums: Sums, objective: TreeObjective) -> list[tuple[PlacedNest, float]]:
+def _in_order(placements: Sequence[PlacedNest], sums: Sums, objective: Objective) -> list[tuple[PlacedNest, float]]:
     """Placements with what no mapping of theirs comes below, the least first; those that fit nowhere left out."""
     if len(placements) == 1:
         return [(placements[0], 0.0)]
@@ -188,7 +186,7 @@ def _task(placed: PlacedNest, sums: Sums) -> _Task:
 
 def _search(
     task: _Task,
-    objective: TreeObjective,
+    objective: Objective,
     best: FoundMapping | None,
     most_labels: int,
     points: Sequence[FoundMapping] = (),
@@ -201,7 +199,7 @@ def _search(
     ended, left, count, values, chains = least_chains(task.timed, number, cutoff, known, 1, most_labels)
     fixed, bound = fixed_fj(task.tables), inf
     if ended == labels.STOPPED:
-        bound = left[0] if objective is TreeObjective.LATENCY else left[0] / FEMTO
+        bound = left[0] if objective is Objective.LATENCY else left[0] / FEMTO
     if ended == labels.STOPPED and len(values) == 0:
         for weight in (2, 8, 64):
             _, _, more, values, chains = least_chains(
@@ -212,20 +210,20 @@ def _search(
                 break
         else:
             raise TooLarge(f"{task.placed.nest.name}: no mapping among {count:,} labels; allow more")
-    if objective is TreeObjective.PARETO:
+    if objective is Objective.PARETO:
         found = tuple(task.found(objective, chain) for chain in chains)
     else:
-        power = {TreeObjective.LATENCY: 1, TreeObjective.EDP: 1, TreeObjective.ED2P: 2}[objective]
-        factor = 0 if objective is TreeObjective.LATENCY else 1
+        power = {Objective.LATENCY: 1, Objective.EDP: 1, Objective.ED2P: 2}[objective]
+        factor = 0 if objective is Objective.LATENCY else 1
         keys = [((int(fj) + fixed) ** factor * int(cycles) ** power, int(fj)) for fj, cycles in values.tolist()]
         found = (task.found(objective, chains[keys.index(min(keys))]),) if keys else ()
     bound = min([bound, *(one.value for one in found)])
     return _Searched(found, ended != labels.STOPPED, bound, int(count))
 
 
-def _first_value(task: _Task, objective: TreeObjective) -> float:
+def _first_value(task: _Task, objective: Objective) -> float:
     """The value of the mapping of the least energy, which the least of all does not exceed; energies in femtojoules."""
-    if objective not in (TreeObjective.EDP, TreeObjective.ED2P):
+    if objective not in (Objective.EDP, Objective.ED2P):
         return inf
     ended, spent, _, chain = labels.least_chain(task.timed.base, 1, FEW_LABELS)
     if ended != labels.FOUND:
@@ -234,7 +232,7 @@ def _first_value(task: _Task, objective: TreeObjective) -> float:
     return value_of(objective, float(spent + fixed_fj(task.tables)), cycles)
 
 
-def _ceiling(task: _Task, objective: TreeObjective, best: FoundMapping | None) -> float:
+def _ceiling(task: _Task, objective: Objective, best: FoundMapping | None) -> float:
     """What the value of a mapping is at most where a search counts it in whole femtojoules."""
     return inf if best is None else value_of(objective, float(_most_fj(best, task)), best.price.latency_cycles)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilestitch.base.errors import InvalidIR
-from tilestitch.ir.choices import TreeObjective
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import table_walk
 from tilestitch.mapping.tree.certificate import chain_fj, mac_value, value_in
 from tilestitch.mapping.tree.chain import PlacedCrossing, TreeMapping, latency_cycles, placed_crossings
@@ -17,10 +17,10 @@ from tilestitch.mapping.tree.walk_tables import WalkCuts, WalkTables, walk_table
 
 MOST_STATES = 2**29  # tiles times which cuts are placed: 4 bytes each
 _KINDS = {
-    TreeObjective.ENERGY: table_walk.ENERGY,
-    TreeObjective.LATENCY: table_walk.LATENCY,
-    TreeObjective.EDP: table_walk.PRODUCT,
-    TreeObjective.ED2P: table_walk.SQUARE,
+    Objective.ENERGY: table_walk.ENERGY,
+    Objective.LATENCY: table_walk.LATENCY,
+    Objective.EDP: table_walk.PRODUCT,
+    Objective.ED2P: table_walk.SQUARE,
 }
 
 
@@ -89,7 +89,7 @@ def _potential(claim: Claim, cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:
     return found
 
 
-def _target(objective: TreeObjective, value: int, beside: int) -> Target:
+def _target(objective: Objective, value: int, beside: int) -> Target:
     kind = _KINDS[objective]
     is_whole = kind in (table_walk.ENERGY, table_walk.LATENCY)
     return Target(kind, beside, min(value, NEVER) if is_whole else 0, float(value), np.zeros((0, 2), np.int64))
@@ -115,7 +115,7 @@ def check_walked_chain(claim: Claim, mapping: TreeMapping, placed: PlacedNest, s
         if len(ends) > 1:
             raise claim.wrong(f"its chain does not store evenly in {name}")
     _check_rooms(claim, mapping, tables, crossings)
-    cycles = 0 if claim.objective is TreeObjective.ENERGY else latency_cycles(placed, mapping)
+    cycles = 0 if claim.objective is Objective.ENERGY else latency_cycles(placed, mapping)
     value = value_in(claim.objective, chain_fj(placed, mapping), cycles)
     if value != claim.value:
         raise claim.wrong(f"its chain costs {claim.said(value)}, it says {claim.value:,}")
