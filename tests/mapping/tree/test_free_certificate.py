@@ -18,6 +18,7 @@ from tests.helpers.tree_brute_force import (
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.hardware.tree import Network
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.free_certificate import free_certificate_of
@@ -77,8 +78,16 @@ def test_networks_and_sums_from_zero_are_proven():
     seed, proven, passing = random.Random("free networks"), 0, 0
     while proven < 8:
         bare = unevenly(like_arrays(with_networks(with_axes(timed_case(seed, 2), seed), seed), seed))
+        axes = bare.tree.axes
+        if seed.random() < 0.5:  # every unit's sum goes to the memory around by itself
+            alone = Network(("O",), reduction=False)
+            axes = tuple(
+                replace(axis, networks=(*(one for one in axis.networks if "O" not in one.operands), alone))
+                for axis in axes
+            )
         memories = tuple(replace(memory, bank_bits=0) for memory in bare.tree.memories)
-        bare = replace(bare, tree=replace(bare.tree, has_latches=True, moves_boxes=False, memories=memories))
+        tree = replace(bare.tree, axes=axes, has_latches=True, moves_boxes=False, memories=memories)
+        bare = replace(bare, tree=tree)
         space, sums = SpatialSpace(seed.choice(list(Ragged))), seed.choice(list(Sums))
         placements = {spread_key(one): one for one in all_placements(bare, space.ragged, space.least_use)}
         fronts = [all_best(one, final_sums=sums is Sums.FINAL) for one in placements.values()]

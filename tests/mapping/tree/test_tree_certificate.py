@@ -4,6 +4,7 @@ import itertools
 import random
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.helpers.pairs import first
 from tests.helpers.tree_brute_force import better_and_better, random_case
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
-from tilestitch.hardware.tree import Network
+from tilestitch.hardware.tree import DmaEngine, Network
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import certificate_of, mac_value, problem_digest
@@ -96,6 +97,18 @@ def test_what_proofs_do_not_cover_is_refused(changes):
     changed = replace(placed, tree=replace(placed.tree, **changes))
     with pytest.raises(InputError, match="certificates do not cover units without latches"):
         certificate_of([changed], best_mapping(changed))
+
+
+def test_cycles_of_engines_are_not_proven_and_energies_are():
+    """The checker knows ports alone, and no energy depends on engines."""
+    placed = zigzag_placed("tpu_like", "tpu_like", "conv5_2")
+    inner, outer = (memory.name for memory in placed.tree.memories[-2:])
+    engine = DmaEngine("loads", inner, outer, 1, 100, Fraction(64))
+    changed = replace(placed, tree=replace(placed.tree, engines=(engine,)))
+    found = best_mapping(changed)
+    assert check_certificate(certificate_of([changed], found), [changed], Sums.FULL).opened == 1
+    with pytest.raises(InputError, match="certificates of latency do not cover DMA engines"):
+        certificate_of([changed], found, Objective.LATENCY)
 
 
 @pytest.mark.parametrize("name", first(1, ["counts", "more counts"]))
