@@ -2,11 +2,13 @@
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tilestitch.base.translation import Helper
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -20,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files instead of comparing with them"
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def alone() -> Iterator[None]:
+    """No second process translates ahead of a command: other tests keep the other cores busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Helper, "start", lambda helper: None)
+        yield
 
 
 @pytest.fixture

@@ -7,14 +7,18 @@ import sys
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.helpers import translations
 from tilestitch.base import translation
-from tilestitch.base.translation import FILE, Helper, calls_of, spelled, type_of
+from tilestitch.base.jit import instructions_of
+from tilestitch.base.translation import FILE, Helper, ahead_of, calls_of, spelled, type_of
 from tilestitch.cli import main as cli
+
+start = Helper.start  # before `conftest.py` takes it away
 
 
 def test_types_are_read_as_they_were_written() -> None:
@@ -30,31 +34,41 @@ def test_types_are_read_as_they_were_written() -> None:
 def test_the_command_translates_all_that_is_listed() -> None:
     result = CliRunner().invoke(cli.main, ["translate", "--quiet"], prog_name="tilestitch")
     assert (result.exit_code, result.output) == (0, "")
-    for name, arguments in calls_of(None):
-        module, _, function = name.partition(":")
-        assert tuple(map(type_of, arguments)) in getattr(import_module(module), function).overloads
+    for call in calls_of(None):
+        assert tuple(map(type_of, call[1])) in function_of(call).overloads
 
 
-def test_a_helper_translates_from_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And ends when the process that began it is gone."""
+def test_a_helper_begins_with_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its end; then what is interpreted, from the longest. And it ends when the process that began it is gone."""
     done: list[translation.Call] = []
     monkeypatch.setattr(translation, "translate", done.append)
     before = signal.getsignal(signal.SIGINT)
     try:
         translation.main(["map"])
-        assert done == calls_of("map")[::-1] != []
+        assert done == ahead_of("map") != []
         parents = iter((1, 1, 2, 2))
         monkeypatch.setattr(translation.os, "getppid", lambda: next(parents))
         translation.main(["map"])
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(done) == len(calls_of("map")) + 1
+    assert sorted(map(str, ahead_of("map"))) == sorted(map(str, calls_of("map")))
+    assert [translation.is_tiered(function_of(call)) for call in ahead_of("map")] == sorted(
+        translation.is_tiered(function_of(call)) for call in calls_of("map")
+    )
+    lengths = [instructions_of(function_of(call)) for call in ahead_of("compile")]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def function_of(call: translation.Call) -> Any:
+    module, _, function = call[0].partition(":")
+    return getattr(import_module(module), function)
 
 
 TWICE = """
 import sys
 from tilestitch.base.jit import telling
-with telling(print):
+with telling(print, lambda: None):
     import slow_to_compile
     print(slow_to_compile.outer(3), file=sys.stderr)
 """
@@ -81,7 +95,7 @@ def test_two_processes_translate_a_function_once(tmp_path: Path) -> None:
 
 def test_a_helper_ends_when_it_is_told() -> None:
     helper = Helper(None)
-    helper.start()
+    start(helper)
     process = helper.process
     if process is None:
         pytest.skip("one core only, so nobody helps")

@@ -20,9 +20,12 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
 RECORDER = """
 import json, sys
 import numba.core.event as events
-from tilestitch.base.translation import spelled
+from tilestitch.base import tiers
+from tilestitch.base.translation import Helper, is_tiered, spelled
 from tilestitch.cli.start import main
-depth, calls = 0, []
+tiers.SECONDS_PER_INSTRUCTION = 0  # nothing is interpreted
+Helper.start = lambda helper: None  # or what it translates would be missing
+depth, calls, inside = 0, [], []
 class Listener(events.Listener):
     def on_start(self, event):
         global depth
@@ -31,9 +34,12 @@ class Listener(events.Listener):
         global depth
         depth -= 1
         function = event.data["dispatcher"].py_func
-        if depth == 0 and function.__module__.startswith("tilestitch."):
+        if function.__module__.startswith("tilestitch."):
             arguments = [spelled(one) for one in event.data["args"]]
-            calls.append([f"{function.__module__}:{function.__qualname__}", arguments])
+            inside.append([f"{function.__module__}:{function.__qualname__}", arguments])
+        if depth == 0:
+            calls.extend(inside[-1:] if is_tiered(event.data["dispatcher"]) else inside[::-1])
+            inside.clear()
 events.register("numba:compile", Listener())
 try:
     main()

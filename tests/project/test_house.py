@@ -14,7 +14,7 @@ MUTABLE = frozenset({"Counter", "MutableMapping", "bytearray", "defaultdict", "d
 
 
 MOST_PARAMETERS = 8
-COMPILED = frozenset({"compiled", "inner", "lending"})  # compiled functions take plain numbers and arrays
+COMPILED = frozenset({"compiled", "tiered", "inner", "lending"})  # compiled functions take plain numbers and arrays
 
 
 @cache

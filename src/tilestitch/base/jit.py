@@ -4,13 +4,16 @@ numba keeps a compiled function under the time of its own file. But the code tha
 names, is part of what was compiled, and may stand in another file. So what is kept here is kept under a digest of
 all that was baked in: the code of a function and, one after another, of the functions that it names, the constants,
 and the fields of the tuples.
+
+Compiling takes from a tenth of a second to half a minute. A function whose work is small beside that is `tiered`: it is
+interpreted until compiling it pays.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -20,8 +23,10 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 
 from tilestitch.base.interruption import undisturbed
+from tilestitch.base.tiers import Tier
 
 _told: list[Callable[[str], None]] = []  # whom to tell of functions that are compiled
+_told_of_interpreted: list[Callable[[], None]] = []  # whom to tell that a function is interpreted
 _compiling: list[Any] = []  # functions that this process compiles, each for one of those before it
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -30,6 +35,14 @@ _Function = TypeVar("_Function", bound=Callable)
 def compiled(function: _Function) -> _Function:
     """The function, compiled when it is first called; from disk where that was done before."""
     return _kept(function)
+
+
+def tiered(function: _Function) -> _Function:
+    """A compiled function that is interpreted at first: see `tiers`. For one whose single calls are short."""
+    found = _kept(function)
+    if found is not function:
+        _interpreted_at_first(found, Tier(function, partial(instructions_of, function)))
+    return found
 
 
 def inner(function: _Function) -> _Function:
@@ -46,21 +59,22 @@ def lending(function: _Function) -> _Function:
 
 
 @contextmanager
-def telling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` with the name of each function that was not compiled before, until the end of the block."""
-    _told.append(tell)
+def telling(compiled: Callable[[str], None], interpreted: Callable[[], None]) -> Iterator[None]:
+    """Tell the name of each function that is compiled for the first time, and when one is interpreted instead."""
+    _told.append(compiled)
+    _told_of_interpreted.append(interpreted)
     try:
         yield
     finally:
-        _told.remove(tell)
+        _told.remove(compiled)
+        _told_of_interpreted.remove(interpreted)
 
 
 def _kept(function: _Function, **options: Any) -> _Function:
     found: Any = cast(Any, njit)(cache=True, no_cfunc_wrapper=True, **options)(function)  # stubs lack options
     if found is not function:  # as it is where compiling is switched off
-        found._cache.load_overload = _of_these_contents(
-            found._cache, found._cache.load_overload, function, repr(sorted(options.items()))
-        )
+        found._cache.options = repr(sorted(options.items()))
+        found._cache.load_overload = _of_these_contents(found._cache, found._cache.load_overload)
         found.get_call_template = _once_for_all_constants(found.get_call_template)
         found.compile = _by_one_process(found, found.compile)
     return cast(_Function, found)
@@ -90,23 +104,50 @@ def _once_for_all_constants(get_call_template: Callable) -> Callable:
     return without_literals
 
 
-def _of_these_contents(kept: Any, load: Callable, function: Callable, options: str) -> Callable:
+def _interpreted_at_first(found: Any, tier: Tier) -> None:
+    """Instead of compiling for the types of a call, give what interprets it, as long as that is no loss."""
+    compile_for, found.tier = found._compile_for_args, tier
+
+    def compiled_or_interpreted(*arguments: Any) -> Callable:
+        if tier.is_spent or (tier.looks() and _is_kept(found, arguments)):
+            return compile_for(*arguments)
+        for tell in _told_of_interpreted:
+            tell()
+        return tier.interpret
+
+    found._compile_for_args = compiled_or_interpreted
+
+
+def _is_kept(found: Any, arguments: Sequence[Any]) -> bool:
+    """Whether the function was compiled for arguments of these types before."""
+    kept = found._cache
+    _stamp(kept)
+    signature = tuple(found.typeof_pyval(one) for one in arguments)
+    found.targetctx.refresh()
+    return kept._index_key(signature, found.targetctx.codegen()) in kept._cache_file._load_index()
+
+
+def _of_these_contents(kept: Any, load: Callable) -> Callable:
     """Load only what was compiled from the same contents; what is saved afterwards is saved under them.
 
-    The digest is made at the first call, when every name of the module has its value. Code is loaded by callbacks of
-    LLVM, in which an interruption is lost with what they were to give: a crash.
+    Code is loaded by callbacks of LLVM, in which an interruption is lost with what they were to give: a crash.
     """
 
     def load_overload(*arguments: Any) -> Any:
-        kept._cache_file._source_stamp = contents_of(function) + options
+        _stamp(kept)
         with undisturbed():
             found = load(*arguments)
         if found is None:
             for tell in _told:
-                tell(function.__name__)
+                tell(kept._py_func.__name__)
         return found
 
     return load_overload
+
+
+def _stamp(kept: Any) -> None:
+    """Write the contents on what is kept: at the first call, when every name of the module has its value."""
+    kept._cache_file._source_stamp = contents_of(kept._py_func) + kept.options
 
 
 def _by_one_process(function: Any, compile_: Callable) -> Callable:
@@ -145,22 +186,33 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
 def contents_of(function: Callable) -> str:
     """A digest of a function's code and of everything that it names, and that they name."""
     digest = hashlib.sha256()
+    for value in _named_by(function):
+        text = _text_of(value.__code__) if isinstance(value, FunctionType) else _constant(value)
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def instructions_of(function: Callable) -> int:
+    """Of a function's byte code and of the functions that it calls, and that they call."""
+    return sum(len(one.__code__.co_code) // 2 for one in _named_by(function) if isinstance(one, FunctionType))
+
+
+def _named_by(function: Callable) -> Iterator[Any]:
+    """A function and everything that it names, and that they name; each function once."""
     seen: set[int] = set()
     waiting: list[Any] = [function]
     while waiting:
         value = waiting.pop()
         value = getattr(value, "py_func", value)  # of a compiled function
-        if isinstance(value, FunctionType):
-            if id(value) not in seen:
-                seen.add(id(value))
-                digest.update(_text_of(value.__code__).encode())
-                named = value.__globals__
-                waiting += [named[name] for name in _names_in(value.__code__) if name in named]
-                waiting += [cell.cell_contents for cell in value.__closure__ or ()]
-                waiting += list(value.__defaults__ or ())
-        else:
-            digest.update(_constant(value).encode())
-    return digest.hexdigest()
+        if not isinstance(value, FunctionType):
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            named = value.__globals__
+            waiting += [named[name] for name in _names_in(value.__code__) if name in named]
+            waiting += [cell.cell_contents for cell in value.__closure__ or ()]
+            waiting += list(value.__defaults__ or ())
 
 
 def _text_of(code: CodeType) -> str:

@@ -1,8 +1,9 @@
 """Translating inner loops to machine code before they are called, by several processes.
 
 `translations.json` lists by command which compiled functions it calls, and with which types, in the order in which a
-first run comes to them. `python -m tests.helpers.translations` writes it. A list that is out of date costs time, and
-nothing else: what it lacks is translated when it is called.
+first run comes to them; after one that is never interpreted those that it calls in turn, from the last to the first.
+`python -m tests.helpers.translations` writes it. A list that is out of date costs time, and nothing else: what it lacks
+is translated when it is called.
 """
 
 import json
@@ -18,6 +19,8 @@ from typing import Any, TypeAlias, cast
 
 import numba
 from numba import types
+
+from tilestitch.base.jit import instructions_of
 
 FILE = "translations.json"
 Spelled: TypeAlias = str | dict[str, list["Spelled"]]
@@ -72,8 +75,26 @@ def translate(call: Call) -> None:
     function.compile(tuple(type_of(one) for one in arguments))
 
 
+def is_tiered(function: Any) -> bool:
+    """Whether a compiled function is interpreted at first."""
+    return hasattr(function, "tier")
+
+
+def ahead_of(command: str | None) -> list[Call]:
+    """What a second process translates for a command, while the first one runs it.
+
+    First what the other has to wait for, beginning with what it comes to last; then what it interprets meanwhile,
+    beginning with what does most.
+    """
+    functions = [(_named(name), (name, arguments)) for name, arguments in calls_of(command)]
+    waited_for = [call for function, call in functions if not is_tiered(function)]
+    tiered = [(instructions_of(function), call) for function, call in functions if is_tiered(function)]
+    tiered.sort(key=lambda one: -one[0])
+    return [*waited_for[1:], *waited_for[:1], *(call for _, call in tiered)]
+
+
 class Helper:
-    """A process that translates what a command calls, from the end, while this one comes from the beginning."""
+    """A process that translates what a command calls, while this one runs it."""
 
     def __init__(self, command: str | None) -> None:
         self.command = command
@@ -98,7 +119,7 @@ def main(arguments: Sequence[str]) -> None:
     """What the process of a `Helper` does; it ends with the process that began it, if not sooner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
     parent = os.getppid()
-    for call in reversed(calls_of(arguments[0] if arguments else None)):
+    for call in ahead_of(arguments[0] if arguments else None):
         if os.getppid() != parent:
             return  # it is gone
         translate(call)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.ir.trace import Trace
 
@@ -70,7 +70,7 @@ def _operands(program: Program) -> Operands:
     )
 
 
-@compiled
+@tiered
 def _critical(
     engine: np.ndarray,
     wait_offsets: np.ndarray,
@@ -95,7 +95,7 @@ def _critical(
     return found, ties
 
 
-@compiled
+@tiered
 def _wait_ties(wait_offsets: np.ndarray, waits: np.ndarray, operands: Operands) -> np.ndarray:
     ties = np.zeros(len(waits), np.int64)
     for i in range(len(wait_offsets) - 1):

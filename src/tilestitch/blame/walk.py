@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_rows
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import tiered
 from tilestitch.blame.waits import Critical
 from tilestitch.ir.trace import Trace
 
@@ -68,7 +68,7 @@ def walked(trace: Trace, critical: Critical, lanes: Lanes) -> Waited:
     return Waited(*(np.ascontiguousarray(column) for column in rows.T))
 
 
-@compiled
+@tiered
 def _walked(lanes: Lanes, critical: np.ndarray, start: np.ndarray, total: int, last: int) -> np.ndarray:
     """Rows of `Waited`, the times of a gap from the last to the first."""
     rows, found = np.empty((1024, 6), np.int64), 0

@@ -60,7 +60,7 @@ def _bar() -> Iterator[Progress]:
 
 @contextmanager
 def _helped(tell: Progress) -> Iterator[None]:
-    """Say what is translated, and have a second process translate what comes later."""
+    """Say what is translated. A second process translates what comes later, or is interpreted meanwhile."""
     with held_back():
         from tilestitch.base.jit import telling
         from tilestitch.base.translation import Helper
@@ -73,7 +73,7 @@ def _helped(tell: Progress) -> Iterator[None]:
         helper.start()
 
     try:
-        with telling(translating):
+        with telling(translating, helper.start):
             yield
     finally:
         helper.end()
@@ -89,4 +89,4 @@ class _Line:
         if not self.said and sys.stderr is sys.__stderr__:
             self.said = True
             with suppress(OSError):  # there may be nobody left to read it
-                print(f"{TRANSLATING}: about a minute, once for each command; {AHEAD}", file=sys.stderr)
+                print(f"{TRANSLATING}: half a minute, once for each command; {AHEAD}", file=sys.stderr)

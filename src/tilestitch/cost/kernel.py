@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.cost.place import (
     ACCUMULATORS,
     DIRECT,
@@ -66,10 +66,10 @@ from tilestitch.kernels.nest import (
 # Columns of what is true of a whole cut into cores and tiles.
 TILES, CORES, PARTS, GATHERED, MATRIX_CYCLES, VECTOR_CYCLES, MADE_IN_GB, MISFIT, NEED = range(9)
 
-_contiguous_runs: Callable[..., tuple[float, float]] = compiled(contiguous_runs)
+_contiguous_runs: Callable[..., tuple[float, float]] = tiered(contiguous_runs)
 
 
-@compiled
+@tiered
 def measure(
     nest: Nest,
     rates: Rates,
@@ -192,7 +192,7 @@ def measure(
     return whole
 
 
-@compiled
+@tiered
 def _home(nest: Nest) -> int:
     """Where a core has its operands and results."""
     return nest.core[HOME]
@@ -206,7 +206,7 @@ def _whole_bytes(nest: Nest, tensor: int) -> float:
     return size
 
 
-@compiled
+@tiered
 def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.ndarray) -> None:
     """How much DDR and GB move for each byte when a dense buffer of `box` meets the whole tensor; descriptors."""
     rank = nest.tensors[tensor, RANK]
@@ -220,7 +220,7 @@ def _strides(nest: Nest, rates: Rates, tensor: int, box: np.ndarray, row: np.nda
     row[DESCRIPTORS] = descriptors
 
 
-@compiled
+@tiered
 def estimate(
     nest: Nest,
     rates: Rates,

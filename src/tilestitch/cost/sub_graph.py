@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.cost.kernel_cuts import HALVINGS, WHOLE, KernelCost, kernel_cost, operands_of
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph
@@ -169,7 +169,7 @@ def _by_owner(rows: Sequence[Sequence[int]], owners: int) -> np.ndarray:
     return np.searchsorted([row[0] for row in rows], np.arange(owners + 1)).astype(np.int64)
 
 
-@compiled
+@tiered
 def _prices(blocks: np.ndarray, tables: Tables) -> np.ndarray:
     """Cycles and pieces (16 times their number, and the axis) of the best way to cut each block."""
     count = len(tables.tensors)
@@ -198,7 +198,7 @@ def _prices(blocks: np.ndarray, tables: Tables) -> np.ndarray:
     return found
 
 
-@compiled
+@tiered
 def _borders(block: np.ndarray, members: np.ndarray, tables: Tables, state: State) -> int:
     """Note which results leave a block, and where each tensor is read last; gives the least rank of what leaves."""
     rank = 16
@@ -232,7 +232,7 @@ def _common_extent(members: np.ndarray, axis: int, rank: int, tables: Tables, st
     return extent
 
 
-@compiled
+@tiered
 def _needs(members: np.ndarray, axis: int, pieces: int, tables: Tables, state: State) -> tuple[float, float]:
     """Cycles of the kernels and bytes of constants of all pieces; notes which share of each tensor a piece needs.
 
@@ -278,7 +278,7 @@ def _needs(members: np.ndarray, axis: int, pieces: int, tables: Tables, state: S
     return work, constants
 
 
-@compiled
+@tiered
 def _traffic(
     members: np.ndarray, pieces: int, constants: float, tables: Tables, state: State
 ) -> tuple[float, float, float, bool]:

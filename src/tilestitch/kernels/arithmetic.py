@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.base.units import ALIGNMENT_BYTES
 from tilestitch.hardware.units import product_cycles
 from tilestitch.kernels.nest import (
@@ -24,16 +24,16 @@ from tilestitch.kernels.nest import (
     Nest,
 )
 
-_product_cycles: Callable[..., float] = compiled(product_cycles)
+_product_cycles: Callable[..., float] = tiered(product_cycles)
 
 
-@compiled
+@tiered
 def up(number: float, unit: float) -> float:
     """`number` divided by `unit`, rounded up."""
     return -(-number // unit)
 
 
-@compiled
+@tiered
 def aligned(size: float) -> float:
     return up(size, ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
@@ -65,7 +65,7 @@ def vector_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     return up(operations, nest.operators[op, LANES])
 
 
-@compiled
+@tiered
 def busy_cycles(nest: Nest, op: int, box: np.ndarray) -> float:
     """Cycles of an operator on its unit for a box of its iterations; of one that movers bring, as if units moved it."""
     return matrix_cycles(nest, op, box) if nest.operators[op, UNIT] >= MATRIX else vector_cycles(nest, op, box)

@@ -7,7 +7,7 @@ of `ir`.
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.kernels.nest import (
     ANCHOR,
     DIMS,
@@ -33,7 +33,7 @@ from tilestitch.kernels.nest import (
 )
 
 
-@compiled
+@tiered
 def hull(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
     """The indices that an access touches in a box of iterations; see `Access.hull`."""
     for axis in range(nest.tensors[nest.accesses[access, TENSOR], RANK]):
@@ -46,7 +46,7 @@ def hull(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
         found[0, axis], found[1, axis] = low, high + 1
 
 
-@compiled
+@tiered
 def region(nest: Nest, access: int, box: np.ndarray, found: np.ndarray) -> None:
     """The part of its tensor that an access touches; see `Access.region`."""
     hull(nest, access, box, found)
@@ -94,7 +94,7 @@ def iterations_for(nest: Nest, access: int, wanted: np.ndarray, found: np.ndarra
             found[0, dim], found[1, dim] = 0, nest.dims[op, dim, EXTENT]
 
 
-@compiled
+@tiered
 def boxes_of(nest: Nest, sink: np.ndarray, boxes: np.ndarray, needed: np.ndarray, known: np.ndarray) -> None:
     """Per operator the iterations that a box of the last one needs; see `ir.tiles.operator_boxes`.
 
@@ -122,7 +122,7 @@ def boxes_of(nest: Nest, sink: np.ndarray, boxes: np.ndarray, needed: np.ndarray
             known[tensor] = 1
 
 
-@compiled
+@tiered
 def part_of(nest: Nest, boxes: np.ndarray, cut: np.ndarray, found: np.ndarray) -> None:
     """The first part of the anchor's box when its reduction is cut by `cut`; see `kernels.shape.part_box`."""
     anchor = nest.core[ANCHOR]
@@ -132,7 +132,7 @@ def part_of(nest: Nest, boxes: np.ndarray, cut: np.ndarray, found: np.ndarray) -
         found[1, dim] = min(stop, start + cut[dim]) if nest.dims[anchor, dim, REDUCED] else stop
 
 
-@compiled
+@tiered
 def operand_region(nest: Nest, operand: int, boxes: np.ndarray, part: np.ndarray, found: np.ndarray) -> None:
     """What a tile needs of an operand, of all of its readers; `part` is the anchor's part of a reduction."""
     one = np.empty_like(found)
@@ -156,7 +156,7 @@ def made_region(nest: Nest, tensor: int, boxes: np.ndarray, found: np.ndarray, o
                 known = True
 
 
-@compiled
+@tiered
 def bytes_of(nest: Nest, tensor: int, box: np.ndarray) -> float:
     """Of a region of a tensor; in floating point, so that nothing overflows."""
     size = float(nest.tensors[tensor, ELEMENT])

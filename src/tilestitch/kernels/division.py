@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row, copy_rows
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.kernels.arithmetic import aligned, busy_cycles
 from tilestitch.kernels.boxes import boxes_of, bytes_of, made_region, operand_region
 from tilestitch.kernels.nest import ANCHOR, ELEMENT, HOME, RANK, TENSOR_OF, WHERE, Nest
@@ -27,7 +27,7 @@ class Lying(NamedTuple):
     cores: np.ndarray  # or `NOT_HERE`
 
 
-@compiled
+@tiered
 def parts_of(start: np.ndarray, extents: np.ndarray, steps: np.ndarray, splits: np.ndarray) -> np.ndarray:
     """The part of every core, by part and dim of the last operator; see `ir.tiles.core_pieces`."""
     dims, total = len(extents), 1
@@ -46,7 +46,7 @@ def parts_of(start: np.ndarray, extents: np.ndarray, steps: np.ndarray, splits: 
     return found
 
 
-@compiled
+@tiered
 def cycles_under(
     nest: Nest, start: np.ndarray, extents: np.ndarray, steps: np.ndarray, splits: np.ndarray
 ) -> np.ndarray:
@@ -67,7 +67,7 @@ def cycles_under(
     return found
 
 
-@compiled
+@tiered
 def made_by(nest: Nest, parts: np.ndarray, tensors: np.ndarray) -> np.ndarray:
     """The region that each part makes of some tensors, by tensor and part."""
     ops, width, count, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
@@ -81,7 +81,7 @@ def made_by(nest: Nest, parts: np.ndarray, tensors: np.ndarray) -> np.ndarray:
     return found
 
 
-@compiled
+@tiered
 def most_made(nest: Nest, parts: np.ndarray, tensors: np.ndarray) -> float:
     """Bytes of the part that makes most of some tensors, each aligned."""
     regions, most = made_by(nest, parts, tensors), 0.0
@@ -93,7 +93,7 @@ def most_made(nest: Nest, parts: np.ndarray, tensors: np.ndarray) -> float:
     return most
 
 
-@compiled
+@tiered
 def needed_by(nest: Nest, parts: np.ndarray, operands: np.ndarray) -> np.ndarray:
     """What each part needs of some operands, by operand and part."""
     ops, width, count, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
@@ -116,7 +116,7 @@ def common_size(one: np.ndarray, other: np.ndarray, rank: int) -> int:
     return size
 
 
-@compiled
+@tiered
 def nearest_cores(
     nest: Nest, needs: np.ndarray, operands: np.ndarray, spans: np.ndarray, lying: Lying, cores: np.ndarray
 ) -> np.ndarray:
@@ -202,7 +202,7 @@ def _first_holders(box: np.ndarray, rank: int, lying: Lying, begin: int, end: in
         found[IN_DDR] += common_size(left[at], left[at], rank)
 
 
-@compiled
+@tiered
 def _repeated(regions: np.ndarray, wanted: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """The different ones among the regions that are wanted: the number of the first of each, and how many there are."""
     room = 2
@@ -226,7 +226,7 @@ def _repeated(regions: np.ndarray, wanted: np.ndarray, rank: int) -> tuple[np.nd
     return first[:count], times[:count]
 
 
-@compiled
+@tiered
 def shares(
     nest: Nest,
     needs: np.ndarray,

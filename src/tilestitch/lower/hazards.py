@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row, copy_rows
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use
@@ -228,7 +228,7 @@ def _sort_in(text: Text, uses: _Uses, entries: np.ndarray, known: int, use: int)
     return known
 
 
-@compiled
+@tiered
 def _record(
     text: Text, uses: _Uses, entries: np.ndarray, known: int, operand: int, engine: int, number: int, barrier: int
 ) -> int:
@@ -304,7 +304,7 @@ def _take_over(
     return count + shift
 
 
-@compiled
+@tiered
 def find_waits(text: Text, most: int) -> Waits:
     """See the head of this file. Looks no further where there are more waits than `most`, or at all with `NO_LIMIT`."""
     length, buffers, operands = len(text.engine), len(text.space), len(text.buffer)

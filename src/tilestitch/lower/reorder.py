@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.ir.program import Kind, Mode, Program
 from tilestitch.lower.hazards import Text, corners, find_waits
 
@@ -79,7 +79,7 @@ def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]
     return found.waits, np.cumsum(found.counts)
 
 
-@compiled
+@tiered
 def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The instructions in the order in which they start, each engine taking the ready one of the longest path.
 
@@ -160,7 +160,7 @@ def push(heaps: np.ndarray, begins: np.ndarray, sizes: np.ndarray, engine: int, 
     heaps[begin + at] = value
 
 
-@compiled
+@tiered
 def pop(heaps: np.ndarray, begins: np.ndarray, sizes: np.ndarray, engine: int) -> int:
     """Take the least from the heap of an engine."""
     sizes[engine] -= 1
@@ -179,7 +179,7 @@ def pop(heaps: np.ndarray, begins: np.ndarray, sizes: np.ndarray, engine: int) -
     return found
 
 
-@compiled
+@tiered
 def waits_of(
     engine: np.ndarray, needs: np.ndarray, ends: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

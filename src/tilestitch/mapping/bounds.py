@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilestitch.base.arrays import copy_row
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.mapping.parts import CYCLES, DELIVERED, SHARED, WORDS
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import BITS, DOUBLE, MachineTable, NestTable, Pass
@@ -13,7 +13,7 @@ EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO, ED2P = range(5)
 SLACK = 1e-9  # of energies in bounds, for sums in another order
 
 
-@compiled
+@tiered
 def worse(objective: int, time: float, energy: float, best: np.ndarray, known: int, room: int) -> bool:
     """Whether something of at least this time and energy is not among the best that are known.
 
@@ -33,7 +33,7 @@ def worse(objective: int, time: float, energy: float, best: np.ndarray, known: i
     return not before(objective, time, energy, best[room - 1, 0], best[room - 1, 1])
 
 
-@compiled
+@tiered
 def before(objective: int, time: float, energy: float, other_time: float, other_energy: float) -> bool:
     """Whether the first is better."""
     if objective == LEAST_LATENCY:
@@ -45,7 +45,7 @@ def before(objective: int, time: float, energy: float, other_time: float, other_
     return time * energy < other_time * other_energy
 
 
-@compiled
+@tiered
 def keep(
     objective: int,
     time: float,
@@ -224,7 +224,7 @@ def bounds_of_time(
             bounds[stays, 0] = both + begin + (passes - 2) * slot + (own[stays] - 1) * longer + drained
 
 
-@compiled
+@tiered
 def traffic(
     nest: NestTable,
     machine: MachineTable,

@@ -5,7 +5,7 @@ Arrays go by operand, those that are read before the one that is written; sizes 
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.mapping.tables import (
     BITS,
     DECLARED,
@@ -27,7 +27,7 @@ WORDS = 1
 SUM_NETWORK = 3
 
 
-@compiled
+@tiered
 def words_of(nest: NestTable, operand: int, tile: np.ndarray) -> float:
     """Words that a tile of so many (or on average so many) iterations of each loop touches."""
     words = 1.0
@@ -39,7 +39,7 @@ def words_of(nest: NestTable, operand: int, tile: np.ndarray) -> float:
     return words
 
 
-@compiled
+@tiered
 def fits(
     nest: NestTable, machine: MachineTable, rf: np.ndarray, spatial: np.ndarray, scratchpad: np.ndarray
 ) -> tuple[int, float]:
@@ -153,7 +153,7 @@ def mean_exchange(
     return words_of(nest, written, own) * (together - 1) * apart
 
 
-@compiled
+@tiered
 def transfer(
     nest: NestTable, machine: MachineTable, published: bool, scratchpad: np.ndarray, dram: np.ndarray, moved: np.ndarray
 ) -> None:

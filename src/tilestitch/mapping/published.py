@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.mapping.parts import CYCLES
 from tilestitch.mapping.tables import NETWORK, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import ALL, MEMORY, SCRATCHPAD
 
 
-@compiled
+@tiered
 def tile_cycles(nest: NestTable, work: Pass, passes: int, reuse: np.ndarray, skipped: np.ndarray) -> tuple[int, int]:
     """Cycles while one tile is in the scratchpad, and of them the networks' in a pass with all that moves every pass.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilestitch.base.arrays import copy_row
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.mapping.bounds import traffic
 from tilestitch.mapping.parts import transfer, words_of
 from tilestitch.mapping.space import Space
@@ -24,7 +24,7 @@ def register_factors(space: Space, extent: int, left: int) -> tuple[int, int]:
     return int(space.first[row]), int(end)
 
 
-@compiled
+@tiered
 def register_bytes(nest: NestTable, rf: np.ndarray) -> float:
     """Bytes of one element's register file."""
     found = 0.0
@@ -33,7 +33,7 @@ def register_bytes(nest: NestTable, rf: np.ndarray) -> float:
     return found
 
 
-@compiled
+@tiered
 def scratchpad_bytes(nest: NestTable, machine: MachineTable, tile: np.ndarray) -> float:
     """Bytes of a tile in the scratchpad, 0 where it does not fit."""
     banks = found = 0.0
@@ -44,7 +44,7 @@ def scratchpad_bytes(nest: NestTable, machine: MachineTable, tile: np.ndarray) -
     return found if banks <= machine.banks and found <= machine.banks * machine.bank_bytes else 0.0
 
 
-@compiled
+@tiered
 def fitting_tiles(
     nest: NestTable, machine: MachineTable, space: Space, sizes: np.ndarray, divisors: np.ndarray
 ) -> None:
@@ -87,7 +87,7 @@ def fitting_tiles(
             below[place] = found
 
 
-@compiled
+@tiered
 def count_tilings(nest: NestTable, machine: MachineTable, space: Space, spatials: np.ndarray) -> int:
     """Tilings with these spatial factors that fit, without looking at their time or energy."""
     loops = len(nest.extents)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import compiled, inner, tiered
 from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
 from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
@@ -61,7 +61,7 @@ def all_hopeless(
     return True
 
 
-@compiled
+@tiered
 def place_of(radix: np.ndarray, places: np.ndarray, tile: np.ndarray) -> int:
     """Where an exact tile stands in the tables of tiles."""
     place = 0

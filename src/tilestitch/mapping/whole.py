@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import tiered
 from tilestitch.mapping.parts import exchange, fits, mean_exchange, transfer
 from tilestitch.mapping.price import combine, exchanges_of, runs_of
 from tilestitch.mapping.tables import MachineTable, NestTable, Pass, Tiles
 from tilestitch.mapping.timing import MEMORY, SCRATCHPAD, pass_cycles
 
 
-@compiled
+@tiered
 def price_mapping(
     nest: NestTable,
     machine: MachineTable,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
     MATRIX_CYCLES,
@@ -61,7 +61,7 @@ class Found(NamedTuple):
     need: float
 
 
-@compiled
+@tiered
 def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
     """For each cut of the second operand's dims, the largest tiles that fit, in every order of loops.
 
@@ -131,7 +131,7 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
     return Found(figures[:found], tiles[:found], parts[:found], residents[:found], level, need)
 
 
-@compiled
+@tiered
 def _copy(source: np.ndarray, target: np.ndarray) -> None:
     for at in range(len(source)):
         target[at] = source[at]
@@ -145,7 +145,7 @@ def _longer(rows: np.ndarray, room: int) -> np.ndarray:
     return found
 
 
-@compiled
+@tiered
 def _keep(nest: Nest, resident: np.ndarray, operand: int, kept: int) -> bool:
     """Keep an operand's tensor in GB, or not; says whether it is the first operand of that tensor."""
     tensor = nest.operands[operand, TENSOR_OF]
@@ -201,7 +201,7 @@ def _is_one_box(nest: Nest, tile: np.ndarray) -> bool:
     return True
 
 
-@compiled
+@tiered
 def _reduction(nest: Nest, place: Place, tile: np.ndarray) -> np.ndarray:
     """The largest parts of the anchor's reduction whose second operand fits half of its area.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import compiled, inner, tiered
 
 TILE, STEP = 0, 1  # structure.Axis; everything else is the whole axis
 ROW_SNAKE, COLUMN_SNAKE = 0, 1
@@ -86,7 +86,7 @@ def _run_ticks(run: np.ndarray, h: int, w: int, units: np.ndarray) -> tuple[floa
     return ticks, stepped
 
 
-@compiled
+@tiered
 def _compute_floor(h: int, w: int, depth: int, runs: np.ndarray, units: np.ndarray) -> float:
     """Ticks of all runs of one tile."""
     total = 0.0
@@ -96,7 +96,7 @@ def _compute_floor(h: int, w: int, depth: int, runs: np.ndarray, units: np.ndarr
     return total
 
 
-@compiled
+@tiered
 def _repeated(index: int, slices: np.ndarray, steps: int, rows: int, columns: int) -> bool:
     """Whether another slice is the same part of the same tensor, and is the one that counts."""
     mine = slices[index]
@@ -119,14 +119,14 @@ def _full(axis: int, steps: int, tiles: int) -> bool:
     return steps == 1 or axis != STEP
 
 
-@compiled
+@tiered
 def _extent(axis: int, tile: int, step: int, whole: int) -> int:
     if axis == TILE:
         return tile
     return step if axis == STEP else whole
 
 
-@compiled
+@tiered
 def _needed(
     w: int,
     h: int,
@@ -268,7 +268,7 @@ def _turns(kind: int, end: int, lines: int) -> int:
     return odd if end == 1 else between - odd
 
 
-@compiled
+@tiered
 def _shape(order: int, line_last: bool, along_last: bool, h: int, last_h: int, w: int, last_w: int) -> tuple[int, int]:
     """Height and width of a tile in a line (the last one?), at a place in it (the last one?)."""
     if order == ROW_SNAKE:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, tiered
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.tables import Cut, Tables
 
@@ -103,7 +103,7 @@ def _places(operands: Sequence[Sequence[Cut]], tables: Tables) -> _Places:
     )
 
 
-@compiled
+@tiered
 def _sum_of(one: int, other: int, modulus: int) -> int:
     total = one + other
     return total - modulus if total >= modulus else total

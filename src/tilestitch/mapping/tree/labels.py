@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending
+from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
@@ -55,7 +55,7 @@ class Labels(NamedTuple):
     heap: np.ndarray
 
 
-@compiled
+@tiered
 def empty(size: int, components: int) -> Labels:
     return Labels(
         np.empty(size, np.int64),
@@ -72,13 +72,13 @@ def empty(size: int, components: int) -> Labels:
     )
 
 
-@compiled
+@tiered
 def order_of(labels: Labels) -> Order:
     """The least bound first."""
     return Order(labels.bound, labels.bound, labels.bound, labels.rank)
 
 
-@compiled
+@tiered
 def grown(old: Labels, used: int) -> Labels:
     """The same labels with room for twice as many."""
     new = empty(2 * used, old.taken.shape[1])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending
+from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
 from tilestitch.mapping.tree.quick import (
     TOO_MUCH,
@@ -169,7 +169,7 @@ def _go_on(
     return count, waiting
 
 
-@compiled
+@tiered
 def _have_room(
     bounds: Arrays, placed: Placed, first: np.ndarray, shared: np.ndarray, limit: np.ndarray, final_sums: bool
 ) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, tiered
 
 NEVER = 2**61  # what cannot be; three times as much is still a number
 SETTLED, SURVIVED, TOO_MANY = 0, 1, 2
@@ -33,7 +33,7 @@ class Cuts(NamedTuple):
     down: np.ndarray  # by prime of a loop and tile: the tile without it, or -1
 
 
-@compiled
+@tiered
 def _can_be(cuts: Cuts, cut: int, leaving: int, arriving: int, tile: int) -> bool:
     """Whether a cut can be at a tile, if what arrives and what leaves are partial sums or not."""
     return cuts.possible[cut, arriving, tile] and cuts.partial[cut, tile] == (leaving == 1)
@@ -95,7 +95,7 @@ def broken_edges(cuts: Cuts, found: np.ndarray) -> int:
     return broken
 
 
-@compiled
+@tiered
 def _units_of(cuts: Cuts) -> np.ndarray:
     """How much one cut of each operand counts in the number of a state; how many states there are at the end."""
     operands = len(cuts.first) - 1
@@ -105,7 +105,7 @@ def _units_of(cuts: Cuts) -> np.ndarray:
     return units
 
 
-@compiled
+@tiered
 def _added(one: int, other: int, modulus: int) -> int:
     """The sum of two numbers below a modulus."""
     total = one + other
@@ -167,7 +167,7 @@ class Labels(NamedTuple):
     taken: np.ndarray  # by label and shared memory
 
 
-@compiled
+@tiered
 def _with_room(labels: Labels, used: int) -> Labels:
     """The same labels, and room for at least one more."""
     if used < len(labels.spent):
@@ -181,7 +181,7 @@ def _with_room(labels: Labels, used: int) -> Labels:
     return more
 
 
-@compiled
+@tiered
 def _is_needless(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
     """Whether a label of a place spent and takes no more; if not, those that spent and take no less are let go."""
     other, before = heads[place], -1
@@ -202,7 +202,7 @@ def _is_needless(labels: Labels, heads: np.ndarray, place: int, spent: int, take
     return False
 
 
-@compiled
+@tiered
 def _least_left(cuts: Cuts, found: np.ndarray, left: np.ndarray, leaving: int, tile: int) -> int:
     """The potential of a state at a tile."""
     total = 0
@@ -215,7 +215,7 @@ def _least_left(cuts: Cuts, found: np.ndarray, left: np.ndarray, leaving: int, t
     return total
 
 
-@compiled
+@tiered
 def _take(cuts: Cuts, cut: int, arriving: int, tile: int, left: np.ndarray, taken: np.ndarray) -> bool:
     """Add the room of a cut to what is taken, where `left` are the cuts after it; whether it fits."""
     memory = cuts.shared[cut]

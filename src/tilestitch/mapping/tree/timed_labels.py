@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import compiled, tiered
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, is_free, place_cut, remaining
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
@@ -64,7 +64,7 @@ class Pending(NamedTuple):
     stops: bool
 
 
-@compiled
+@tiered
 def _empty(size: int, ports: int, components: int) -> TimedLabels:
     return TimedLabels(
         np.empty(size, np.int64),
@@ -87,7 +87,7 @@ def _empty(size: int, ports: int, components: int) -> TimedLabels:
     )
 
 
-@compiled
+@tiered
 def _grown(old: TimedLabels, used: int) -> TimedLabels:
     """The same labels with room for twice as many."""
     new = _empty(2 * used, old.busy.shape[1], old.taken.shape[1])
@@ -100,13 +100,13 @@ def _grown(old: TimedLabels, used: int) -> TimedLabels:
     return new
 
 
-@compiled
+@tiered
 def _order_of(labels: TimedLabels) -> Order:
     """By its value, then by the bound of energy, then by that of latency."""
     return Order(labels.value, labels.least_fj, labels.least_cycles, labels.rank)
 
 
-@compiled
+@tiered
 def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> float:
     """What is least, of an energy and a latency; of a front the energy, so that it is found from one end."""
     if objective == FASTEST:
@@ -117,7 +117,7 @@ def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> fl
     return product * cycles if objective == ED2P else product
 
 
-@compiled
+@tiered
 def _least_cycles(
     timed: TimedProblem,
     placed: np.ndarray,
@@ -148,7 +148,7 @@ def _least_cycles(
     return least
 
 
-@compiled
+@tiered
 def _pending(timed: TimedProblem, placed: np.ndarray, busy: np.ndarray) -> Pending:
     """What cuts that are not placed will do; of ports that none of them needs, `busy` is forgotten."""
     base = timed.base
@@ -167,7 +167,7 @@ def _pending(timed: TimedProblem, placed: np.ndarray, busy: np.ndarray) -> Pendi
     return Pending(hides, stops)
 
 
-@compiled
+@tiered
 def keeps_up(
     pending: Pending,
     others: int,
@@ -193,7 +193,7 @@ def keeps_up(
     return not busier
 
 
-@compiled
+@tiered
 def _is_beaten(
     labels: TimedLabels,
     heads: np.ndarray,
@@ -231,7 +231,7 @@ def _is_beaten(
     return False
 
 
-@compiled
+@tiered
 def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
     """Whether a front, in ascending order of energy, has a point that is at least as good in both."""
     low, high = 0, len(known)
@@ -244,7 +244,7 @@ def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
     return low > 0 and known[low - 1, 1] <= cycles
 
 
-@compiled
+@tiered
 def _chains(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
     chains = np.empty((len(found), cuts, 2), np.int64)
     for number in range(len(found)):

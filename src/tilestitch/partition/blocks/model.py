@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.errors import InputError
-from tilestitch.base.jit import compiled
+from tilestitch.base.jit import tiered
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator
@@ -233,7 +233,7 @@ class _Constants(NamedTuple):
     traffic_only: bool
 
 
-@compiled
+@tiered
 def _times(blocks: np.ndarray, tables: _Tables, constants: _Constants) -> np.ndarray:
     """Picoseconds of each block (row) on each number of cores (column)."""
     rows, first_read, source_of, work_ps = tables.rows, tables.first_read, tables.source, tables.work_ps
@@ -324,7 +324,7 @@ def _times(blocks: np.ndarray, tables: _Tables, constants: _Constants) -> np.nda
     return found
 
 
-@compiled
+@tiered
 def _fits(
     tables: _Tables,
     members: np.ndarray,

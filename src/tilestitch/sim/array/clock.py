@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import compiled, inner, tiered
 from tilestitch.sim.array.dma import NEVER, READ_TILES, start_queue
 from tilestitch.sim.array.events import WAIT_EVENT, add_event
 from tilestitch.sim.array.jobs import (
@@ -74,7 +74,7 @@ class Controller(NamedTuple):
     loaded: np.ndarray  # what elements execute next, as in Array
 
 
-@compiled
+@tiered
 def run_overlapped(
     plan: Plan,
     controller: Controller,

@@ -11,7 +11,7 @@ and that ragged passes last as long as whole ones, is INFERRED.
 import numpy as np
 
 from tilestitch.base.arrays import copy_row
-from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.base.jit import inner, lending, tiered
 from tilestitch.sim.array.clock import FINISHED, NEXT_CLASS, NOW, STARTED, TILES_READ, Controller
 from tilestitch.sim.array.dma import (
     CHANGED,
@@ -79,7 +79,7 @@ ARRIVES = 2  # cycles from the last word that comes in until the controller has 
 TAKEN = 6  # cycles from the last word that goes out until it is in the scratchpad and the controller has seen it
 
 
-@compiled
+@tiered
 def run_dirac(
     plan: Plan,
     controller: Controller,

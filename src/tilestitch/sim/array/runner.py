@@ -173,7 +173,8 @@ def run_until(
     plan, machine, geometry = prepared.plan, prepared.machine, prepared.geometry
     operands, loops = len(plan.operands), len(plan.loops)
     array, flight, queue = _empty(plan, machine, memory, values)
-    at_once = SLOTS_AT_ONCE if every_slot else 64 * SLOTS_AT_ONCE
+    most_at_once = 1 if end < NEVER else SLOTS_AT_ONCE if every_slot else 64 * SLOTS_AT_ONCE
+    at_once = 1  # few while it is interpreted: see `tiers`
     controller = Controller(
         position=np.zeros(POSITION, np.int64),
         tile=np.zeros(loops, np.int64),
@@ -212,12 +213,13 @@ def run_until(
             known,
             values,
             every_slot,
-            at_once if end >= NEVER else 1,
+            at_once,
             tally.counts,
             tally.passes,
             tally.events,
             tally.window,
         )
+        at_once = min(2 * at_once, most_at_once)
         if controller.position[NOW] >= NEVER:
             raise InvalidIR(f"nest {geometry.nest.name!r}: the schedule of its mapping waits for itself")
         if progress is not None:

@@ -14,7 +14,7 @@ from math import lcm
 import numpy as np
 
 from tilestitch.base.errors import InputError, InvalidIR
-from tilestitch.base.jit import compiled, inner
+from tilestitch.base.jit import inner, tiered
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Sharing, Trace
 
@@ -184,7 +184,7 @@ def _blocked_text(program: Program, blocked: np.ndarray) -> str:
     )
 
 
-@compiled
+@tiered
 def _burst_rounded(size_bytes: int, run_bytes: int, burst_bytes: int) -> int:
     """Bytes of a payload when each of its runs rounds up to a burst."""
     if run_bytes == 0:
@@ -195,7 +195,7 @@ def _burst_rounded(size_bytes: int, run_bytes: int, burst_bytes: int) -> int:
     return bursts * burst_bytes
 
 
-@compiled
+@tiered
 def _resource_bytes(
     moves: np.ndarray,
     size_bytes: np.ndarray,
@@ -215,7 +215,7 @@ def _resource_bytes(
     return total
 
 
-@compiled
+@tiered
 def _successors(
     engine: np.ndarray, wait_offsets: np.ndarray, waits: np.ndarray, engines: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -285,7 +285,7 @@ def _replace_first(times: np.ndarray, engines: np.ndarray, count: int, time: int
     times[at], engines[at] = time, engine
 
 
-@compiled
+@tiered
 def _cut(
     size_bytes: int,
     run_bytes: int,
@@ -343,7 +343,7 @@ def _mark_repeats(ports: np.ndarray, shares: np.ndarray) -> None:
         shares[k, 3] = before
 
 
-@compiled
+@tiered
 def _share(
     time: int,
     granules: int,
@@ -379,7 +379,7 @@ def _share(
     return passed - time - alone, behind
 
 
-@compiled
+@tiered
 def _run(
     engine: np.ndarray,
     engine_ticks: np.ndarray,
