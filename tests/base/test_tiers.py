@@ -45,6 +45,10 @@ def total(numbers):
         found += next_to(numbers[index])
     numbers[0] = -1
     return found
+
+@tiered
+def squared(numbers):
+    return numbers[0] * numbers[0]
 """
 
 
@@ -123,6 +127,16 @@ def test_what_another_process_compiled_is_taken(modules: None, monkeypatch: pyte
     third, _ = imported()
     assert results_of(third.total, 1) == [RIGHT]
     assert third.total.overloads
+
+
+@pytest.mark.filterwarnings("error")
+def test_arithmetic_wraps_around_as_in_compiled_code(modules: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody is warned of it."""
+    monkeypatch.setattr(tiers, "SECONDS_PER_INSTRUCTION", 1000)
+    caller, _ = imported()
+    numbers = np.array([2**40 + 1])
+    assert caller.squared(numbers) == 2**41 + 1
+    assert not caller.squared.overloads
 
 
 @pytest.mark.parametrize(
