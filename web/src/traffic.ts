@@ -3,7 +3,7 @@
 import { Chart, type ChartPoint } from "./chart";
 import { colour, colourIndex } from "./colours";
 import { button, element, scrolled, table } from "./dom";
-import { bytes, count, fixed } from "./format";
+import { bytes, count, fixed, scaled } from "./format";
 import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
 
@@ -22,6 +22,9 @@ interface Layer extends Curve {
 interface TrafficSummary extends ResultSummary {
   report: Curve & { network: string; capacities_bytes: number[]; layers: Layer[] };
 }
+
+/** Of an axis, whose ticks are round decimal numbers. */
+const size = (value: number) => `${scaled(value)}B`;
 
 const ALL = "all layers, one after another";
 
@@ -90,9 +93,8 @@ class CurvePane implements ResultPane {
       element(
         "p",
         { class: "note" },
-        "What any mapping moves at least between one buffer of all operands and the memory outside it. No machine whose " +
-          "memories together are smaller moves less for these layers, one after another; what stays on chip between " +
-          "layers is not in it.",
+        "What any mapping moves at least between one buffer of all operands and the memory outside it, among all " +
+          "whose factors divide. What stays on chip between layers is not in it.",
       ),
       element("div", { class: "tools" }, element("label", {}, "layer ", this.choice)),
       place,
@@ -121,8 +123,8 @@ class CurvePane implements ResultPane {
       this.shown.push(at);
     }
     this.chart.draw(this.page.theme, {
-      x: { label: "capacity of the buffer", text: bytes },
-      y: { label: "least traffic (estimated)", text: bytes },
+      x: { label: "capacity of the buffer", text: size },
+      y: { label: "least traffic (estimated)", text: size },
       points,
       joined: points.map((_, at) => at),
       diagonal: "",

@@ -43,7 +43,7 @@ def traffic(
     """Find what each layer of MODEL moves at least between a buffer and the memory outside, by the buffer's capacity.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers, as for map.
-    The least is exact over all mappings of a layer whose factors divide: no machine with such a buffer moves less.
+    The least is exact over all mappings of a layer whose factors divide, with nothing kept between layers.
     """
     expect_json(json_path, model)
     sizes = [_bytes_of(one) for one in capacities]
