@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilestitch.commands.map.tree_value import map_either as map
     from tilestitch.commands.simulate.layers import SimulateOptions
     from tilestitch.commands.simulate.run import Simulation, simulate
+    from tilestitch.commands.traffic.run import Traffic, traffic
     from tilestitch.commands.validate.run import ValidateOptions, ValidationPage, validate
     from tilestitch.commands.why.run import Why, why
     from tilestitch.hardware.accelerator import Accelerator
@@ -68,6 +69,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.map.tree_value": "NetworkOnTree TreeOptions map=map_either",
     "tilestitch.commands.simulate.layers": "SimulateOptions",
     "tilestitch.commands.simulate.run": "Simulation simulate",
+    "tilestitch.commands.traffic.run": "Traffic traffic",
     "tilestitch.commands.validate.run": "ValidateOptions ValidationPage validate",
     "tilestitch.commands.why.run": "Why why",
     "tilestitch.hardware.accelerator": "Accelerator",
@@ -132,6 +134,7 @@ __all__ = [
     "Simulation",
     "TilestitchError",
     "Trace",
+    "Traffic",
     "TreeMachine",
     "TreeOptions",
     "ValidateOptions",
@@ -159,6 +162,7 @@ __all__ = [
     "simulate_mapping",
     "stage_text",
     "strategies",
+    "traffic",
     "validate",
     "why",
     "with_function",

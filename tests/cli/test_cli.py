@@ -80,6 +80,7 @@ def test_help_comes_at_once():
         "explore",
         "validate",
         "check",
+        "traffic",
         "why",
     ],
 )

@@ -40,6 +40,7 @@ CALLS = {
     "why": lambda: tilestitch.why("bert-base-8:small", "toy", strategy="graphturbo", batch=2),
     "diff": lambda: tilestitch.diff(*result("compare")),
     "characterize": lambda: tilestitch.characterize("mlu100"),
+    "traffic": lambda: tilestitch.traffic(PRODUCT),
     "contest": lambda: tilestitch.contest(INSTANCE),
     "reproduce": lambda: tilestitch.reproduce("dmazerunner", networks=["conv5_2"], must_match=True),
     "machines": tilestitch.machines,
@@ -122,7 +123,7 @@ def test_a_result_is_html(name):
     assert page.found.count("svg") >= len(shown.pictures())
 
 
-@pytest.mark.parametrize("name", ["validate", "explore", "characterize"])
+@pytest.mark.parametrize("name", ["validate", "explore", "characterize", "traffic"])
 def test_pictures_are_shown(name):
     """Those that the command draws."""
     assert "svg" in parsed(result(name)._repr_html_()).found
@@ -155,6 +156,7 @@ JSON = {
     "fuse": ("fuse", "resnet18:small", "--compare"),
     "why": ("why", "bert-base-8:small", "--machine", "toy", "--strategy", "graphturbo", "--batch", 2),
     "characterize": ("characterize",),
+    "traffic": ("traffic", PRODUCT),
     "contest": ("contest", INSTANCE),
     "reproduce": ("reproduce", "dmazerunner", "--network", "conv5_2", "--must-match"),
     "machines": ("machines",),

@@ -403,3 +403,17 @@ def test_pages_without_a_search_are_drawn(browser, tmp_path, kind):
         assert f"{price['cycles']:,} cycles" in text_of(browser, "verdict")
         assert browser.run("return document.querySelectorAll('.level').length") == 5
         assert len(browser.pixels("nest")) > 5
+
+
+def test_the_page_of_traffic_says_what_the_report_says(browser, write):
+    """The curve of the network, then that of a layer, point by point."""
+    found = tilestitch.traffic("resnet18:small", [512, 1024, 4096], layers=["conv1", "layer1.0.conv1"])
+    page = write("traffic", found.to_html())
+    expect_drawn(browser, page, {"points": 4})
+    report = json.loads(found.to_json())
+    browser.open(page, "#layer=1&capacity=0")
+    least, compulsory = (report["layers"][1][name] for name in ("least_bytes", "compulsory_bytes"))
+    said = text_of(browser, "capacity-said")
+    assert "capacity 512 B" in said
+    assert f"{least[0] / compulsory:.2f} x" in said
+    assert [row[0] for row in browser.rows("layers")] == ["conv1", "layer1.0.conv1"]

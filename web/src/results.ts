@@ -1,4 +1,4 @@
-// The page of a result of map, simulate, explore, validate or fuse: its panes, and the state that they share.
+// The page of a result of map, simulate, explore, validate, traffic or fuse: its panes, and the state that they share.
 
 import { onAppearance } from "./appearance";
 import { type Theme, theme } from "./colours";
@@ -9,6 +9,7 @@ import { checkedPanes, pricedPanes } from "./judged";
 import type { Origin } from "./made";
 import { givenPanes, mapPanes } from "./mapping";
 import { simulatePanes } from "./simulation";
+import { trafficPanes } from "./traffic";
 import { treePanes } from "./tree";
 import { validatePanes } from "./validation";
 
@@ -42,6 +43,7 @@ const KINDS: Record<string, Panes> = {
   map: mapPanes,
   priced: pricedPanes,
   simulate: simulatePanes,
+  traffic: trafficPanes,
   tree: treePanes,
   validate: validatePanes,
 };

@@ -83,6 +83,10 @@ EXAMPLES = {
         "Simulate mappings on an array, cycle by cycle.",
         "tilestitch simulate resnet18:small --machine dmazerunner-256",
     ),
+    "traffic": (
+        "Find what a buffer's capacity is worth to a network.",
+        "tilestitch traffic resnet18:small",
+    ),
     "translate": (
         "Translate inner loops to machine code ahead.",
         "tilestitch translate",

@@ -43,6 +43,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.cli.reproduce import reproduce
 from tilestitch.cli.serve import serve
 from tilestitch.cli.simulate import simulate
+from tilestitch.cli.traffic import traffic
 from tilestitch.cli.translate import translate
 from tilestitch.cli.validate import validate
 from tilestitch.cli.why import why
@@ -231,6 +232,7 @@ for command in (
         serve,
         simulate,
         explore,
+        traffic,
         translate,
         validate,
         why,

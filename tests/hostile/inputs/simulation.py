@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import tilestitch
 from tests.hostile.inputs.making import RELU, Hostile, model
 from tilestitch import api
 
@@ -99,4 +100,9 @@ SIMULATION = (
     call("values of nothing in Python", FITS, values=None),
     call("a simulation on a number in Python", FITS, machine=3),
     call("a simulation on a machine without an array in Python", FITS, machine="toy"),
+    Hostile("traffic with a buffer of no size", ["traffic", PRODUCT, "--capacity", "0"]),
+    Hostile("traffic with a buffer in words", ["traffic", PRODUCT, "--capacity", "large"]),
+    Hostile("traffic of a network without products", "traffic net.onnx", only_relu),
+    Hostile("traffic with 100 capacities", ["traffic", PRODUCT, *(f"--capacity={size}" for size in range(1, 101))]),
+    Hostile("traffic of a capacity that is no number", lambda: tilestitch.traffic(PRODUCT, [1.5])),  # pyright: ignore
 )

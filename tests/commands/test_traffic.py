@@ -1,0 +1,51 @@
+"""`tilestitch traffic`: what it writes."""
+
+import csv
+import json
+
+import pytest
+
+import tilestitch
+from tests.helpers.command import run
+
+PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
+
+
+def test_layers_count_as_often_as_they_run():
+    """The sums of the report are those of its layers."""
+    found = tilestitch.traffic("resnet18:small", [512, 4096], layers=["conv1", "layer1.0.conv1", "fc"])
+    assert [one.times for one in found.layers] == [1, 4, 1]
+    assert found.compulsory_bytes == sum(one.times * one.compulsory_bytes for one in found.layers)
+    for at in range(2):
+        assert found.total_bytes(at) == sum(one.times * (one.least_bytes[at] or 0) for one in found.layers)
+    assert found.total_bytes(0) != found.total_bytes(1)
+
+
+def test_a_capacity_without_room_for_single_elements_has_no_least():
+    """Neither the layer nor the network; the picture leaves it out."""
+    found = tilestitch.traffic(PRODUCT, [4, 64])
+    assert found.layers[0].least_bytes[0] is None
+    assert found.total_bytes(0) is None
+    assert " - " in str(found)
+    assert [len(picture) > 0 for picture in found.pictures()] == [True, True]
+
+
+def test_the_files_say_what_the_json_says(tmp_path):
+    """Table, curves, page."""
+    folder, page = tmp_path / "out", tmp_path / "page.html"
+    line = "O[m,n] += A[m,k] * B[k,n]; m=48 n=64 k=64"
+    done = run("traffic", line, "-o", folder, "--html", page, "--json", tmp_path / "found.json")
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert done.stdout == (folder / "traffic.txt").read_text()
+    rows = list(csv.reader((folder / "traffic.csv").read_text().splitlines()))[1:]
+    assert [int(row[4]) for row in rows] == report["capacities_bytes"]
+    assert [int(row[5]) for row in rows] == report["layers"][0]["least_bytes"] == report["least_bytes"]
+    assert report["capacities_bytes"][-1] >= report["layers"][0]["enough_bytes"] > report["capacities_bytes"][-2]
+    assert sorted(path.name for path in folder.iterdir()) == ["layers.svg", "network.svg", "traffic.csv", "traffic.txt"]
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("size", ["65536", "64KiB", "64 KiB", "524288 b"])
+def test_a_capacity_has_units(size):
+    """Those of the file of a machine."""
+    assert json.loads(run("traffic", PRODUCT, "--capacity", size, "--json", "-").stdout)["capacities_bytes"] == [65536]
