@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row, copy_rows
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import inner, lending, tiered
 from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use
@@ -92,7 +92,7 @@ class _Latest(NamedTuple):
     known: np.ndarray  # how many of those, one number
 
 
-@inner
+@lending
 def _note(latest: _Latest, engine: int, instruction: int) -> None:
     if latest.instruction[engine] < 0:
         latest.engines[latest.known[0]] = engine
@@ -100,7 +100,7 @@ def _note(latest: _Latest, engine: int, instruction: int) -> None:
     latest.instruction[engine] = max(latest.instruction[engine], instruction)
 
 
-@inner
+@lending
 def _forget(latest: _Latest) -> None:
     for at in range(latest.known[0]):
         latest.instruction[latest.engines[at]] = -1
@@ -117,7 +117,7 @@ def _longer(rows: np.ndarray, length: int) -> np.ndarray:
     return found
 
 
-@inner
+@lending
 def _cells(text: Text, region: int, pitch: int) -> int:
     """How many cells of a grid a region meets; 0 where they are many."""
     count = 1
@@ -129,7 +129,7 @@ def _cells(text: Text, region: int, pitch: int) -> int:
     return count
 
 
-@inner
+@lending
 def _list(text: Text, uses: _Uses, buffer: int, region: int, cell: int) -> int:
     """The list of the table for one of the cells that a region of a buffer meets; others may have the same."""
     found, pitch = buffer, uses.pitch[buffer]
@@ -142,7 +142,7 @@ def _list(text: Text, uses: _Uses, buffer: int, region: int, cell: int) -> int:
     return (found ^ (found >> 20)) % len(uses.lists)
 
 
-@inner
+@lending
 def _conflict(
     text: Text, uses: _Uses, use: int, engine: int, region: int, writes: bool, barrier: int, latest: _Latest
 ) -> None:
@@ -156,7 +156,7 @@ def _conflict(
     _note(latest, uses.engine[use], uses.instruction[use])
 
 
-@inner
+@lending
 def _conflicts(
     text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine: int, barrier: int, latest: _Latest
 ) -> None:
@@ -184,7 +184,7 @@ def _conflicts(
             entry = entries[entry, 1]
 
 
-@inner
+@lending
 def _same_use(text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine: int, barrier: int) -> int:
     """The use of one region of a buffer by one engine in one way since the last launch, or -1."""
     buffer, region, writes = int(text.buffer[operand]), int(text.region[operand]), bool(text.writes[operand])
@@ -212,7 +212,7 @@ def _same_use(text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine
     return -1
 
 
-@inner
+@lending
 def _sort_in(text: Text, uses: _Uses, entries: np.ndarray, known: int, use: int) -> int:
     """Enter a use of a buffer with many into its cells; gives the number of entries of the table."""
     buffer, region = int(uses.buffer[use]), int(uses.region[use])
@@ -228,7 +228,7 @@ def _sort_in(text: Text, uses: _Uses, entries: np.ndarray, known: int, use: int)
     return known
 
 
-@tiered
+@lending
 def _record(
     text: Text, uses: _Uses, entries: np.ndarray, known: int, operand: int, engine: int, number: int, barrier: int
 ) -> int:
@@ -257,7 +257,7 @@ def _record(
     return known
 
 
-@inner
+@lending
 def _take_over(
     text: Text, uses: _Uses, owners: np.ndarray, begin: int, count: int, buffer: int, barrier: int, latest: _Latest
 ) -> int:
