@@ -10,9 +10,20 @@ from tests.helpers.pages import summary_of
 from tests.helpers.pairs import first
 from tests.helpers.zigzag_trees import LAYERS, TREE
 from tilestitch.hardware.load import load_machine
+from tilestitch.hardware.preset_files import preset_text
 
 ZIGZAG = Path(__file__).parent.parent / "data" / "zigzag" / "hardware" / "tpu_like.yaml"
 PRODUCT = "C[M,N] += A[M,K] * B[K,N]; M=16 N=12 K=32"
+WIDE_SUMS = """
+- id: 0
+  operator_type: Gemm
+  equation: O[b][k]+=W[k][c]*I[b][c]
+  dimension_relations: []
+  loop_dims: [B, K, C]
+  loop_sizes: [16, 12, 32]
+  operand_precision: {W: 8, I: 8, O: 32, O_final: 8}
+  operand_source: {W: 0, I: 0}
+"""  # PRODUCT in ZigZag's words
 ROWS = "O[m,x] += I[c,x+f] * W[m,c,f]; m=48 c=96 x=56 f=3"
 
 
@@ -284,6 +295,33 @@ def test_constraints_and_the_wiring_of_a_unit_hold_together(tmp_path):
     fixed.write_text("spatial: {mme.k: [M], core: [M]}")
     layer = only_layer(PRODUCT, "toy", "--constraints", fixed)
     assert not [one for one in layer["spatial"] if one["axis"] == "mme.k"]
+
+
+def test_elements_are_as_wide_as_on_the_machine(tmp_path):
+    """Whatever layers say: an array of 8 bits, with sums of 32, takes products of 16 as if they were said so."""
+    silent, said = tmp_path / "silent.yaml", tmp_path / "product.yaml"
+    silent.write_text("".join(line for line in preset_text("gemmini").splitlines(True) if "bits: " not in line[:11]))
+    said.write_text(WIDE_SUMS)
+    found = json.loads(mapped(PRODUCT, "gemmini", "--json", "-").stdout)
+    assert found["notes"] == ["elements have 8 bits, and 32 while they are added to, as on gemmini"]
+    assert found["proven_best"]
+    assert mapped(PRODUCT, silent).exit_code != 0
+    same = only_layer(said, silent)
+    assert same["energy_pj"] == found["layers"][0]["energy_pj"]
+    said.write_text(WIDE_SUMS.replace("W: 8, I: 8, O: 32, O_final: 8", "W: 4, I: 16, O: 16, O_final: 16"))
+    assert only_layer(said, "gemmini")["energy_pj"] == same["energy_pj"]
+    said.write_text(WIDE_SUMS.replace("O: 32", "O: 16"))
+    assert only_layer(said, silent)["energy_pj"] < same["energy_pj"]
+
+
+def test_an_axis_takes_loops_of_its_operands_whatever_they_are_called(tmp_path):
+    """Where weights lie still: along rows those of the reduction, along columns those of results."""
+    product = "Y[p,q] += X[p,r] * V[r,q]; p=16 q=12 r=32"
+    layer = only_layer(product, "gemmini")
+    assert {(one["axis"], one["loop"]) for one in layer["spatial"]} == {("rows", "r"), ("columns", "q")}
+    named = tmp_path / "named.yaml"
+    named.write_text(preset_text("gemmini").replace("operands: [I, W]}", "operands: [I, W], loops: [p, q]}"))
+    assert [one["axis"] for one in only_layer(product, named)["spatial"]] == ["columns"]
 
 
 def test_an_array_has_its_own_mapper_for_even_storage():

@@ -192,6 +192,7 @@ WHOLE: dict[str, str] = {
     "exponent-absurd": edited((CLOCK, "clock: 1e999999999")),
     "digits-absurd": edited((CLOCK, f"clock: {'9' * 5000}")),
     "leading-zero": edited(("count: 2", "count: 02")),
+    "bits-of-a-chip": edited((CLOCK, f"{CLOCK}\nbits: 8\nsum_bits: 32")),
     "sexagesimal": edited(("count: 2", "count: 1:30")),
     "key-written-twice": edited((SIZE, f"{SIZE}\n    {SIZE}")),
     "section-written-twice": BASE + UNITS,

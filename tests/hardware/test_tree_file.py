@@ -81,19 +81,56 @@ DEEP = "name: deep\nmac_pj: 1\nmemories:" + "".join(
     for at in range(25)
 )
 
+WIDTHS = {
+    "bits-of-zero": "bits: 0",
+    "bits-too-many": "bits: 65",
+    "bits-in-words": "bits: int8",
+    "sums-without-elements": "sum_bits: 32",
+    "sums-narrower-than-elements": "bits: 16\nsum_bits: 8",
+    "sums-of-part-of-a-bit": "bits: 8\nsum_bits: 20.5",
+}
+AXIS_OPERANDS = {
+    "axis-of-an-unknown-operand": "operands: [I, X]",
+    "axis-of-no-operand": "operands: []",
+    "axis-of-an-operand-twice": "operands: [W, W]",
+}
+
+
+@pytest.mark.parametrize("name", [*WIDTHS, *AXIS_OPERANDS])
+def test_a_mistake_in_what_units_take_is_told(name, golden):
+    """In one line: widths of elements and of sums, and operands of an axis."""
+    text = TREE.replace("mac_pj: 0.5", f"mac_pj: 0.5\n{WIDTHS[name]}") if name in WIDTHS else ""
+    with pytest.raises(InputError) as caught:
+        parse_tree(text or TREE.replace("loops: [C]", AXIS_OPERANDS[name]), "npu.yaml")
+    assert str(caught.value).count("\n") == 0
+    golden(f"trees/{name}.txt", f"{caught.value}\n")
+
+
+def test_a_file_says_how_wide_elements_are_and_what_an_axis_takes():
+    """Sums are as wide as elements unless the file says more."""
+    text = TREE.replace("mac_pj: 0.5", "mac_pj: 0.5\nbits: 8").replace("loops: [C]", "loops: [C, K], operands: [I, W]")
+    tree = parse_tree(text, "npu.yaml")
+    assert (tree.bits, tree.sum_bits) == (8, 8)
+    assert tree.axes[0] == Axis("rows", 8, ("C", "K"), ("I", "W"))
+    assert "may be spread: C, K, if loops of I and W alone along rows" in describe_tree(tree)
+    wider = parse_tree(text.replace("bits: 8", "bits: 8\nsum_bits: 24"), "npu.yaml")
+    assert (wider.bits, wider.sum_bits) == (8, 24)
+    assert "8 bits an element, 24 of a sum that is added to" in describe_tree(wider)
+
+
 # Each is one mistake of a user, and the one line about it.
 MISTAKES: dict[str, tuple[str, str]] = {
     "empty-file": (
         "",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, latches, "
-        "reads_first_sums, moves_boxes, axes, memories, dma, units, "
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, bits, "
+        "sum_bits, latches, reads_first_sums, moves_boxes, axes, memories, dma, units, "
         "cores, link, setup, granule_bytes, found nothing",
     ),
     "only-a-comment": ("# to do\n", "expected a mapping with the keys name"),
     "a-list": (
         "- name: npu\n",
-        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, latches, "
-        "reads_first_sums, moves_boxes, axes, memories, dma, units, "
+        "expected a mapping with the keys name, description, clock, mac_pj, mac_area_mm2, bits, "
+        "sum_bits, latches, reads_first_sums, moves_boxes, axes, memories, dma, units, "
         "cores, link, setup, granule_bytes, found a list",
     ),
     "corrupt": (TREE.replace("axes:", "axes: ]"), "line 4, column 7: not valid YAML"),

@@ -17,7 +17,7 @@ from tilestitch.hardware.file_models import (
     MemoryModel,
     field_expected,
 )
-from tilestitch.hardware.unit_models import BANDWIDTH, EXTENT, MAX_MACS_PER_CYCLE, UnitKind, unit_kind
+from tilestitch.hardware.unit_models import BANDWIDTH, BITS, EXTENT, MAX_MACS_PER_CYCLE, UnitKind, unit_kind
 from tilestitch.hardware.yaml_tree import Mistake, Scalar, Tree
 
 MAX_CORES = 65536
@@ -26,7 +26,13 @@ MAX_TICKS_PER_CYCLE = 10**8  # the simulator counts time in whole ticks, each an
 
 def contradictions(tree: Tree) -> list[Mistake]:
     """Mistakes across fields, as far as the fields that they need can be read."""
-    return [*_core_mistakes(tree), *_unit_mistakes(tree), *_memory_mistakes(tree), *_bandwidth_mistakes(tree)]
+    return [
+        *_core_mistakes(tree),
+        *_unit_mistakes(tree),
+        *_width_mistakes(tree),
+        *_memory_mistakes(tree),
+        *_bandwidth_mistakes(tree),
+    ]
 
 
 def _part(tree: Tree, *path: str) -> Mapping[str, Tree]:
@@ -141,6 +147,22 @@ def _unit_mistakes(tree: Tree) -> Iterator[Mistake]:
         yield Mistake(("units",), "expected a mapping from the names of units to what they are, found nothing")
     elif "memories" in _part(tree) and "units" not in _part(tree) and "mac_pj" not in _part(tree):
         yield Mistake(("mac_pj",), f"expected {EnergyField().expected}, found nothing; or write units, which say it")
+
+
+def _width_mistakes(tree: Tree) -> Iterator[Mistake]:
+    """Widths of elements on a chip, whose units say them, and of sums without or below those of elements."""
+    found = _part(tree)
+    if "units" in found:
+        for key in ("bits", "sum_bits"):
+            if key in found:
+                yield Mistake((key,), "is said by the units of a chip; leave it out here")
+        return
+    bits, sum_bits = _number(found, "bits", BITS), _number(found, "sum_bits", BITS)
+    if "sum_bits" in found and "bits" not in found:
+        yield Mistake(("bits",), f"expected {BITS.expected}, found nothing; without it leave out sum_bits")
+    elif bits is not None and sum_bits is not None and sum_bits < bits:
+        problem = f"expected at least the {bits} bits of an element, as a sum becomes one, found {sum_bits}"
+        yield Mistake(("sum_bits",), problem)
 
 
 def _memory_mistakes(tree: Tree) -> Iterator[Mistake]:

@@ -25,6 +25,7 @@ from tilestitch.hardware.tree_fields import ClockField, NamesField, Rate, RateFi
 from tilestitch.hardware.tree_network import NetworkModel, Storage
 from tilestitch.hardware.unit_models import (
     BANDWIDTH,
+    BITS,
     CHANNELS,
     CHUNK_BYTES,
     KIND,
@@ -49,6 +50,7 @@ _BANKS = WholeField("banks", 1, 2**20)
 _Name: TypeAlias = Annotated[str, PlainValidator(NameField())]
 _Energy: TypeAlias = Annotated[float, PlainValidator(EnergyField())]
 _Area: TypeAlias = Annotated[float, PlainValidator(AmountField("square millimetres"))]
+_ElementBits: TypeAlias = Annotated[int, PlainValidator(BITS)]
 _Width: TypeAlias = Annotated[int, PlainValidator(WholeField("bits", 1, 2**24))]
 _ChunkBytes: TypeAlias = Annotated[int, PlainValidator(CHUNK_BYTES)]
 _Bandwidth: TypeAlias = Annotated[Fraction, PlainValidator(BANDWIDTH)]
@@ -62,6 +64,10 @@ _Operands: TypeAlias = Annotated[
     tuple[str, ...],
     PlainValidator(NamesField("operands", (), 1, "nothing reaches a memory that holds none: name them, or remove it")),
 ]
+_AxisOperands: TypeAlias = Annotated[
+    tuple[str, ...],
+    PlainValidator(NamesField("operands", (), 1, "leave operands out where any loop may spread, or remove the axis")),
+]
 
 
 class AxisModel(Model):
@@ -73,6 +79,12 @@ class AxisModel(Model):
     )
     loops: _Loops | None = Field(
         None, description="the loops of a layer that may be spread along it; any, unless stated", examples=[["K", "C"]]
+    )
+    operands: _AxisOperands | None = Field(
+        None,
+        description="the loops that go through exactly these operands may be spread along it, whatever they are "
+        "called; any, unless stated. With `loops` both restrict it",
+        examples=[["I", "W"]],
     )
     networks: list[NetworkModel] = Field([], description="what carries operands along it, where that is not free")
 
@@ -245,6 +257,18 @@ class MachineModel(Model):
         None,
         description="area of one unit, in square millimetres; it is shown, and nothing else depends on it",
         examples=[0.0005],
+    )
+    bits: _ElementBits | None = Field(
+        None,
+        description="how wide an element of every operand is on this machine, whatever layers say; as wide as these "
+        "say, unless stated. Of a chip its units say it",
+        examples=[8],
+    )
+    sum_bits: _ElementBits | None = Field(
+        None,
+        description="with `bits`: how wide results are while they are still added to; as wide as elements, unless "
+        "stated",
+        examples=[32],
     )
     latches: Annotated[bool, PlainValidator(SwitchField())] = Field(
         True,

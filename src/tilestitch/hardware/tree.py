@@ -54,7 +54,7 @@ class Network:
 class Axis:
     """One direction in which units repeat, and the loops that may spread there; none named means any.
 
-    Where `operands` are named, only loops of exactly these may: of those in the axes of a matrix unit.
+    Where `operands` are named, only loops that go through exactly these may, as along the axes of a matrix unit.
     """
 
     name: str
@@ -138,6 +138,8 @@ class MachineTree(Brief):
     reads_first_sums: bool = True  # although they are zero
     moves_boxes: bool = False  # with what lies between strided values
     engines: tuple[DmaEngine, ...] = ()
+    bits: int | None = None  # of an element of every operand; None: as layers say
+    sum_bits: int | None = None  # of results that are still added to, where `bits` are stated
 
     @property
     def operands(self) -> tuple[str, ...]:

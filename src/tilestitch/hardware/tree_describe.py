@@ -57,7 +57,10 @@ def describe_tree(tree: MachineTree) -> str:
     clock = f", clock {format_rate(tree.clock_hz, 'Hz')}" if tree.clock_hz is not None else ""
     lines += [f"{counted(tree.units, 'unit')}{_axes(tree, tuple(axis.name for axis in tree.axes), ' along ')}{clock}"]
     peak = f"; at most {format_rate(2 * tree.units * tree.clock_hz, 'OPS')}" if tree.clock_hz is not None else ""
-    lines += [f"{tree.mac_pj:g} pJ a multiply-accumulate{peak}{_steps(tree)}", "", "memories, from the outermost"]
+    lines += [f"{tree.mac_pj:g} pJ a multiply-accumulate{peak}{_steps(tree)}"]
+    if tree.bits is not None:
+        lines += [f"{counted(tree.bits, 'bit')} an element, {tree.sum_bits} of a sum that is added to"]
+    lines += ["", "memories, from the outermost"]
     for branch in branches(tree):
         lines += _branch_lines(tree, branch, 1)
     lines += network_lines(tree)
@@ -115,7 +118,11 @@ def _axes(tree: MachineTree, names: tuple[str, ...], before: str) -> str:
 
 def _loops(tree: MachineTree) -> str:
     """Which loops may be spread, where that is restricted."""
-    found = [f"{', '.join(axis.loops)} along {axis.name}" for axis in tree.axes if axis.loops]
+    found: list[str] = []
+    for axis in tree.axes:
+        limits = [", ".join(axis.loops)] if axis.loops else []
+        limits += [f"loops of {' and '.join(axis.operands)} alone"] if axis.operands else []
+        found += [f"{', if '.join(limits)} along {axis.name}"] if limits else []
     return f"; may be spread: {'; '.join(found)}" if found else ""
 
 

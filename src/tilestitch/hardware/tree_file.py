@@ -78,6 +78,8 @@ def tree_of_model(model: MachineModel) -> MachineTree:
         model.reads_first_sums,
         model.moves_boxes,
         engines,
+        model.bits,
+        model.sum_bits if model.sum_bits is not None else model.bits,
     )
     return tree if found is None or isinstance(found.unit, MatrixModel) else _around_array(tree, model)
 
@@ -138,7 +140,7 @@ def _parts(model: MachineModel) -> tuple[tuple[Axis, ...], tuple[TreeMemory, ...
     cycles = _cycles(model)
     operands = sorted({operand for memory in model.memories for operand in memory.operands})
     axes = tuple(
-        Axis(axis.name, axis.size, axis.loops or (), networks=networks_of(axis.networks, operands, cycles))
+        Axis(axis.name, axis.size, axis.loops or (), axis.operands or (), networks_of(axis.networks, operands, cycles))
         for axis in model.axes
     )
     return axes, tuple(_memory(memory, cycles) for memory in model.memories)
@@ -275,9 +277,21 @@ def tree_mistakes(model: MachineModel) -> Iterator[Mistake]:
         *_port_faults(model),
         *network_faults(tree, {axis.name: axis.networks for axis in model.axes}),
         *engine_faults(tree),
+        *_operand_faults(tree),
     ):
         yield Mistake((part,), fault)
     yield from _rate_mistakes(model)
+
+
+def _operand_faults(tree: MachineTree) -> Iterator[tuple[str, str]]:
+    """Axes that take loops of operands that are nowhere."""
+    for axis in tree.axes:
+        for operand in axis.operands:
+            if operand not in tree.operands:
+                yield (
+                    axis.name,
+                    f"takes loops of {operand}, which no memory holds; known: {', '.join(tree.operands)}",
+                )
 
 
 def _rate_mistakes(model: MachineModel) -> list[Mistake]:

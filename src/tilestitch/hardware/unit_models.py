@@ -27,11 +27,11 @@ EXTENT = WholeField("", 1, MAX_MACS_PER_CYCLE)
 CHUNK_BYTES = WholeField("bytes", 1, 2**30)
 CHANNELS = WholeField("channels", 1, 1024)
 SETUP_CYCLES = WholeField("cycles", 0, 10**9)
+BITS = WholeField("bits", 1, 64)  # of an element
 BANDWIDTH = RatioField("bytes per cycle", 10**6, '34, 29.875 or "239/8"')
 KIND = ChoiceField(tuple(UnitKind))
 _LANES = WholeField("lanes", 1, 65536)
 _NETWORKS = WholeField("networks", 1, 3)
-_BITS = WholeField("bits", 1, 64)
 _STAGES = WholeField("stages", 1, 64)
 _WORDS = WholeField("words", 1, 2**20)
 _NO_OR_MORE_WORDS = WholeField("words", 0, 2**20)
@@ -121,11 +121,11 @@ class ArrayModel(Model):
     dma_channels: Annotated[int, PlainValidator(CHANNELS)] = Field(
         1, description="runs between DRAM and scratchpad that proceed at the same time"
     )
-    first_bits: Annotated[int, PlainValidator(_BITS)] = Field(
+    first_bits: Annotated[int, PlainValidator(BITS)] = Field(
         16, description="width of the first operand; with the next two unset, the network's own"
     )
-    second_bits: Annotated[int, PlainValidator(_BITS)] = Field(16, description="width of the second operand")
-    result_bits: Annotated[int, PlainValidator(_BITS)] = Field(16, description="width of results and partial sums")
+    second_bits: Annotated[int, PlainValidator(BITS)] = Field(16, description="width of the second operand")
+    result_bits: Annotated[int, PlainValidator(BITS)] = Field(16, description="width of results and partial sums")
     controller: Annotated[Controller, PlainValidator(ChoiceField(tuple(Controller)))] = Field(
         Controller.OVERLAPPED,
         description="whether passes overlap across tiles too, or by DiRAC's rules, with two more passes for each tile "

@@ -14,6 +14,7 @@ from tilestitch.commands.map.tree_constraints import Constraints, expect_known_l
 from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
+    as_wide_as_on,
     bound_nest,
     is_timeloop_problem,
     is_zigzag_workload,
@@ -121,6 +122,7 @@ def open_tree_task(
     _, layers, notes = zigzag_layers_of(workload)
     opened = open_tree(machine)
     mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
+    layers, notes = as_wide_as_on(opened.tree, layers, notes)
     chosen = _chosen(layers, names, where[0])
     tree, fixed = _constrained(opened, layers, constraints)
     if fixed.factors or fixed.only:
@@ -178,6 +180,7 @@ def open_free_task(
     is_in_words = isinstance(workload, str | Path) and is_timeloop_problem(str(workload))
     if opened.bits and (is_in_words or opened.has_own_bits):
         layers = with_words(layers, opened.tree, opened.bits)
+    layers, notes = as_wide_as_on(opened.tree, layers, notes)
     chosen = _chosen(layers, names, name)
     tree, fixed = _constrained(opened, layers, constraints)
     notes = (*notes, *opened.notes, *fixed.notes)

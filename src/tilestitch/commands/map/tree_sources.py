@@ -10,9 +10,11 @@ from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
 
+SUMS_AS_RESULTS = "sums that are added to have the width of results, as in the nests of the network"
 # What nests and machines call the first operand that is read, the second, and the result.
 ROLES = (
     ("I", "I1", "A", "Input", "Inputs"),
@@ -61,6 +63,27 @@ def with_words(
     return tuple(found)
 
 
+def as_wide_as_on(
+    tree: MachineTree, layers: Sequence[TreeLayer], notes: Sequence[str]
+) -> tuple[tuple[TreeLayer, ...], tuple[str, ...]]:
+    """The layers with elements and sums of the widths that the machine states, if it does, and notes on them."""
+    bits, sum_bits = tree.bits, tree.sum_bits
+    if bits is None or sum_bits is None:
+        return tuple(layers), tuple(notes)
+    found: list[TreeLayer] = []
+    for layer in layers:
+        reads = tuple(_as_wide(array, bits) for array in layer.nest.reads)
+        nest = replace(layer.nest, reads=reads, write=_as_wide(layer.nest.write, sum_bits))
+        found.append(replace(layer, nest=nest, final_bits=bits))
+    kept = [note for note in notes if note != SUMS_AS_RESULTS]
+    note = f"elements have {bits} bits, and {sum_bits} while they are added to, as on {tree.name}"
+    return tuple(found), (*kept, note)
+
+
+def _as_wide(array: LoopOperand, bits: int) -> LoopOperand:
+    return replace(array, element_bits=bits) if array.element_bits else array  # of no bits: nothing is moved
+
+
 def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str, ...]]:
     """The layers of ZigZag's file with its name, and notes."""
     path = Path(model)
@@ -70,7 +93,7 @@ def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str,
 
 def layers_of_nests(nests: Nests) -> tuple[tuple[TreeLayer, ...], tuple[str, ...]]:
     """The nests of a network as they are: their sums have the width of results, partial ones as well."""
-    notes = ["sums that are added to have the width of results, as in the nests of the network"]
+    notes = [SUMS_AS_RESULTS]
     if nests.unmapped:
         kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())
         notes.append(f"operators without products are not in it: {kinds}")
@@ -95,8 +118,8 @@ def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
 def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
     """The choices of a space that the axes of a machine allow.
 
-    Those that name operands take loops of exactly these. Along those outside every memory of the result, as that of
-    clusters with a DRAM each, nothing can be added up: they take loops of the result.
+    Those that name operands take loops that go through exactly these. Along those outside every memory of the result,
+    as that of clusters with a DRAM each, nothing can be added up: they take loops of the result.
     """
     only, result = dict(space.only), placed.homes[-1]
     apart = placed.tree.fan_outs(result)[-1]
@@ -106,7 +129,8 @@ def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
         loops: list[str] = []
         for number, loop in enumerate(placed.nest.loops):
             operands = _operands_of(placed, number)
-            if operands == set(axis.operands) if axis.operands else result in operands:
+            is_of_axis = not axis.operands or operands == set(axis.operands)
+            if is_of_axis and (axis.name not in apart or result in operands):
                 loops.append(loop.name)
         only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
     return replace(space, only=only)
