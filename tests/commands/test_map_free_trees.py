@@ -343,6 +343,29 @@ def test_uneven_storage_of_an_array_costs_no_more_than_even():
     assert json.loads(run(*question).stdout)["machine"] == "dmazerunner-256"
 
 
+def test_uneven_storage_of_an_array_is_proven(tmp_path):
+    """The proof is accepted, and refused for a value below it, another bound, and another machine."""
+    proof, wrong = tmp_path / "proof.json", tmp_path / "wrong.json"
+    question = ("map", "C[m,n] += A[m,k] * B[k,n]; m=12 n=8 k=12", "--storage", "uneven", "--objective", "energy")
+    assert run(*question, "--machine", "eyeriss", "--certificate", proof).exit_code == 0
+    checked = run(*question, "--machine", "eyeriss", "--check", proof)
+    assert checked.exit_code == 0, checked.stderr
+    assert "proven: no mapping has less energy than" in checked.stdout
+    (certificate,) = json.loads(proof.read_text())["proofs"]
+    bounded = next(block for block in certificate["blocks"] if "bound" in block)
+    for said, tampered in (
+        (f'"value": {certificate["value"]}', f'"value": {certificate["value"] - 1}'),
+        (f'"bound": {bounded["bound"]}', f'"bound": {bounded["bound"] + 1}'),
+    ):
+        text = proof.read_text()
+        assert said in text
+        wrong.write_text(text.replace(said, tampered, 1))
+        refused = run(*question, "--machine", "eyeriss", "--check", wrong)
+        assert refused.exit_code == 2
+        assert "the certificate of 'einsum' is wrong" in refused.stderr
+    assert "proves nothing that is checked" in run(*question, "--machine", "dmazerunner-256", "--check", proof).stderr
+
+
 def test_constraints_hold_on_the_tree_of_an_array(tmp_path):
     fixed = tmp_path / "fixed.yaml"
     question = ("map", ROWS, "--machine", "eyeriss", "--storage", "uneven", "--objective", "energy", "--json", "-")

@@ -13,16 +13,20 @@ from tests.helpers.tree_brute_force import (
     random_case,
     timed_case,
     unevenly,
+    with_engines,
     with_networks,
 )
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tests.helpers.zigzag_trees import placed as zigzag_placed
 from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.formats.einsum import einsum_nest
 from tilestitch.hardware.tree import Network
+from tilestitch.hardware.tree_load import load_tree, parse_tree
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.free_certificate import free_certificate_of
 from tilestitch.mapping.tree.free_checking import check_free_certificate, least_cycles_of
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.spatial import best_spread, placement
 from tilestitch.mapping.tree.spread_count import spread_list
@@ -73,10 +77,14 @@ def check_block(name, cases):
     return refused
 
 
-def test_networks_and_sums_from_zero_are_proven():
-    """What passes along axes, and first sums that are not read: the least of brute force over all choices."""
-    seed, proven, passing = random.Random("free networks"), 0, 0
-    while proven < 8:
+def check_arrays(name, cases):
+    """The least energy of brute force over all choices is accepted on trees with what PE arrays have, others refused.
+
+    What passes along axes, first sums that are not read, units without latches, boxes, banks: how many proofs had each.
+    """
+    seed, proven, refused = random.Random(name), 0, 0
+    seen = {"passing": 0, "no latches": 0, "boxes": 0, "banks": 0}
+    while proven < cases:
         bare = unevenly(like_arrays(with_networks(with_axes(timed_case(seed, 2), seed), seed), seed))
         axes = bare.tree.axes
         if seed.random() < 0.5:  # every unit's sum goes to the memory around by itself
@@ -85,23 +93,46 @@ def test_networks_and_sums_from_zero_are_proven():
                 replace(axis, networks=(*(one for one in axis.networks if "O" not in one.operands), alone))
                 for axis in axes
             )
-        memories = tuple(replace(memory, bank_bits=0) for memory in bare.tree.memories)
-        tree = replace(bare.tree, axes=axes, has_latches=True, moves_boxes=False, memories=memories)
-        bare = replace(bare, tree=tree)
+        bare = replace(bare, tree=replace(bare.tree, axes=axes))
         space, sums = SpatialSpace(seed.choice(list(Ragged))), seed.choice(list(Sums))
         placements = {spread_key(one): one for one in all_placements(bare, space.ragged, space.least_use)}
-        fronts = [all_best(one, final_sums=sums is Sums.FINAL) for one in placements.values()]
-        least = min((front[0][0] for front in fronts if front), default=None)
+        fronts = {key: all_best(one, final_sums=sums is Sums.FINAL) for key, one in placements.items()}
+        least = min((front[0][0] for front in fronts.values() if front), default=None)
         if least is None:
             continue
-        proof = free_certificate_of(bare, space, best_spread(bare, space, sums).found, Objective.ENERGY)
+        found = best_spread(bare, space, sums).found
+        proof = free_certificate_of(bare, space, found, Objective.ENERGY)
         assert proof.value == pytest.approx(1000 * least, rel=1e-12)
         assert check_free_certificate(proof, bare, space, sums).choices == proof.choices
         proven += 1
-        passing += any(
+        seen["passing"] += any(
             network.passes_sums or network.shares_windows for axis in bare.tree.axes for network in axis.networks
         )
-    assert passing >= 2
+        seen["no latches"] += not bare.tree.has_latches
+        seen["boxes"] += bare.tree.moves_boxes
+        seen["banks"] += any(memory.bank_bits for memory in bare.tree.memories)
+        worse = [key for key, front in fronts.items() if front and front[0][0] > least * (1 + 1e-9)]
+        if worse:
+            planted = replace(found, **vars_of(best_mapping(placements[seed.choice(worse)], sums)))
+            claim = free_certificate_of(bare, space, planted, Objective.ENERGY)
+            with pytest.raises(InputError, match="a better chain costs"):
+                check_free_certificate(claim, bare, space, sums)
+            refused += 1
+    return seen, refused
+
+
+def test_what_arrays_have_is_proven():
+    seen, refused = check_arrays("free networks", 8)
+    assert min(seen.values()) >= 2, seen
+    assert refused >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_what_arrays_have_is_proven_for_many(block):
+    seen, refused = check_arrays(f"free arrays {block}", 60)
+    assert min(seen.values()) >= 10, seen
+    assert refused >= 20
 
 
 def vars_of(found):
@@ -124,6 +155,8 @@ def check_in_time(name, cases):
     while accepted < cases:
         bare = with_axes(timed_case(seed, 3), seed)
         bare = with_networks(bare, seed) if seed.random() < 0.5 else bare
+        bare = like_arrays(bare, seed) if seed.random() < 0.3 else bare
+        bare = with_engines(bare, seed) if seed.random() < 0.3 else bare
         is_even = any(memory.has_even_storage for memory in bare.tree.memories)
         sums = Sums.FULL if is_even else seed.choice(list(Sums))
         placements = {spread_key(one): one for one in all_placements(bare, "filling")}
@@ -299,10 +332,15 @@ def test_a_proof_for_a_machine_of_zigzag_is_accepted():
 
 
 def test_no_choice_is_faster_than_the_checker_says():
-    """Its bound of cycles is not above the least latency of a choice, and often more than its steps."""
+    """Its bound of cycles is not above the least latency of a choice, and often more than its steps.
+
+    On trees with what arrays have too, where units take overlapping windows together.
+    """
     seed, compared, more = random.Random("cycles"), 0, 0
-    for _ in range(6):
+    for number in range(12):
         bare = with_axes(timed_case(seed, 3), seed)
+        if number % 2:
+            bare = unevenly(like_arrays(with_networks(bare, seed), seed))
         bare = with_limits(bare, seed) if seed.random() < 0.3 else bare
         sums, choices = seed.choice(list(Sums)), spread_list(bare, SpatialSpace(seed.choice(list(Ragged))))
         least = least_cycles_of(choices, sums)
@@ -314,3 +352,36 @@ def test_no_choice_is_faster_than_the_checker_says():
                 compared += 1
     assert compared >= 6
     assert more > compared / 2
+
+
+WINDOWS = """
+name: windows
+mac_pj: 1
+axes: [{name: D, size: 4, networks: [{operands: [I], shares_windows: true}]}]
+memories:
+  - {name: rf, size: 6, operands: [I], read_pj: 1, write_pj: 1, serves: [], ports: [{width_bits: 1024}]}
+  - {name: dram, size: 1 MiB, operands: [I, W, O], read_pj: 9, write_pj: 9, serves: [D], ports: [
+      {width_bits: 16, operands: [I]}, {width_bits: 1024, operands: [W, O]}]}
+"""
+
+
+def test_windows_that_units_share_pass_a_port_once():
+    """The checker's bound of cycles knows that: four units take six values in 6 cycles, not 4 x 3 in 12."""
+    nest = einsum_nest("O[x] += I[x+f] * W[f]; x=64 f=3")
+    bare = PlacedNest(nest, 16, ("I", "W", "O"), (), parse_tree(WINDOWS, "windows.yaml"))
+    choices = spread_list(bare, SpatialSpace(Ragged.NONE, given={("D", "x"): 4, ("D", "f"): 1}))
+    (least,) = least_cycles_of(choices, Sums.FULL).tolist()
+    found = best_mapping(choices.placement(0), objective=Objective.LATENCY)
+    assert 96 <= least <= found.price.latency_cycles < 240
+
+
+def test_banks_of_an_array_are_counted():
+    """A layer for which rounding up to whole banks leaves out what would cost less."""
+    nest = einsum_nest("O[M,Ox,Oy] += I[C,2*Ox+Fx,2*Oy+Fy] * W[M,C,Fx,Fy]; M=64 C=3 Ox=112 Oy=112 Fx=7 Fy=7")
+    tree = load_tree("eyeriss")
+    memories = tuple(replace(memory, has_even_storage=False) for memory in tree.memories)
+    bare = PlacedNest(nest, 16, ("I", "W", "O"), (), replace(tree, memories=memories))
+    factors = {"M": 1, "C": 3, "Ox": 7, "Oy": 7, "Fx": 1, "Fy": 1}
+    space = SpatialSpace(Ragged.NONE, given={(tree.axes[0].name, loop): factor for loop, factor in factors.items()})
+    proof = free_certificate_of(bare, space, best_spread(bare, space).found, Objective.ENERGY)
+    assert check_free_certificate(proof, bare, space, Sums.FULL).opened == 1

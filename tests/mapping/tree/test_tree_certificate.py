@@ -92,23 +92,29 @@ def test_proofs_cover_what_only_prices_know():
 @pytest.mark.parametrize(
     "changes", [{"has_latches": False}, {"moves_boxes": True}], ids=lambda changes: next(iter(changes))
 )
-def test_what_proofs_do_not_cover_is_refused(changes):
+def test_proofs_cover_units_and_tiles_of_arrays(changes):
     placed = zigzag_placed("tpu_like", "tpu_like", "conv2_2")
     changed = replace(placed, tree=replace(placed.tree, **changes))
-    with pytest.raises(InputError, match="certificates do not cover units without latches"):
-        certificate_of([changed], best_mapping(changed))
+    found = best_mapping(changed)
+    proof = certificate_of([changed], found)
+    assert proof.value == pytest.approx(1000 * found.price.energy_pj, rel=1e-12)
+    assert check_certificate(proof, [changed], Sums.FULL).choices == 1
 
 
-def test_cycles_of_engines_are_not_proven_and_energies_are():
-    """The checker knows ports alone, and no energy depends on engines."""
+def test_proofs_cover_cycles_of_engines():
+    """Whose set-up makes another mapping the fastest; that without them is refused."""
     placed = zigzag_placed("tpu_like", "tpu_like", "conv5_2")
     inner, outer = (memory.name for memory in placed.tree.memories[-2:])
     engine = DmaEngine("loads", inner, outer, 1, 100, Fraction(64))
     changed = replace(placed, tree=replace(placed.tree, engines=(engine,)))
-    found = best_mapping(changed)
-    assert check_certificate(certificate_of([changed], found), [changed], Sums.FULL).opened == 1
-    with pytest.raises(InputError, match="certificates of latency do not cover DMA engines"):
-        certificate_of([changed], found, Objective.LATENCY)
+    found = best_mapping(changed, objective=Objective.LATENCY)
+    proof = certificate_of([changed], found, Objective.LATENCY)
+    assert check_certificate(proof, [changed], Sums.FULL, Objective.LATENCY).choices == 1
+    without = best_mapping(placed, objective=Objective.LATENCY)
+    planted = certificate_of([changed], replace(without, placed=changed), Objective.LATENCY)
+    assert planted.value > proof.value
+    with pytest.raises(InputError, match="a better chain costs"):
+        check_certificate(planted, [changed], Sums.FULL, Objective.LATENCY)
 
 
 @pytest.mark.parametrize("name", first(1, ["counts", "more counts"]))

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.tree_brute_force import all_best, timed_case, with_networks
+from tests.helpers.tree_brute_force import all_best, like_arrays, timed_case, with_engines, with_networks
 from tests.helpers.tree_spatial import with_limits
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
@@ -29,10 +29,17 @@ VALUES = {
 }
 
 
+KINDS = ("plain", "networks", "limits", "order", "arrays", "engines")
+
+
 def random_problem(seed, kind):
     placed = timed_case(seed, 3)
     if kind == "networks":
         placed = with_networks(placed, seed)
+    if kind == "arrays":
+        placed = like_arrays(with_networks(placed, seed), seed)
+    if kind == "engines":
+        placed = with_engines(placed, seed)
     if kind == "limits":
         placed = with_limits(placed, seed)
     if kind == "order":
@@ -44,7 +51,7 @@ def random_problem(seed, kind):
 def check_block(name, cases):
     """The least of each objective is accepted, others of the front are refused; how many of each kind."""
     seed, accepted, refused = random.Random(name), 0, 0
-    for kind in itertools.islice(itertools.cycle(("plain", "networks", "limits", "order")), cases):
+    for kind in itertools.islice(itertools.cycle(KINDS), cases):
         placed, sums = random_problem(seed, kind)
         front = all_best(placed, final_sums=sums is Sums.FINAL)
         if not front:
@@ -55,7 +62,10 @@ def check_block(name, cases):
             proof = certificate_of([placed], found, objective)
             scale = 1 if objective is Objective.LATENCY else 1000
             least = min(value(*point) for point in front)
-            assert proof.value == pytest.approx(least * scale, rel=1e-12), (kind, objective)
+            # of bits on networks, and of sums that neighbours add, no whole femtojoules: each crossing is rounded
+            halves = sum(map(len, found.mapping.cuts)) / 2 if kind in ("networks", "arrays") and scale > 1 else 0
+            slack = value(halves, found.price.latency_cycles)
+            assert proof.value == pytest.approx(least * scale, rel=1e-12, abs=slack), (kind, objective)
             check_certificate(proof, [placed], sums, objective)
             accepted += 1
             worse = [point for point in points if value(point.price.energy_pj, point.price.latency_cycles) > least]

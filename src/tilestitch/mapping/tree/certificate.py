@@ -122,7 +122,6 @@ def certificate_of(
     placements: Sequence[PlacedNest], found: FoundMapping, objective: Objective = Objective.ENERGY
 ) -> TreeCertificate:
     """The proof of a search over all placements of a nest. Raises `InputError` where it was not searched to the end."""
-    expect_covered(found.placed, objective)
     expect_searched(found)
     value = chain_value(objective, found.placed, found.mapping)
     ways = with_slides(placements)
@@ -133,21 +132,6 @@ def certificate_of(
     )
     choices = tuple(_choice_proof(placed, found.sums, objective, value) for placed in ways)
     return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
-
-
-def expect_covered(placed: PlacedNest, objective: Objective) -> None:
-    """Refuse what the checker does not know: units that hold nothing, rooms in boxes or banks, cycles of engines."""
-    tree = placed.tree
-    if tree.engines and objective is not Objective.ENERGY:
-        raise InputError(
-            f"{placed.nest.name}: certificates of {objective} do not cover DMA engines; write --objective energy, or "
-            "map it without one"
-        )
-    if not tree.has_latches or tree.moves_boxes or any(memory.bank_bits for memory in tree.memories):
-        raise InputError(
-            f"{placed.nest.name}: certificates do not cover units without latches, tiles that are boxes, and memories "
-            "in banks; map it without one"
-        )
 
 
 def expect_searched(found: FoundMapping) -> None:

@@ -62,7 +62,9 @@ class _Cut:
     @property
     def parts(self) -> int:
         """Into how many parts of an element its room is divided."""
-        return prod(self.inside[terms[0][0]].denominator for terms in self.operand.array.axes if len(terms) == 1)
+        boxes = self.operand.placed.tree.moves_boxes
+        axes = [terms for terms in self.operand.array.axes if boxes or len(terms) == 1]
+        return prod(self.inside[loop].denominator for terms in axes for loop, _ in terms)
 
 
 def checker_tables(placed: PlacedNest, sums: Sums) -> CheckerTables:
@@ -195,14 +197,15 @@ def _leaves_partial(cut: _Cut, tiles: _Whole) -> NDArray[np.bool_]:
 
 
 def _price(cut: _Cut, tiles: _Whole) -> _Whole:
-    """In femtojoules. The outermost memory holds all; at the units stays what the loops inside leave alone."""
+    """In femtojoules. The outermost memory holds all; at units with latches stays what the loops inside leave alone."""
     if cut.is_outermost:
         found = np.full(len(tiles), NEVER, np.int64)
         found[-1] = 0
         return found
     found = np.minimum(femtojoules(cut.operand, cut.level + 1, tiles), NEVER)
     if cut.level < 0:
-        for loop in cut.operand.array.indexed_by:
+        latched = cut.operand.placed.tree.has_latches
+        for loop in cut.operand.array.indexed_by if latched else range(tiles.shape[1]):
             found[tiles[:, loop] > 1] = NEVER
     return found
 
@@ -225,7 +228,14 @@ def _room(cut: _Cut, tiles: _Whole, scales: list[int], partial: NDArray[np.bool_
     if 2 * whole * scales[cut.memory] * max(full, final) > _MOST:
         raise TooLarge(f"{placed.nest.name}: {operand.array.name} is too large for the checker to add up rooms")
     elements = _elements(cut, tiles) * (scales[cut.memory] // cut.parts)
-    if operand.memories[cut.level].buffers == 2:
+    memory = operand.memories[cut.level]
+    if memory.bank_bits > 0:
+        bank = memory.bank_bits * scales[cut.memory]
+        if 2 * bank > _MOST:
+            raise TooLarge(f"{placed.nest.name}: banks of {memory.name} are too large for the checker to add up rooms")
+        widths = [np.where(partial, full, final)] * 2 if sums is Sums.FINAL else [final, full]
+        return np.stack([-(-elements * width // bank) * bank * memory.buffers for width in widths])
+    if memory.buffers == 2:
         elements = np.where(elements < whole * (scales[cut.memory] // cut.parts), 2 * elements, elements)
     if sums is Sums.FINAL:
         return np.stack([elements * np.where(partial, full, final)] * 2)
@@ -237,7 +247,9 @@ def _elements(cut: _Cut, tiles: NDArray[Any]) -> NDArray[Any]:
     spread = cut.inside
     found = np.ones(len(tiles), tiles.dtype)
     for terms, size in zip(cut.operand.array.axes, cut.operand.array.shape, strict=True):
-        if len(terms) == 1:
+        if cut.operand.placed.tree.moves_boxes:
+            found = found * _box(terms, tiles, spread)
+        elif len(terms) == 1:
             (loop, _), *_ = terms
             found = found * tiles[:, loop] * spread[loop].numerator
         elif terms:
@@ -246,4 +258,14 @@ def _elements(cut: _Cut, tiles: NDArray[Any]) -> NDArray[Any]:
             common = gcd(step, further)
             both = np.maximum(second - step // common, 0) * (first - further // common)
             found = found * np.minimum(first * second - both, size)
+    return found
+
+
+def _box(terms: tuple[tuple[int, int], ...], tiles: NDArray[Any], spread: tuple[Fraction, ...]) -> NDArray[Any]:
+    """From the first to the last index of tiles along an axis, in parts of one."""
+    parts = prod(spread[loop].denominator for loop, _ in terms)
+    found = np.full(len(tiles), parts, tiles.dtype)
+    for loop, step in terms:
+        share = parts // spread[loop].denominator
+        found = found + abs(step) * share * (tiles[:, loop] * spread[loop].numerator - spread[loop].denominator)
     return found

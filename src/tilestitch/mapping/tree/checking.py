@@ -15,7 +15,6 @@ from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
     TreeCertificate,
     counts_chains,
-    expect_covered,
     mac_value,
     problem_digest,
     spread_texts,
@@ -41,7 +40,6 @@ def check_certificate(
     objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
-    expect_covered(placements[0], objective)
     claim = Claim(placements[0].nest.name, certificate.value, objective)
     if certificate.problem != problem_digest(placements, sums, objective):
         raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")
@@ -103,7 +101,9 @@ def check_chain(claim: Claim, mapping: TreeMapping, tables: CheckerTables) -> No
         ends = mapping.cuts[operand.number]
         inner = () if operand.is_write else (0,)
         for cut, end in enumerate((*inner, *ends), int(cuts.first[number])):
-            tile = tables.tile_number(_stretched(mapping, end, operand.leaves_alone, len(placed.steps)))
+            is_at_units = not operand.is_write and cut == cuts.first[number]
+            stays = () if is_at_units and not placed.tree.has_latches else operand.leaves_alone
+            tile = tables.tile_number(_stretched(mapping, end, stays, len(placed.steps)))
             price = int(cuts.price[cut, tile])
             leaving = int(cuts.partial[cut, tile])
             room = int(cuts.room[cut, arriving, tile])

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.mapping.tree.choice_walk import Choice, Task, cut_at, elements_of, others_add, taken_choice
+from tilestitch.mapping.tree.choice_walk import Choice, Task, cut_at, elements_of, kept_inside, others_add, taken_choice
 from tilestitch.mapping.tree.outside_in import NEVER
-from tilestitch.mapping.tree.quick import no_choice
+from tilestitch.mapping.tree.quick import TOGETHER, no_choice
 
 _MOST_CYCLES = 2.0**59
 
@@ -42,14 +42,24 @@ def _add(task: Task, ports: Ports, where: tuple[int, int, int], bits: float, par
 
 @lending
 def _serve(
-    task: Task, ports: Ports, choice: Choice, cut: tuple[int, int], held: float, partial: int, served: np.ndarray
+    task: Task,
+    ports: Ports,
+    choice: Choice,
+    cut: tuple[int, int],
+    amounts: tuple[float, float, int],
+    served: np.ndarray,
 ) -> float:
-    """Cycles of every port for one crossing of an operand, and those of the busiest."""
-    operand, crossing = cut
+    """Cycles of every port for one crossing of an operand, and those of the busiest.
+
+    `amounts` are elements in each memory inside, those that they hold together, and 1 if they are partial sums.
+    """
+    (operand, crossing), (held, shared, partial) = cut, amounts
     served[:] = 0.0
     is_write = operand == len(task.arrays.axes) - 1
     bits = task.relaxed.bits[operand, 1 if is_write and partial == 0 else 0]
     outer = held * choice.placed.differing[operand, crossing] * bits
+    if not is_write and task.arrays.sharing[operand, crossing] >= TOGETHER:
+        outer = shared * bits
     wait = _add(task, ports, (operand, crossing, 0), outer, partial, served)
     if crossing > 0:
         wait = max(wait, _add(task, ports, (operand, crossing - 1, 1), held * bits, partial, served))
@@ -61,11 +71,11 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int) -> np.ndarray
     """The least cycles of every port for one operand in all, and last what its crossings stop the units."""
     is_write = operand == len(task.arrays.axes) - 1
     cuts, tiles, loops = task.first[operand + 1] - task.first[operand], choice.sizes[operand], len(choice.counts)
-    stays = int(choice.stays[operand])
     behind, here = np.zeros((ports.many + 1, tiles)), np.zeros((ports.many + 1, tiles))
     served, tile = np.zeros(ports.many), np.ones(loops, np.int64)
     for cut in range(cuts - 1, -1, -1):
         crossing = cut + 1 if is_write else cut
+        stays = kept_inside(task.arrays, choice, operand, cut)
         for at in range(tiles - 1, -1, -1):
             times = choice.placed.total // stays
             for loop in range(loops):
@@ -84,7 +94,11 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int) -> np.ndarray
                         task.arrays, choice.over[operand, crossing], choice.under[operand, crossing], operand, tile
                     )
                     held = np.rint(count / parts)
-                wait = _serve(task, ports, choice, (operand, crossing), held, partial, served)
+                together, apart = elements_of(
+                    task.arrays, choice.over[operand, crossing + 1], choice.under[operand, crossing + 1], operand, tile
+                )
+                amounts = (held, np.rint(together / apart), int(partial))
+                wait = _serve(task, ports, choice, (operand, crossing), amounts, served)
                 for port in range(ports.many):
                     here[port, at] = behind[port, at] + served[port] * times
                 here[ports.many, at] = behind[ports.many, at]
@@ -113,7 +127,7 @@ def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray,
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
-        _serve(task, ports, choice, (operands - 1, 0), 1.0, start, served)
+        _serve(task, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
         total = np.zeros(ports.many + 1)
         total[: ports.many] = served * choice.placed.total
         for operand in range(operands):

@@ -48,6 +48,7 @@ class Choice(NamedTuple):
     whole: np.ndarray  # [operand, level] elements of all steps
     per_part: np.ndarray  # [operand, level] parts of a bit in each part of an element
     room: np.ndarray  # [operand, level] what it may take, in parts of a bit
+    bank: np.ndarray  # [operand, level] what a bank has, of which it takes whole ones; 0 where it takes any bits
     stays: np.ndarray  # by operand: steps of the loops that leave it alone
     is_comparable: bool
 
@@ -136,11 +137,15 @@ def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray,
             memory = task.memory[task.first[operand] + cut]
             parts = 1
             for axis in range(arrays.axes[operand]):
-                if arrays.terms[operand, axis, 0] == 1:
-                    parts *= all_under[operand, cut + 1 - start, arrays.terms[operand, axis, 1]]
+                terms = arrays.terms[operand, axis]
+                if terms[0] == 1 or terms[6] > 0:
+                    parts *= all_under[operand, cut + 1 - start, terms[1]]
+                if terms[7] > 0:
+                    parts *= all_under[operand, cut + 1 - start, terms[3]]
             scale[memory] = scale[memory] // gcd(scale[memory], parts) * parts
     whole, per_part = np.ones((operands, levels), np.int64), np.ones((operands, levels), np.int64)
     room, stays = np.full((operands, levels), 2**62, np.int64), np.ones(operands, np.int64)
+    bank = np.zeros((operands, levels), np.int64)
     is_comparable = True
     for operand in range(operands):
         start = 0 if operand == operands - 1 else 1
@@ -155,10 +160,12 @@ def taken_choice(task: Task, empty: Placed, over: np.ndarray, under: np.ndarray,
             if arrays.size_bits[operand, level] < 2**62 // scale[memory]:
                 room[operand, level] = arrays.size_bits[operand, level] * scale[memory]
             most = max(arrays.bits[operand, 0], arrays.bits[operand, 1])
-            is_comparable = is_comparable and 2.0 * count * per_part[operand, level] * most <= _MOST_ROOM
+            bank[operand, level] = arrays.bank_bits[operand, level] * scale[memory]
+            largest = 1.0 * count * per_part[operand, level] * most + bank[operand, level]
+            is_comparable = is_comparable and 2.0 * largest <= _MOST_ROOM
     return Choice(
         placed, all_over, all_under, outside, divisors, counts, primes, above, units, sizes, scale, whole, per_part,
-        room, stays, is_comparable,
+        room, bank, stays, is_comparable,
     )  # fmt: skip
 
 
@@ -168,7 +175,14 @@ def elements_of(arrays: Arrays, over: np.ndarray, under: np.ndarray, operand: in
     count, parts = 1, 1
     for axis in range(arrays.axes[operand]):
         terms = arrays.terms[operand, axis]
-        if terms[0] == 1:
+        if terms[6] > 0:  # a box: one more than its steps, which lie so far apart
+            box, of = terms[6] * (tile[terms[1]] * over[terms[1]] - under[terms[1]]), under[terms[1]]
+            if terms[0] == 2:
+                box = box * under[terms[3]] + of * terms[7] * (tile[terms[3]] * over[terms[3]] - under[terms[3]])
+                of *= under[terms[3]]
+            count *= of + box
+            parts *= of
+        elif terms[0] == 1:
             count *= tile[terms[1]] * over[terms[1]]
             parts *= under[terms[1]]
         elif terms[0] == 2:
@@ -225,7 +239,7 @@ def cut_at(
                 is_allowed = is_allowed and limits[0] <= tile[loop] <= limits[1]
     times = choice.placed.total // iterations
     if level < 0:
-        if not is_small:
+        if not is_small or (left_alone > 1 and not arrays.has_latches):
             return NEVER, 0, 0
         together, apart = elements_of(arrays, choice.over[operand, 1], choice.under[operand, 1], operand, tile)
         price = crossing_fj(arrays, choice.placed, operand, 0, 1.0, np.rint(together / apart), times, 0, False)
@@ -237,7 +251,9 @@ def cut_at(
     count, parts = elements_of(arrays, choice.over[operand, level + 1], choice.under[operand, level + 1], operand, tile)
     is_complete = is_write and (partial if how[1] else how[0]) == 0
     room = count * choice.per_part[operand, level] * arrays.bits[operand, 1 if is_complete else 0]
-    if arrays.buffers[operand, level] == 2 and count < choice.whole[operand, level]:
+    if choice.bank[operand, level] > 0:
+        room = -(-room // choice.bank[operand, level]) * choice.bank[operand, level] * arrays.buffers[operand, level]
+    elif arrays.buffers[operand, level] == 2 and count < choice.whole[operand, level]:
         room = 2 * room
     if room > choice.room[operand, level] or not is_allowed or (is_top and not is_whole):
         return NEVER, room, partial
@@ -254,16 +270,26 @@ def cut_at(
     return -1 if price == TOO_MUCH else int(price), room, partial
 
 
+@lending
+def kept_inside(arrays: Arrays, choice: Choice, operand: int, cut: int) -> int:
+    """Of the steps that leave an operand alone, those inside its cut where that costs least.
+
+    All, but none at units without latches, which read it again at every step.
+    """
+    is_at_units = cut == 0 and operand < len(arrays.axes) - 1
+    return 1 if is_at_units and not arrays.has_latches else choice.stays[operand]
+
+
 @inner
 def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, int]:
     """The least that each cut and the later ones cost from a tile on, and how many edges do not hold.
 
-    [cut, whether partial sums arrive, tile of the loops that move the operand]; all other loops are inside, where they
-    cost least. -1 edges where something is too large.
+    [cut, whether partial sums arrive, tile of the loops that move the operand]; of the other loops `kept_inside` lie
+    inside. -1 edges where something is too large.
     """
     arrays = task.relaxed
     cuts, tiles = task.first[operand + 1] - task.first[operand], choice.sizes[operand]
-    loops, stays = len(choice.counts), choice.stays[operand]
+    loops = len(choice.counts)
     own = np.empty(len(choice.primes), np.int64)
     many = 0
     for row in range(len(choice.primes)):
@@ -288,10 +314,11 @@ def _potentials(task: Task, choice: Choice, operand: int) -> tuple[np.ndarray, i
     sides = 2 if operand == len(arrays.axes) - 1 else 1
     broken = 0
     for cut in range(cuts - 1, -1, -1):
+        kept = kept_inside(arrays, choice, operand, cut)
         for side in range(sides):
             here = found[cut, side]
             for at in range(tiles - 1, -1, -1):
-                price, _, partial = cut_at(arrays, choice, operand, cut, sizes[at], stays, (side, task.final_sums))
+                price, _, partial = cut_at(arrays, choice, operand, cut, sizes[at], kept, (side, task.final_sums))
                 if price < 0:
                     return found, -1
                 least = min(NEVER, price + found[cut + 1, partial, at])
@@ -522,9 +549,10 @@ def judged(
     empty = no_choice(task.arrays)
     for number in range(len(steps)):
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
-        start, total = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0, choice.placed.total
-        back = returns(task.arrays, choice, np.ones(len(steps[number]), np.int64), total) if start == 1 else 0
-        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, 1.0, total, back, start == 1)
+        start, back = 1 if choice.stays[write] > 1 or others_add(task.arrays, choice, 0) else 0, choice.placed.total
+        if task.arrays.has_latches:
+            back = returns(task.arrays, choice, np.ones(len(steps[number]), np.int64), back) if start == 1 else 0
+        at_units = crossing_fj(task.arrays, choice.placed, write, 0, 1.0, 1.0, choice.placed.total, back, start == 1)
         offsets = np.zeros(operands + 1, np.int64)
         for operand in range(operands):
             cuts = task.first[operand + 1] - task.first[operand] + 1

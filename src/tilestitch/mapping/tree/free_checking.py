@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
 from tilestitch.hardware.tree import Flow
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.tree.certificate import counts_chains, expect_covered, mac_value
+from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
 from tilestitch.mapping.tree.choice_pace import Ports, least_cycles
@@ -52,7 +52,6 @@ def check_free_certificate(
     objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof over all choices. Raises `InputError` that says which claim is wrong."""
-    expect_covered(bare, objective)
     claim = Claim(bare.nest.name, certificate.value, objective)
     if certificate.problem != free_digest(bare, space, sums, objective):
         raise claim.wrong("it is of another nest, machine, space of choices, width of sums or objective")
