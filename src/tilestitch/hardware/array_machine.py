@@ -42,6 +42,8 @@ class ArrayMachine(Shown):
     dram_pj_per_byte: float
     clock_hz: int
     columns: int = 16  # of elements; a last row may be shorter
+    dma_burst_bytes: int = 1  # to which runs round up
+    dma_strides: int = 0  # loops around a run that one descriptor, which has the set-up, covers; 0: each run has one
     micro: Microarchitecture = field(default_factory=Microarchitecture)
 
     def heading(self) -> str:

@@ -147,6 +147,18 @@ def _longest(run: tuple[int, ...], found: dict[tuple[int, ...], tuple[int, ...]]
     )
 
 
+def with_sums_that_stay(orders: Orders, nest: LoopNest) -> Orders:
+    """Those of the orders in which the result stays over all loops that leave it alone."""
+    moved = sum(1 << at for at in nest.write.indexed_by)
+    result = len(nest.operands) - 1
+    first, kept = [0], []
+    for present in range(len(orders.first) - 1):
+        rows = range(orders.first[present], orders.first[present + 1])
+        kept += [row for row in rows if orders.runs[row, result] == present & ~moved]
+        first.append(len(kept))
+    return Orders(np.array(first), orders.rows[kept], orders.runs[kept])
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a search may choose, beside what fits: all of the space by default.
@@ -164,6 +176,8 @@ class Limits:
     least_registers: float = 0.0
     least_scratchpad: float = 0.0
     held: LoopNest | None = None
+    sums_stay: bool = False  # results leave the scratchpad only when they are complete
+    room: tuple[int, int] | None = None  # bits of a word of the result in the scratchpad: complete, and in parts
 
 
 def spatial_tilings(nest: LoopNest, elements: int, factors: Factors, limits: Limits) -> np.ndarray:

@@ -11,7 +11,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.graph import Access, Axis, Graph, Operator
-from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.ir.loop_nest import Loop, LoopMapping, LoopNest, LoopOperand
 from tilestitch.ir.verify_mapping import verify_mapping
 from tilestitch.mapping.certificate import Certificate, certificate_of
 from tilestitch.mapping.dataflow import dataflow_limits
@@ -88,12 +88,34 @@ def nest_of_tile(graph: Graph, op: Operator, extents: tuple[int, ...]) -> LoopNe
     return replace(_nest(graph, op, extents, dense=True), name="")
 
 
-def _nest(graph: Graph, op: Operator, extents: tuple[int, ...], *, dense: bool) -> LoopNest:
+def nest_of_part(graph: Graph, op: Operator, extents: tuple[int, ...]) -> LoopNest:
+    """So many iterations of each dim of a contraction, on operands that lie in memory as a whole."""
+    return replace(_nest(graph, op, extents, dense=False), name="")
+
+
+def loop_dims(op: Operator) -> tuple[int, ...]:
+    """Per loop of the nest of a contraction, the dim of the operator that it is."""
+    ranks = {name: rank for rank, name in enumerate(_names(op))}
+    return tuple(sorted(range(len(op.dims)), key=lambda at: ranks.get(op.dims[at].name, -1)))
+
+
+def iterations_of(op: Operator, mapping: LoopMapping) -> tuple[int, ...]:
+    """Iterations of each dim of an operator that a mapping of it runs."""
+    found = [0] * len(op.dims)
+    for loop, dim in enumerate(loop_dims(op)):
+        found[dim] = mapping.dram[loop] * mapping.scratchpad_tile[loop]
+    return tuple(found)
+
+
+def _names(op: Operator) -> Mapping[str, str]:
     names = _PRODUCT_NAMES if op.kind == "matmul" else _NAMES
     if op.kind == "conv" and not any(dim.name in ("m", "c") for dim in op.dims):
         names = {**_NAMES, "g": "C"}  # depthwise, in dMazeRunner's words
-    ranks = {name: rank for rank, name in enumerate(names)}
-    order = sorted(range(len(op.dims)), key=lambda at: ranks.get(op.dims[at].name, -1))
+    return names
+
+
+def _nest(graph: Graph, op: Operator, extents: tuple[int, ...], *, dense: bool) -> LoopNest:
+    names, order = _names(op), loop_dims(op)
     loops = tuple(Loop(names.get(op.dims[at].name, op.dims[at].name.upper()), extents[at]) for at in order)
     place = {at: number for number, at in enumerate(order)}
     kind = "gemm" if op.kind == "matmul" else "dwconv" if names.get("g") == "C" else "conv"

@@ -157,7 +157,7 @@ def mean_exchange(
 def transfer(
     nest: NestTable, machine: MachineTable, published: bool, scratchpad: np.ndarray, dram: np.ndarray, moved: np.ndarray
 ) -> None:
-    """Cycles and words of bringing each operand's tile of the scratchpad, one start-up a contiguous run.
+    """Cycles and words of bringing each operand's tile of the scratchpad, one start-up a contiguous run or descriptor.
 
     With `published` as the released code of dMazeRunner counts: where an input in memory is larger than what is read,
     it takes the extents of a tile from the address of its last element in an array of the size that is read, decoded by
@@ -179,6 +179,7 @@ def transfer(
                 read += step * (nest.extents[loop] - 1)
             address = address * read + extent - 1
         words, runs, contiguous = 1, 1, True
+        descriptors, loops_outside = 1, 0
         for axis in range(end - 1, first - 1, -1):
             declared = nest.axes[axis, DECLARED]
             if published:
@@ -193,7 +194,15 @@ def transfer(
                 contiguous = extent == declared
             else:
                 runs *= extent
+                loops_outside += extent > 1
+                if loops_outside > machine.strides:
+                    descriptors *= extent
         size = -(-words * nest.operands[k, BITS] // 8)
-        rounds = -(-runs // machine.channels)
-        moved[k, CYCLES] = rounds * -(-(machine.setup + machine.per_byte * size) // machine.parts)
+        size = -(-size // machine.burst_bytes) * machine.burst_bytes
+        if machine.strides > 0:
+            whole = machine.setup * descriptors + machine.per_byte * size * runs
+            moved[k, CYCLES] = -(-whole // machine.parts)
+        else:
+            rounds = -(-runs // machine.channels)
+            moved[k, CYCLES] = rounds * -(-(machine.setup + machine.per_byte * size) // machine.parts)
         moved[k, WORDS] = runs * words if published else words_of(nest, k, mean)

@@ -10,7 +10,15 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.bounds import ED2P, EDP, LEAST_ENERGY, LEAST_LATENCY, PARETO
-from tilestitch.mapping.factors import Factors, Limits, Orders, one_operand_stays, orders_of, spatial_tilings
+from tilestitch.mapping.factors import (
+    Factors,
+    Limits,
+    Orders,
+    one_operand_stays,
+    orders_of,
+    spatial_tilings,
+    with_sums_that_stay,
+)
 from tilestitch.mapping.space import Space
 from tilestitch.mapping.tables import MachineTable, NestTable, machine_table, nest_table
 from tilestitch.mapping.tiles import count_tilings, fitting_tiles
@@ -86,7 +94,7 @@ def search_space(
 ) -> SearchSpace:
     """All that fits and is within limits; raises InputError for too many loops."""
     limits = Limits() if limits is None else limits
-    table, numbers = nest_table(nest, machine), machine_table(machine)
+    table, numbers = nest_table(nest, machine, limits.room), machine_table(machine)
     factors = Factors.of(nest, ragged=ragged)
     stays_once = one_operand_stays(nest)
     # An operand that a fixed dataflow keeps in the registers rules out orders, so the others must all be there.
@@ -94,6 +102,8 @@ def search_space(
     orders = outer = orders_of(nest, every=every)
     if mode is CostMode.DEFAULT and sums_may_take_longer(machine):
         outer = orders_of(nest, every=True, by_result=True)
+    if limits.sums_stay:
+        outer = with_sums_that_stay(outer, nest)
     loops = len(nest.loops)
     sizes = np.ones(loops, np.int64)
     most = max(nest.extents)

@@ -11,7 +11,7 @@ from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.loop_nest import LoopNest
 
 # Columns of NestTable.operands.
-FIRST_AXIS, END_AXIS, BITS, NETWORK, DOUBLE = range(5)
+FIRST_AXIS, END_AXIS, BITS, NETWORK, DOUBLE, ROOM, ROOM_OF_PARTS = range(7)
 # Columns of NestTable.axes.
 FIRST_TERM, END_TERM, DECLARED = range(3)
 SERIAL, CHAIN, TREE = range(3)
@@ -22,7 +22,9 @@ class NestTable(NamedTuple):
     """Arrays of int64. Operands are those that are read, then the one that is written."""
 
     extents: np.ndarray  # loop
-    operands: np.ndarray  # operand: its axes, bits of an element, network, 1 where registers have two buffers
+    # Operand: its axes, bits of an element, network, 1 where registers have two buffers, bits of an element in the
+    # scratchpad where a tile has complete sums, and where it has parts of them.
+    operands: np.ndarray
     axes: np.ndarray  # axis: its terms, extent in memory
     terms: np.ndarray  # loop, step
     indexed: np.ndarray  # operand, loop: 1 where the loop moves it and has more than one iteration
@@ -61,6 +63,8 @@ class MachineTable(NamedTuple):
     setup: int  # of a contiguous run, in parts of a cycle
     per_byte: int  # of DMA, in parts of a cycle
     parts: int  # of a cycle
+    burst_bytes: int  # to which DMA rounds runs up
+    strides: int  # of a descriptor of DMA; 0: every run has a set-up
     channels: int
     adder_stages: int
     drain: int  # cycles from the last instruction of a pass until its sum is in the register file
@@ -74,8 +78,8 @@ class MachineTable(NamedTuple):
     dram_pj: float
 
 
-def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
-    """The arrays of one nest on one machine."""
+def nest_table(nest: LoopNest, machine: ArrayMachine, room: tuple[int, int] | None = None) -> NestTable:
+    """The arrays of one nest on one machine; `room` are the last two columns of the result, by default its bits."""
     operands, axes, terms = [], [], []
     indexed = np.zeros((len(nest.operands), len(nest.loops)), np.int64)
     for number, operand in enumerate(nest.operands):
@@ -86,7 +90,8 @@ def nest_table(nest: LoopNest, machine: ArrayMachine) -> NestTable:
         role = 2 if operand is nest.write else min(number, 1)
         network = {3: role, 2: 2 if role == 2 else 1, 1: 0}[machine.networks]
         bits = operand.element_bits if machine.operand_bits is None else machine.operand_bits[role]
-        operands.append((first, len(axes), bits, network, machine.micro.double_buffered[role]))
+        own = room if room is not None and operand is nest.write else (bits, bits)
+        operands.append((first, len(axes), bits, network, machine.micro.double_buffered[role], *own))
         for loop in operand.indexed_by:
             indexed[number, loop] = nest.loops[loop].extent > 1
     return NestTable(
@@ -114,6 +119,8 @@ def machine_table(machine: ArrayMachine) -> MachineTable:
         setup=int(setup * parts),
         per_byte=int(per_byte * parts),
         parts=parts,
+        burst_bytes=machine.dma_burst_bytes,
+        strides=machine.dma_strides,
         channels=machine.dma_channels,
         adder_stages=machine.micro.adder_stages,
         drain=machine.micro.drain_cycles,

@@ -7,7 +7,7 @@ from tilestitch.base.jit import inner, tiered
 from tilestitch.mapping.bounds import traffic
 from tilestitch.mapping.parts import transfer, words_of
 from tilestitch.mapping.space import Space
-from tilestitch.mapping.tables import BITS, MachineTable, NestTable
+from tilestitch.mapping.tables import BITS, ROOM, ROOM_OF_PARTS, MachineTable, NestTable
 
 
 @inner
@@ -37,8 +37,12 @@ def register_bytes(nest: NestTable, rf: np.ndarray) -> float:
 def scratchpad_bytes(nest: NestTable, machine: MachineTable, tile: np.ndarray) -> float:
     """Bytes of a tile in the scratchpad, 0 where it does not fit."""
     banks = found = 0.0
+    bits, written = ROOM, len(nest.operands) - 1
+    for i in range(len(nest.extents)):
+        if tile[i] < nest.extents[i] and nest.indexed[written, i] == 0:
+            bits = ROOM_OF_PARTS
     for k in range(len(nest.operands)):
-        size = np.ceil(words_of(nest, k, tile) * nest.operands[k, BITS] / 8)
+        size = np.ceil(words_of(nest, k, tile) * nest.operands[k, bits] / 8)
         banks += np.ceil(size / machine.bank_bytes)
         found += size
     return found if banks <= machine.banks and found <= machine.banks * machine.bank_bytes else 0.0

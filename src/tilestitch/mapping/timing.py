@@ -176,6 +176,29 @@ def boundaries_of(
 
 
 @inner
+def slots_inside(
+    nest: NestTable,
+    machine: MachineTable,
+    work: Pass,
+    stays: np.ndarray,
+    changes: np.ndarray,
+    passes: int,
+    fresh_passes: int,
+) -> tuple[int, int]:
+    """Cycles of all slots of a tile but its last, of a fresh tile and of another; `stays` in the scratchpad."""
+    fresh = again = 0
+    level, own = 1, 1
+    while level < passes:
+        after, after_own = next_level(stays, len(nest.operands), level, passes, fresh_passes)
+        many = passes // level - passes // after
+        slot, more = boundary_slot(nest, machine, work, changes, level)
+        fresh += many * slot + (many - fresh_passes // own + fresh_passes // after_own) * more
+        again += many * (slot + more)
+        level, own = after, after_own
+    return fresh, again
+
+
+@inner
 def layer_cycles(nest: NestTable, machine: MachineTable, work: Pass, tiles: Tiles, stays: np.ndarray) -> int:
     """Cycles of all tiles of the scratchpad.
 
@@ -195,16 +218,9 @@ def layer_cycles(nest: NestTable, machine: MachineTable, work: Pass, tiles: Tile
         if k < written:
             load += int(tiles.moved[k, CYCLES])
 
-    # All slots of a tile but its last: of a fresh tile, and of another.
-    fresh_inside = again_inside = 0
-    level, own = 1, 1
-    while level < passes:
-        after, after_own = next_level(stays[SCRATCHPAD], operands, level, passes, tiles.fresh_passes)
-        many = passes // level - passes // after
-        slot, more = boundary_slot(nest, machine, work, changes, level)
-        fresh_inside += many * slot + (many - tiles.fresh_passes // own + tiles.fresh_passes // after_own) * more
-        again_inside += many * (slot + more)
-        level, own = after, after_own
+    fresh_inside, again_inside = slots_inside(
+        nest, machine, work, stays[SCRATCHPAD], changes, passes, tiles.fresh_passes
+    )
     # With two buffers, results that changed after a pass go in the next: never in the very first slot.
     opening = 0
     if overlapped and all_passes > 1:
