@@ -8,6 +8,7 @@ from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.ir.region import Region
 
 
@@ -41,6 +42,7 @@ class Kernel:
     box: Region | None = None  # the iterations of the sink that it covers; None: all
     launches: bool = True  # else it continues the kernel before, without a barrier
     strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, overlapping; none: the tiling says
+    mapping: LoopMapping | None = None  # of the anchor on an array: its tiles of the scratchpad are the kernel's
 
     @property
     def sink(self) -> str:

@@ -249,6 +249,6 @@ def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
     anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
-    flags = kernel.streamed, kernel.launches
+    flags = kernel.streamed, kernel.launches, kernel.mapping
     where = kernel.cores, kernel.box, kernel.strips
     return kernel_signature(graph, operators), anchor, tiling, resident, *where, *flags

@@ -16,6 +16,7 @@ from tilestitch.lower.kernel import lower_kernel
 from tilestitch.lower.link import Here, Section, section_of
 from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.lower.stream import lower_streamed
+from tilestitch.lower.sums import sums_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ class Blocks:
         """The block of kernel `number`, what it needs of each memory, and what is particular to this kernel."""
         operators = [self.graph.by_name[name] for name in kernel.operators]
         box = operators[-1].whole if kernel.box is None else kernel.box
-        tensors = local_names(self.graph, operators)
-        motion = motion_of(self.graph, operators, box, kernel.tiling.resident)
+        sums = sums_of(self.graph, kernel)
+        tensors = [*local_names(self.graph, operators), *sums]
+        motion = motion_of(self.graph, operators, box, kernel.tiling.resident, sums)
         key = self._key(kernel, box, around, tensors, motion)
         if key not in self._known:
             self._known[key] = self._lowered(kernel, box, around, tensors, motion)

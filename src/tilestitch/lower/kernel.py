@@ -4,8 +4,12 @@ A wave is one step of every core: one tile, or one part of a tile's reduction. T
 stores of wave w in program order, so that an in-order mover never holds back the next tile for a result.
 """
 
+from collections import deque
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
@@ -13,6 +17,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
+from tilestitch.kernels.mapped import cycles_behind
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
 from tilestitch.kernels.surroundings import Source, Sources, without
 from tilestitch.lower.addresses import Demand
@@ -20,7 +25,9 @@ from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Around
 from tilestitch.lower.places import OwnPlaces, slabs
-from tilestitch.lower.waves import Step, steps_of_cores
+from tilestitch.lower.sums import SUM_BYTES, sums_of
+from tilestitch.lower.turns import turns_of_kernel, wave_cycles
+from tilestitch.lower.waves import Needs, Step, steps_of_cores
 
 
 def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, int], around: Around) -> Demand:
@@ -31,6 +38,23 @@ def lower_kernel(builder: Builder, graph: Graph, kernel: Kernel, ddr: dict[str, 
     lowering = _KernelLowering(builder, graph, kernel, ddr, around)
     lowering.run()
     return lowering.places.demand
+
+
+SPREAD_BYTES = 2048  # what comes and goes between the parts of a reduction does so in pieces of at least this size
+
+
+class _Slab(NamedTuple):
+    """A part of what one buffer of a core gets or gives."""
+
+    tensor: str
+    buffer: int
+    region: Region
+    operand: Operand | None = None  # of what it gets
+
+
+def _parts_of_a_tile(steps: Mapping[int, Sequence[Step]]) -> int:
+    """Waves from the first of a tile to its last, of which every tile has as many."""
+    return next(number for number, step in enumerate(next(iter(steps.values())), 1) if step.last)
 
 
 class _KernelLowering:
@@ -59,6 +83,16 @@ class _KernelLowering:
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
         self.cycles: dict[tuple[str, tuple[int, ...]], int] = {}  # of an operator, by extents
+        self.product_cycles: dict[int, list[int]] = {}  # of a mapped product by core, wave by wave
+        if kernel.mapping is not None and self.shape.anchor is not None:
+            turns = turns_of_kernel(self.shape, self.shape.anchor, kernel.mapping, self.machine)
+            self.product_cycles = {
+                core: wave_cycles(turns, self.shape.anchor, steps) for core, steps in self.steps.items()
+            }
+        self.sums = next(iter(sums_of(graph, kernel)), None)
+        self.parts = 1 if self.sums is None else _parts_of_a_tile(self.steps)
+        self.coming: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # for the last part of a tile
+        self.leaving: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # of the tile before
 
     def run(self) -> None:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
@@ -72,6 +106,8 @@ class _KernelLowering:
             if wave + 1 < self.waves:
                 self._load(wave + 1)
             self._compute(wave, before)
+        for core in self.steps:
+            self._send(core, 0)
 
     def _fetch(self, name: str) -> None:
         """Bring a tensor to where the kernel and others find it, piece by piece; what several cores hold, at once."""
@@ -86,6 +122,8 @@ class _KernelLowering:
 
     def _load(self, wave: int) -> None:
         for operand in self.loaded:
+            if self.sums is not None and not operand.from_the_start:
+                continue
             wanted: dict[Region, list[int]] = {}
             for core, needs in self.needs.items():
                 if wave >= len(needs):
@@ -101,6 +139,41 @@ class _KernelLowering:
                         wanted.setdefault(region, []).append(core)
             for ordinal, (region, cores) in enumerate(wanted.items()):
                 self._load_region(operand, region, cores, cores[(wave + ordinal) % len(cores)])
+        if self.sums is not None:
+            for core, needs in self.needs.items():
+                self._load_late(core, needs, wave)
+
+    def _load_late(self, core: int, needs: Sequence[Needs], wave: int) -> None:
+        """A share of what only the last part of a tile's reduction needs, which comes between all of its parts.
+
+        So it has one place: while the first part comes, the tile before may still use it.
+        """
+        part, coming = wave % self.parts, self.coming[core]
+        if part == 0 or wave >= len(needs):
+            return
+        for operand, region in needs[wave - part + self.parts - 1] if part == 1 else ():
+            held = self.held.get((core, operand))
+            if operand.from_the_start or (held is not None and held[0] == region):
+                continue
+            target = self._direct(core, operand, region)
+            if target is None:
+                tensor, slots = self.graph.tensors[operand.tensor], self.places.operands[core, operand]
+                target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
+                cut = slabs(tensor, region, self.parts - 1, SPREAD_BYTES)
+                coming.extend(_Slab(operand.tensor, target, slab, operand) for slab in cut)
+            self.held[core, operand] = region, target
+        for _ in range(ceil_div(len(coming), self.parts - part)):
+            slab = coming.popleft()
+            assert slab.operand is not None, "it comes for a core"
+            for piece, at in self._covered(slab.tensor, slab.region):
+                self._load_part(slab.operand, piece, self.ddr.get(slab.tensor, -1), at, (slab.buffer,), core)
+
+    def _send(self, core: int, waves: int) -> None:
+        """Store a share of what leaves a core, so that all of it is gone after as many more waves."""
+        leaving = self.leaving[core]
+        for _ in range(ceil_div(len(leaving), waves + 1)):
+            slab = leaving.popleft()
+            self._store(core, slab.tensor, slab.buffer, slab.region)
 
     def _direct(self, core: int, operand: Operand, region: Region) -> int | None:
         """The buffer in which a core's units find `region` already, if there is one."""
@@ -203,20 +276,27 @@ class _KernelLowering:
             inner: dict[str, int] = {}
             for op in self.shape.operators:
                 if op is self.shape.anchor or step.last:
-                    self._compute_operator(op, core, step, held, inner)
+                    self._compute_operator(op, core, wave, held, inner)
             if step.last:
                 for tensor in self.shape.results:
                     for region in self._own(core, tensor, step.made[tensor]):
-                        self._store(core, tensor, inner[tensor], region)
+                        if self.sums is None:
+                            self._store(core, tensor, inner[tensor], region)
+                        else:
+                            cut = slabs(self.graph.tensors[tensor], region, self.parts, SPREAD_BYTES)
+                            self.leaving[core].extend(_Slab(tensor, inner[tensor], slab) for slab in cut)
+            if self.sums is not None:  # all is gone when the last part of the next tile needs the place
+                self._send(core, (self.parts - 2 - wave) % self.parts)
 
     def _compute_operator(
         self,
         op: Operator,
         core: int,
-        step: Step,
+        wave: int,
         held: dict[tuple[int, Operand], tuple[Region, int]],
         inner: dict[str, int],
     ) -> None:
+        step = self.steps[core][wave]
         matrix = op.name in self.shape.matrix
         anchored = op is self.shape.anchor
         box, regions = step.boxes[op.name], step.reads[op.name]
@@ -231,7 +311,7 @@ class _KernelLowering:
             operand = self.read_from[op.name][number]
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
             operands.append((buffer, regions[number], Mode.READ))
-        if matrix and self.cluster.has(Level.ACCUMULATORS, core):
+        if (matrix and self.cluster.has(Level.ACCUMULATORS, core)) or (anchored and self.sums is not None):
             operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
         if finishes:
             for write, region in zip(op.writes, step.writes[op.name], strict=True):
@@ -247,8 +327,10 @@ class _KernelLowering:
             flags |= Flag.FIRST if step.first or not anchored else 0
             flags |= Flag.LAST if finishes else 0
         cycles = self.cycles.get((op.name, box.extents))
-        if cycles is None:
-            cycles = self.cycles[op.name, box.extents] = self.shape.cycles(op, box.extents)
+        if anchored and self.product_cycles:
+            cycles = self.product_cycles[core][wave]
+        elif cycles is None:
+            cycles = self.cycles[op.name, box.extents] = self._tile_cycles(op, box.extents)
         self.builder.emit(
             Kind.COMPUTE,
             self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
@@ -257,6 +339,11 @@ class _KernelLowering:
             work=Iterations(op.name, box),
             flags=int(flags),
         )
+
+    def _tile_cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
+        if self.kernel.mapping is None:
+            return self.shape.cycles(op, extents)
+        return cycles_behind(self.shape, op, extents, self.kernel.mapping)
 
     def _operand_of(self, op: Operator, number: int) -> Operand | None:
         """What a core holds for one of an operator's reads; None where the kernel makes it, or the rows are picked."""
@@ -280,12 +367,14 @@ class _KernelLowering:
 
     def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
         """The partial sums of the tile: a new buffer for its first part, the same one for the others."""
-        region = op.writes[0].hull(box)
+        region, name = op.writes[0].hull(box), op.writes[0].tensor
         if first:
-            space = self.cluster.space(Level.ACCUMULATORS, core)
-            self.partial[core] = self.builder.buffer(
-                space, Address(Base.MEMORY), 4 * region.size, op.writes[0].tensor, region
-            )
+            if self.sums is None:
+                space, address = self.cluster.space(Level.ACCUMULATORS, core), Address(Base.MEMORY)
+            else:
+                slots, name = self.places.sums[core], self.sums
+                space, address = slots.space, slots.next()
+            self.partial[core] = self.builder.buffer(space, address, SUM_BYTES * region.size, name, region)
         return self.partial[core], region, Mode.ACCUMULATE
 
     def _gather(self, op: Operator, core: int, box: Region, operands: tuple[tuple[int, Region, Mode], ...]) -> None:

@@ -26,17 +26,19 @@ class Motion:
         return tuple(sum(count * step[at] for count, step in moves) for at in range(len(moves[0][1]))) if moves else ()
 
 
-def motion_of(graph: Graph, operators: Sequence[Operator], box: Region, fixed: Sequence[str]) -> Motion:
+def motion_of(
+    graph: Graph, operators: Sequence[Operator], box: Region, fixed: Sequence[str], sums: Mapping[str, str] = {}
+) -> Motion:
     """The dims of a kernel's last operator that `box` does not cover whole and along which everything moves alike.
 
     Nowhere does an operator reach the border of a tensor along an axis that moves, so nothing is cut off there; what
-    lies in the `fixed` tensors does not move.
+    lies in the `fixed` tensors does not move. `sums` move as what they become.
     """
     steps = {}
     for number, (dim, extent) in enumerate(zip(operators[-1].dims, box.extents, strict=True)):
         found = _step(graph, operators, number) if extent < dim.extent else None
         if found is not None and not any(any(found.get(Owner(name), ())) for name in fixed):
-            steps[number] = found
+            steps[number] = {**found, **{Owner(name): found[Owner(become)] for name, become in sums.items()}}
     return Motion(steps)
 
 

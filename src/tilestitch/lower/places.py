@@ -14,6 +14,7 @@ from tilestitch.kernels.surroundings import Sources
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.homes import Around
+from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.waves import Needs, Step
 
 SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
@@ -70,6 +71,8 @@ class OwnPlaces:
         self.resident: dict[str, tuple[int, list[Region]]] = {}  # tensor -> GB buffer, slabs not yet loaded
         self.inner: dict[tuple[int, str], Slots] = {}  # of what a tile makes, by core
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
+        self.sums: dict[int, Slots] = {}  # of a product on an array, by core
+        self._in_parts = bool(sums_of(graph, kernel))  # what comes and goes between the parts needs one place
         self._stitched = not kernel.launches
         self._whole: dict[str, Address] = {}  # of tensors that are kept whole in GB
         self._own_bytes = [0] * len(self.cluster.spaces)
@@ -99,7 +102,7 @@ class OwnPlaces:
                 biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
             for wave in range(waves):
                 groups = max(groups, len(_wave_regions(needs, wave, operand)))
-            count = 1 if changes == 1 else 2
+            count = 1 if changes == 1 or (self._in_parts and not operand.from_the_start) else 2
             resident, in_gb = operand.tensor in self.kernel.tiling.resident, operand.level is Level.GB
             if not changes:
                 continue  # every core finds it where it lies
@@ -136,7 +139,12 @@ class OwnPlaces:
             for step in core_steps:
                 for name, region in step.made.items():
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
-        count = 2 if tiles > 1 else 1
+        count = 2 if tiles > 1 and not self._in_parts else 1
+        anchor = self.shape.anchor
+        if self._in_parts and anchor is not None:
+            sums = max(step.made[anchor.writes[0].tensor].size for one in steps.values() for step in one)
+            for core in steps:
+                self.sums[core] = self._take(self.cluster.space(self.shape.home, core), SUM_BYTES * sums, 1)
         for name, size in largest.items():
             home = self.around.made.get(name)
             for core in steps:
@@ -163,9 +171,9 @@ def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Oper
     return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which is operand}
 
 
-def slabs(tensor: Tensor, region: Region) -> list[Region]:
+def slabs(tensor: Tensor, region: Region, most: int = SLABS, least_bytes: int = SLAB_BYTES) -> list[Region]:
     """Cut a region of a tensor into slabs along its outermost axes, in memory order."""
-    wanted = max(1, min(SLABS, tensor.bytes_of(region) // SLAB_BYTES))
+    wanted = max(1, min(most, tensor.bytes_of(region) // least_bytes))
     found = [region]
     for axis in tensor.layout:
         if len(found) >= wanted:

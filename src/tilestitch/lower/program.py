@@ -1,7 +1,7 @@
 """A whole schedule as a program: DDR addresses, kernels in order, outer-loop iterations unrolled."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Homes
 from tilestitch.lower.limits import expect_few_steps
 from tilestitch.lower.link import Linker
+from tilestitch.lower.sums import with_sums
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def lower(
     because a kernel's launch waits for everything before it, so that nothing but the first launch of an iteration waits
     for the iteration before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
     """
-    graph = schedule.graph
+    graph = with_sums(schedule.graph, schedule.kernels)
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
     cluster = Cluster(machine)
@@ -49,7 +50,7 @@ def lower(
         block, demand, here = blocks.find(number, kernel, around)
         linker.add(block, addresses(block, place(cluster, kernel, demand, free), free.ring), here)
         progress(number + 1, len(schedule.kernels))
-    return _assemble(schedule, cluster, linker, plan)
+    return _assemble(replace(schedule, graph=graph), cluster, linker, plan)
 
 
 def expect_fits(schedule: Schedule, machine: Accelerator) -> None:

@@ -1,19 +1,20 @@
 """The time and energy of one tile of an operator on an array, whose operands lie in the buffer of its core."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, PEArray
-from tilestitch.hardware.array_machine import array_alone
+from tilestitch.hardware.array_machine import ArrayMachine, array_alone
 from tilestitch.ir.choices import Objective
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.ir.verify_mapping import verify_mapping
 from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.factors import Limits
-from tilestitch.mapping.network import nest_of_tile
+from tilestitch.mapping.network import iterations_of, nest_of_part, nest_of_tile
 from tilestitch.mapping.search import search, search_space
 
 _KEPT = 65536  # tiles of which the best mapping is remembered
@@ -37,14 +38,23 @@ def tile_cost(graph: Graph, op: Operator, extents: tuple[int, ...], array: PEArr
     return _fastest(nest_of_tile(graph, op, extents), array)
 
 
-def tile_energy(machine: Accelerator) -> Callable[[Graph, Operator, tuple[int, ...], int], float]:
-    """Picojoules of a tile on the array of a core, by its number: beyond that its buffer gives every byte once."""
+def tile_energy(
+    machine: Accelerator, mappings: Mapping[str, LoopMapping]
+) -> Callable[[Graph, Operator, tuple[int, ...], int], float]:
+    """Picojoules of a tile on the array of a core, by its number: beyond that its buffer gives every byte once.
+
+    `mappings` are those of operators whose kernels have one: then a tile has a share of the energy of all iterations.
+    """
 
     def energy_pj(graph: Graph, op: Operator, extents: tuple[int, ...], core: int) -> float:
         found = machine.cores[core]
         buffer = machine.memory(machine.home(found))
         assert found.array is not None, "asked for tiles on arrays only"
         assert buffer is not None, "the compiler refuses a core without a buffer"
+        if op.name in mappings:
+            whole = iterations_of(op, mappings[op.name])
+            cost = _cost_of(nest_of_part(graph, op, whole), array_alone(found.array), mappings[op.name])
+            return (cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte) * prod(extents) / prod(whole)
         cost = tile_cost(graph, op, extents, found.array)
         return cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte
 
@@ -62,9 +72,15 @@ def _fastest(nest: LoopNest, array: PEArray) -> TileCost:
             f"{array.register_bytes} B of a register file; give it more register_bytes"
         )
     verify_mapping(found[0].mapping, nest)
-    priced = Pricer(nest, machine)(found[0].mapping)
+    return _cost_of(nest, machine, found[0].mapping)
+
+
+@lru_cache(_KEPT)
+def _cost_of(nest: LoopNest, machine: ArrayMachine, mapping: LoopMapping) -> TileCost:
+    """What all tiles of a mapping take; a program reads each of their operands once for every tile."""
+    priced = Pricer(nest, machine)(mapping)
     again = 0.0
     for operand, accesses in zip(nest.operands, priced.accesses, strict=True):
-        once = accesses.dram_load_words + accesses.dram_store_words
+        once = prod(mapping.dram) * prod(operand.extents(mapping.scratchpad_tile))
         again += max(0.0, accesses.scratchpad_words - once) * operand.element_bits / 8
-    return TileCost(found[0].mapping, priced.cycles, priced.mac_pj + priced.rf_pj + priced.noc_pj, again)
+    return TileCost(mapping, priced.cycles, priced.mac_pj + priced.rf_pj + priced.noc_pj, again)

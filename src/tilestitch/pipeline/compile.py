@@ -274,6 +274,7 @@ def _drawn_bits(references: References, schedule: Schedule) -> int:
 def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -> ReportPage:
     """What a simulated compilation came to."""
     schedule, trace, options = given(done.schedule), given(done.trace), request.options
+    mappings = {one.anchor: one.mapping for one in schedule.kernels if one.anchor and one.mapping is not None}
     limits = bounds(
         schedule.graph,
         request.machine,
@@ -286,7 +287,7 @@ def _report(request: Request, done: Compilation, checks: tuple[CheckRow, ...]) -
         request.machine,
         Workload(options.batch or 1, request.share, options.batches),
         limits=limits,
-        energy_pj=energy(trace, request.machine, tile_energy(request.machine)).parts,
+        energy_pj=energy(trace, request.machine, tile_energy(request.machine, mappings)).parts,
         checks=checks,
     )
 

@@ -18,6 +18,7 @@ from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
+from tilestitch.schedule.mapped import mapped_kernel
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
 
@@ -112,7 +113,7 @@ def tile_kernel(
         () if anchor is None else _numbers(found.parts[best, : len(anchor.dims)]),
         tuple(dict.fromkeys(o.tensor for o, kept in zip(shape.operands, found.resident[best], strict=True) if kept)),
     )
-    return Kernel(
+    kernel = Kernel(
         name,
         tuple(op.name for op in operators),
         None if anchor is None else anchor.name,
@@ -122,6 +123,8 @@ def tile_kernel(
         box=around.box,
         launches=launches,
     )
+    kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
+    return mapped_kernel(shape, machine, kernel, around, kept) or kernel
 
 
 def _well_bound(graph: Graph, sink: Operator, searched: Sequence[_Searched]) -> list[_Searched]:
