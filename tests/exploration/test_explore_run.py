@@ -143,11 +143,11 @@ def test_networks_on_one_machine_add_up_and_its_size_does_not():
     outcomes = [
         PointResult(tuple(Metric(name, value, "", Origin.ESTIMATED) for name, value in row.items()))
         for row in (
-            {"latency": 1.0, "energy": 2.0, "cycles": 3, "traffic": 4, "memory": 5, "macs": 6},
-            {"latency": 10.0, "energy": 20.0, "cycles": 30, "traffic": 40, "memory": 5, "macs": 6},
+            {"latency": 1.0, "energy": 2.0, "cycles": 3, "traffic": 4, "memory": 5, "macs": 6, "area": 0.5},
+            {"latency": 10.0, "energy": 20.0, "cycles": 30, "traffic": 40, "memory": 5, "macs": 6, "area": 0.5},
         )
     ]
-    assert vector(OBJECTIVES, outcomes) == (11, 22, 22 * 33, 44, 5, 6)
+    assert vector(OBJECTIVES, outcomes) == (11, 33, 22, 22 * 33, 44, 5, 6, 0.5)
     assert vector(OBJECTIVES, [*outcomes, PointResult((), "too small")]) is None
 
 

@@ -39,7 +39,8 @@ STORE = "points.sqlite"  # in the folder of -o
 @click.option(
     "--by",
     type=click.Choice(EVALUATORS),
-    help="Compile and simulate, or map every layer on one array of elements.  [default: map where there is one]",
+    help="Compile and simulate, or map every layer: on one array of elements, or on a machine without cores.  "
+    "[default: map where there is one]",
 )
 @click.option("--strategy", type=STRATEGY, default="auto", show_default=True, help=STRATEGY_HELP)
 @compile_options
@@ -148,12 +149,12 @@ def explore(
             from tilestitch.commands.explore.run import ExploreOptions, way_of
             from tilestitch.commands.explore.run import explore as explored_by
             from tilestitch.exploration.explore_text import front_machines, front_pictures, points_csv
-            from tilestitch.hardware.load import load_machine
+            from tilestitch.hardware.tree_load import load_either
             from tilestitch.mapping.network import MapOptions
 
         progress("load", 0, 1)
         pairs = [_pair(one) for one in varied]
-        by = way_of(load_machine(choices.machine), by or "")
+        by = way_of(load_either(choices.machine), by or "")
         _expect_sense(by)
         if by == "map":
             options = ExploreOptions(

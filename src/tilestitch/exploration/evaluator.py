@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tilestitch.hardware.accelerator import Accelerator, Level, Sharing
+from tilestitch.hardware.tree import MachineTree
 
 
 class Origin(StrEnum):
@@ -64,13 +65,29 @@ class Evaluator(Protocol):
         """What of a network does not depend on the machine, from the bytes in which it travels."""
         ...
 
-    def __call__(self, machine: Accelerator, prepared: Any, name: str) -> tuple[Metric, ...]:
-        """Raises `DoesNotFit` or `InputError` where the network cannot run on that machine."""
+    def __call__(self, machine: Any, prepared: Any, name: str) -> tuple[Metric, ...]:
+        """What a network costs on a design: a chip is an `Accelerator`, any other machine a `MachineTree`.
+
+        Raises `DoesNotFit` or `InputError` where the network cannot run on that machine.
+        """
         ...
 
 
-def machine_metrics(machine: Accelerator) -> tuple[Metric, ...]:
-    """What a machine costs to build, as far as its file says: multipliers, and bytes on chip."""
+def machine_metrics(machine: Accelerator | MachineTree) -> tuple[Metric, ...]:
+    """What a machine costs to build, as far as its file says: multipliers, bytes on chip, and of a tree its area."""
+    return _metrics_of_tree(machine) if isinstance(machine, MachineTree) else _metrics_of_chip(machine)
+
+
+def _metrics_of_tree(tree: MachineTree) -> tuple[Metric, ...]:
+    bits = sum(one.size_bits * tree.instances(one) for one in tree.memories if one not in tree.outermost)
+    return (
+        Metric("macs", tree.units, "MAC/cycle", Origin.MACHINE),
+        Metric("memory", -(-bits // 8), "B", Origin.MACHINE),
+        *([] if tree.area_mm2 is None else [Metric("area", tree.area_mm2, "mm2", Origin.MACHINE)]),
+    )
+
+
+def _metrics_of_chip(machine: Accelerator) -> tuple[Metric, ...]:
     macs, memory = 0, 0
     for core in machine.cores:
         if core.array is not None:  # whose products the compiler sees as a matrix unit's

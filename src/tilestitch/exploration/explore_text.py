@@ -227,6 +227,8 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "pJ": format_energy,
     "B": lambda value: format_bytes(int(value)),
     "MAC/cycle": lambda value: f"{int(value):,}",
+    "cycles": lambda value: f"{int(value):,} cycles",
+    "mm2": lambda value: f"{value:g} mm2",
 }
 
 

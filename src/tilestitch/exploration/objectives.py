@@ -17,11 +17,13 @@ class DesignObjective:
 
 OBJECTIVES = (
     DesignObjective("latency", "s", ("latency",)),
+    DesignObjective("cycles", "cycles", ("cycles",)),
     DesignObjective("energy", "pJ", ("energy",)),
     DesignObjective("edp", "pJ x cycles", ("energy", "cycles")),
     DesignObjective("traffic", "B", ("traffic",)),
     DesignObjective("memory", "B", ("memory",), of_the_machine=True),
     DesignObjective("macs", "MAC/cycle", ("macs",), of_the_machine=True),
+    DesignObjective("area", "mm2", ("area",), of_the_machine=True),
 )
 DEFAULT = ("latency", "energy")
 

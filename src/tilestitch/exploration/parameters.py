@@ -43,6 +43,11 @@ def parameter(tree: Tree, name: str, values: Sequence[str], where: str) -> Param
     """
     values = once(values, where)
     if name in SHORT_NAMES:
+        if not is_chip(tree):
+            raise InputError(
+                f"{where}: is a short name of what chips have; vary something by its path, such as axes.NAME.size or "
+                "memories.NAME.size"
+            )
         paths, setting = SHORT_NAMES[name](tree, where)
         settings = tuple(setting(value) for value in values)
     else:
@@ -53,6 +58,11 @@ def parameter(tree: Tree, name: str, values: Sequence[str], where: str) -> Param
         if mistakes:
             raise InputError("\n".join(f"{where}: value {printable(value, 60)}: {mistake}" for mistake in mistakes[:5]))
     return Parameter(name, ", ".join(path_text(named(tree, path)) for path in paths), values, settings)
+
+
+def is_chip(tree: Tree) -> bool:
+    """Whether a machine says cores; every other one is a tree of memories alone."""
+    return isinstance(tree, dict) and "cores" in tree
 
 
 def with_setting(tree: Tree, setting: Setting) -> Tree:

@@ -11,15 +11,14 @@ from tilestitch.exploration.parameters import (
     Parameter,
     Path,
     Setting,
-    memory_levels,
     parameter,
     path_text,
     text_at,
     with_setting,
 )
-from tilestitch.hardware.load import parse_machine
 from tilestitch.hardware.tree_fields import ClockField, SizeField
-from tilestitch.hardware.yaml_path import named
+from tilestitch.hardware.tree_load import parse_either
+from tilestitch.hardware.yaml_path import named, value_at
 from tilestitch.hardware.yaml_tree import Scalar, Tree, read_tree, tree_text
 
 MAX_PARAMETERS = 32
@@ -76,7 +75,25 @@ class Space(Brief):
             tree = with_setting(tree, one.settings[at])
         if self.scale_energy:
             tree = with_setting(tree, _scaled_energies(self.tree, tree))
+        tree = with_setting(tree, self._scaled_areas(tree))
         return tree_text(_plain_numbers(tree))
+
+    def _scaled_areas(self, after: Tree) -> Setting:
+        """The areas of memories in proportion to changed sizes, unless they are varied themselves."""
+        varied = {path for one in self.parameters for path in one.paths}
+        found: list[tuple[Path, str]] = []
+        for at in range(_memories(self.tree)):
+            size, area = (("memories", at, key) for key in ("size", "area_mm2"))
+            stated = text_at(self.tree, area)
+            if stated is not None and size in varied and area not in varied:
+                old, new = (_size(text_at(tree, size)) for tree in (self.tree, after))
+                found += [(area, repr(float(stated) * (new / old)))] if new != old else []
+        return tuple(found)
+
+
+def _memories(tree: Tree) -> int:
+    found = value_at(tree, ("memories",))
+    return len(found) if isinstance(found, list) else 0
 
 
 def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *, scale_energy: bool = False) -> Space:
@@ -84,7 +101,7 @@ def space(text: str, where: str, varied: Sequence[tuple[str, Sequence[str]]], *,
 
     Raises `InputError` for a machine, a path or a value that is wrong by itself.
     """
-    machine = parse_machine(text, where)
+    machine = parse_either(text, where)
     tree = read_tree(text, where, [])
     if not varied:
         raise InputError("nothing is varied; write, for example, --vary bandwidth=4,8,16")
@@ -130,13 +147,13 @@ def _plain_numbers(tree: Tree, key: str = "") -> Tree:
 def _energies(tree: Tree) -> list[tuple[Path, Path, bool]]:
     """Sizes, the energies that go with them, and whether these are of a register file."""
     assert isinstance(tree, dict)
-    units = tree["units"]
+    units = tree.get("units", {})
     assert isinstance(units, dict)
     found: list[tuple[Path, Path, bool]] = []
     for name in units:
         if text_at(units, (name, "kind")) == "array":
             found.append((("units", name, "register_bytes"), ("units", name, "register_pj_per_byte"), True))
-    for at in range(len(memory_levels(tree)) - 1):
+    for at in range(_memories(tree) - 1):
         for way in ("read", "write"):
             key = f"{way}_pj" if text_at(tree, ("memories", at, f"{way}_pj")) is not None else f"{way}_pj_per_byte"
             found.append((("memories", at, "size"), ("memories", at, key), False))

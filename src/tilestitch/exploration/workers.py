@@ -18,7 +18,7 @@ from tilestitch.base.interruption import in_worker, with_parent
 from tilestitch.exploration.clusters import Call, Pool, on_cluster
 from tilestitch.exploration.evaluator import Evaluator, NamedNetwork, Packed, PointResult, machine_metrics
 from tilestitch.exploration.identity import program_digest
-from tilestitch.hardware.load import parse_machine
+from tilestitch.hardware.tree_load import parse_either
 
 _NETWORKS_KEPT = 8  # prepared, in each process
 
@@ -94,7 +94,7 @@ def evaluated(
     """One point, wherever this runs: its number, the program that evaluated it, and the outcome."""
     with threadpool_limits(1):
         try:
-            machine = parse_machine(task.machine_text, task.where)
+            machine = parse_either(task.machine_text, task.where)
             metrics = evaluator(machine, _prepared(evaluator, network, content), network.name)
         except (DoesNotFit, InputError) as error:
             return task.number, program_digest(), PointResult((), str(error))

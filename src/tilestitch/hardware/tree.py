@@ -150,6 +150,23 @@ class MachineTree(Brief):
     def units(self) -> int:
         return prod(axis.size for axis in self.axes)
 
+    @property
+    def outermost(self) -> tuple[TreeMemory, ...]:
+        """The memories that nothing fills: those that are outermost of every operand that they hold."""
+        tops = [self.chain(operand)[-1] for operand in self.operands]
+        return tuple(
+            memory
+            for memory in self.memories
+            if memory.operands and all(memory is tops[self.operands.index(one)] for one in memory.operands)
+        )
+
+    @property
+    def area_mm2(self) -> float | None:
+        """Of all memories and units whose area is known; None where there is none."""
+        parts = [one.area_mm2 * self.instances(one) for one in self.memories if one.area_mm2 is not None]
+        parts += [] if self.mac_area_mm2 is None else [self.mac_area_mm2 * self.units]
+        return sum(parts) if parts else None
+
     def instances(self, memory: TreeMemory) -> int:
         """How often a memory is there: once for each place along the axes that it does not serve."""
         return prod(axis.size for axis in self.axes if axis.name not in memory.serves)

@@ -77,9 +77,13 @@ def _of_model(found: Tree, model: MachineModel, where: str) -> TreeMachine:
     return as_kind(TreeMachine, tree_of_model(model), yaml=tree_text(found))
 
 
-def load_either(machine: str) -> Machine | TreeMachine:
+def load_either(machine: str | Path) -> Machine | TreeMachine:
     """The machine of that name or in that file: as a chip where it says cores. Raises `InputError` likewise."""
-    text, where = machine_text(machine)
+    return parse_either(*machine_text(machine))
+
+
+def parse_either(text: str, where: str) -> Machine | TreeMachine:
+    """The machine that a YAML text describes: as a chip where it says cores, else as a tree."""
     found, model = parsed(text, where)
     return parse_machine(text, where) if model.cores is not None else _of_model(found, model, where)
 

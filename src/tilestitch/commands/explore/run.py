@@ -11,6 +11,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.commands.explore.explore_page import explore_result
+from tilestitch.commands.explore.on_tree import MappedOnTree, expect_tree_options, packed_nests
 from tilestitch.commands.map.run import checked_map_options
 from tilestitch.commands.map.sources import network_nests, open_nests
 from tilestitch.exploration.clusters import expect_cluster
@@ -30,6 +31,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import Machine as LoadedMachine
 from tilestitch.hardware.load import machine_text
+from tilestitch.hardware.tree_load import TreeMachine, load_either, load_tree
 from tilestitch.ir.by_hand import FusionPlan
 from tilestitch.mapping.network import MapOptions
 from tilestitch.pipeline.options import Options
@@ -107,7 +109,7 @@ class Exploration(Explored, Shown):
 
 def explore(
     models: Model | Sequence[Model],
-    machine: Machine,
+    machine: Machine | TreeMachine,
     vary: Mapping[str, GivenValues] | Sequence[tuple[str, GivenValues]],
     options: ExploreOptions = ExploreOptions(),
     *,
@@ -133,14 +135,14 @@ def explore(
     method = _method(options)
     given = [models] if isinstance(models, str | Path) or not isinstance(models, Sequence) else list(models)
     show("load", 0, 1)
-    accelerator = machine_of(machine)
+    loaded = _loaded(machine)
+    objectives = [objective_named(name) for name in dict.fromkeys(_objectives(loaded, options.objectives))]
     space = space_of(
-        *_machine_text(machine, accelerator),
+        *_machine_text(machine, loaded),
         [(name, _values(name, values)) for name, values in pairs],
         scale_energy=options.scale_energy,
     )
-    evaluator, networks = _evaluated(given, accelerator, options)
-    objectives = [objective_named(name) for name in dict.fromkeys(options.objectives)]
+    evaluator, networks = _evaluated(given, loaded, options)
     path = None if store is None else Path(store)
     with Store(path) as points:
         found = explored_by(
@@ -156,28 +158,64 @@ def explore(
     return as_kind(Exploration, found, store="" if path is None else printable(str(path)), options=options)
 
 
-def way_of(machine: Accelerator, by: str) -> str:
-    """How designs are priced: as asked, else mapped where the machine has an array."""
+def _loaded(machine: Machine | TreeMachine) -> Accelerator | TreeMachine:
+    """A machine as a chip where it says cores, else as a tree."""
+    if isinstance(machine, TreeMachine):
+        return machine
+    if isinstance(machine, str | Path):
+        return load_either(machine)
+    return load_tree(machine) if isinstance(machine, Mapping) and "cores" not in machine else machine_of(machine)
+
+
+def _objectives(machine: Accelerator | TreeMachine, names: Sequence[str]) -> tuple[str, ...]:
+    """The objectives by their names; where nobody chose some, cycles instead of seconds if there is no clock."""
+    is_tree = isinstance(machine, TreeMachine)
+    if is_tree and machine.clock_hz is None:
+        if tuple(names) == DEFAULT:
+            return "cycles", "energy"
+        if "latency" in names:
+            raise InputError(
+                f"{machine.name}: --objective latency counts seconds, and the machine has no clock; write clock, or "
+                "--objective cycles"
+            )
+    if "area" in names and not (is_tree and machine.area_mm2 is not None):
+        raise InputError(
+            f"{machine.name}: --objective area adds up area_mm2 and mac_area_mm2, which this machine does not say, or "
+            "it is a chip; leave out --objective area"
+        )
+    return tuple(names)
+
+
+def way_of(machine: Accelerator | TreeMachine, by: str) -> str:
+    """How designs are priced: as asked, else mapped where the machine has an array, or is a tree."""
     if by not in ("", "simulate", "map"):
         raise InputError(f"by: expected simulate or map, found {shown(by)}")
+    if isinstance(machine, TreeMachine):
+        if by == "simulate":
+            raise InputError(f"{machine.name}: --by simulate runs on chips; this machine has no cores; leave out --by")
+        return "map"
     return by or ("map" if any(core.array is not None for core in machine.cores) else "simulate")
 
 
 def _evaluated(
-    models: Sequence[Model], machine: Accelerator, options: ExploreOptions
-) -> tuple[Mapped | Simulated, list[Packed]]:
+    models: Sequence[Model], machine: Accelerator | TreeMachine, options: ExploreOptions
+) -> tuple[Mapped | MappedOnTree | Simulated, list[Packed]]:
     """Who prices a point, and the networks as it takes them."""
     asked = checked_options(options.compilation)
     if way_of(machine, options.by) == "map":
-        array_of_core(machine)
-        evaluator = Mapped(checked_map_options(options.mapping))
+        asked_of_map = checked_map_options(options.mapping)
         nests = [
             open_nests(one, lambda name: load_graph(name, batch=asked.batch, dims=asked.dims))
             if isinstance(one, str | Path)
             else network_nests(load_graph(one, batch=asked.batch, dims=asked.dims))
             for one in models
         ]
-        return evaluator, [packed_layers(one.layers, one.name) for one in nests]
+        if isinstance(machine, TreeMachine):
+            expect_tree_options(asked_of_map)
+            on_tree = MappedOnTree(asked_of_map.objective, asked_of_map.ragged)
+            return on_tree, [packed_nests(one) for one in nests]
+        array_of_core(machine)
+        return Mapped(asked_of_map), [packed_layers(one.layers, one.name) for one in nests]
     evaluator = Simulated(options.strategy, asked)
     evaluator.expect_strategy()
     networks = [packed_model(*open_model(one)) for one in models]
@@ -186,10 +224,12 @@ def _evaluated(
     return evaluator, networks
 
 
-def _machine_text(machine: Machine, loaded: Accelerator) -> tuple[str, str]:
+def _machine_text(machine: Machine | TreeMachine, loaded: Accelerator | TreeMachine) -> tuple[str, str]:
     """The YAML form of a machine, and what its errors begin with."""
     if isinstance(machine, str | Path):
         return machine_text(machine)
+    if isinstance(loaded, TreeMachine) and loaded.yaml:
+        return loaded.yaml, f"machine {loaded.name}"
     if not isinstance(loaded, LoadedMachine):
         raise InputError(f"machine {loaded.name!r}: has no YAML form to vary; load it by its name, a file or a dict")
     return loaded.yaml_text(), f"machine {loaded.name}"
