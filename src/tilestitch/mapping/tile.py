@@ -46,15 +46,20 @@ def tile_energy(
     `mappings` are those of operators whose kernels have one: then a tile has a share of the energy of all iterations.
     """
 
+    known: dict[tuple[str, int], float] = {}  # of an iteration, by operator and core
+
     def energy_pj(graph: Graph, op: Operator, extents: tuple[int, ...], core: int) -> float:
         found = machine.cores[core]
         buffer = machine.memory(machine.home(found))
         assert found.array is not None, "asked for tiles on arrays only"
         assert buffer is not None, "the compiler refuses a core without a buffer"
         if op.name in mappings:
-            whole = iterations_of(op, mappings[op.name])
-            cost = _cost_of(nest_of_part(graph, op, whole), array_alone(found.array), mappings[op.name])
-            return (cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte) * prod(extents) / prod(whole)
+            if (op.name, core) not in known:
+                whole = iterations_of(op, mappings[op.name])
+                cost = _cost_of(nest_of_part(graph, op, whole), array_alone(found.array), mappings[op.name])
+                energy = cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte
+                known[op.name, core] = energy / prod(whole)
+            return known[op.name, core] * prod(extents)
         cost = tile_cost(graph, op, extents, found.array)
         return cost.energy_pj + cost.again_bytes * buffer.read_pj_per_byte
 
