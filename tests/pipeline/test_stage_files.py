@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers.by_hand import BY_HAND, scheduled
 from tests.helpers.command import run
+from tests.helpers.graphs import Net, conv, cramped
 from tests.helpers.pairs import first
 from tests.helpers.random_networks import random_machine, random_model
 from tilestitch import api
@@ -81,6 +82,16 @@ def test_networks_of_the_zoo_end_alike_too(name, strategy):
     """The second leaves its sub-graphs whole, and its instructions are reordered."""
     done = api.compile(name, "toy", strategy=strategy, batch=4)
     assert_ends_alike(done, api.open_model(name)[0])
+
+
+def test_a_program_with_sums_in_a_buffer_ends_alike():
+    """They are tensors of the program which the network does not have."""
+    net = Net()
+    model = net.model(conv(net, net.input(1, 32, 8, 8), 32, 32, 3))
+    done = api.compile(model, cramped(api.load_machine("eyeriss"), local_bytes=6144), strategy="tvm", verify=True)
+    assert done.program is not None
+    assert any(name.startswith("sums of") for name in done.program.tensors)
+    assert_ends_alike(done, model)
 
 
 @pytest.mark.slow
@@ -175,6 +186,9 @@ def home(tree: dict, **fields: object) -> None:
     tree["homes"][0].update(fields)
 
 
+ONES = [1] * 7
+ORDER = list(range(7))
+MAPPING = {"dram": ONES, "spm": ONES, "rf": ONES, "spatial": ONES, "dram_order": ORDER, "spm_order": ORDER}
 TAMPERED = {
     "a core that is not there": lambda tree: kernel(tree, cores=[0, 7]),
     "a core twice": lambda tree: kernel(tree, cores=[1, 1]),
@@ -189,6 +203,7 @@ TAMPERED = {
     "steps that are not the operators'": lambda tree: tiling(tree, steps=[3, 1, 1, 1]),
     "a reduction that is not cut": lambda tree: tiling(tree, reduction=[1, 1, 1, 1, 3, 7, 7]),
     "an anchor of another kernel": lambda tree: kernel(tree, anchor="conv1"),
+    "a mapping without an array": lambda tree: kernel(tree, mapping=MAPPING),
     "a home beyond its memory": lambda tree: home(tree, address=2**30),
     "a home until after the end": lambda tree: home(tree, last=10**6),
     "a home of no tensor": lambda tree: home(tree, tensor="frob"),

@@ -150,6 +150,7 @@ def _kernel(kernel: Kernel, graph: Graph, machine: Accelerator) -> Iterator[str]
     if not kernel.streamed and tiling.steps != cuts_of(graph, operators).steps:
         yield f"is cut at multiples of {tiling.steps}; expected {cuts_of(graph, operators).steps}"
     yield from _reduction(kernel, graph)
+    yield from _mapping(kernel, graph, machine)
     for name in tiling.resident:
         if name not in graph.tensors:
             yield f"keeps {name!r}, which is no tensor"
@@ -179,6 +180,31 @@ def _reduction(kernel: Kernel, graph: Graph) -> Iterator[str]:
     for dim, part in zip(anchor.dims, parts, strict=True):
         if part < 1 or (part < dim.extent and dim.kind is not DimKind.REDUCTION):
             yield f"dim {dim.name} of {anchor.name!r} is reduced in parts of {part}"
+
+
+def _mapping(kernel: Kernel, graph: Graph, machine: Accelerator) -> Iterator[str]:
+    """A mapping is of the anchor, on an array, and its tile has the parts of the reduction."""
+    mapping = kernel.mapping
+    if mapping is None:
+        return
+    if kernel.anchor is None or any(machine.cores[core].array is None for core in kernel.cores[:1]):
+        yield "has a mapping, and no product on an array"
+        return
+    anchor: Operator = graph.by_name[kernel.anchor]
+    loops = list(range(len(anchor.dims)))
+    rows = mapping.factors.values()
+    if any(len(row) != len(loops) or min(row, default=1) < 1 for row in rows):
+        yield f"its mapping has not a factor from 1 on for each of {len(loops)} dims of {anchor.name!r} at every level"
+    elif sorted(mapping.dram_order) != loops or sorted(mapping.spm_order) != loops:
+        yield f"the orders of its mapping do not have each of {len(loops)} loops once"
+    elif prod(mapping.scratchpad_tile) % prod(_parts_of_reduction(kernel, anchor)):
+        yield f"its mapping has tiles of {mapping.scratchpad_tile}, which are not its parts {kernel.tiling.reduction}"
+
+
+def _parts_of_reduction(kernel: Kernel, anchor: Operator) -> Iterator[int]:
+    for dim, part in zip(anchor.dims, kernel.tiling.reduction, strict=False):
+        if dim.kind is DimKind.REDUCTION:
+            yield part
 
 
 def _home(home: Home, schedule: Schedule, machine: Accelerator) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tilestitch.ir.choices import MAX_BATCH, Stage
 from tilestitch.ir.partition import Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
 from tilestitch.ir.schedule import Schedule
+from tilestitch.lower.sums import with_sums
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
 from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
@@ -157,7 +158,8 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
         done = scheduled(request, request.policy(strategy), done)
         done = replace(done, schedule=replace(given(done.schedule), notes=start.notes))
     if start.stage is Stage.LOWER:
-        program, note = program_of(start, given(done.graph), request.machine)
+        graph = with_sums(given(done.graph), given(done.schedule).kernels)
+        program, note = program_of(start, graph, request.machine)
         notes = (*start.notes, note) if note else start.notes
         schedule = replace(given(done.schedule), notes=notes)
         done = replace(done, schedule=schedule, program=program, reordered=note)
