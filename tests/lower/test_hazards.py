@@ -23,7 +23,7 @@ from tilestitch.ir.report import CheckRow
 from tilestitch.ir.trace import Trace
 from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.link import Here, Linker, section_of
+from tilestitch.lower.link import Here, Linker, Numbering, section_of
 from tilestitch.lower.motion import Motion
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
@@ -66,7 +66,7 @@ class Text:
 
     def waits(self) -> list[tuple[int, ...]]:
         """What every instruction waits for."""
-        linker, block = Linker(CLUSTER, ()), section_of(self.builder, Motion({}))
+        linker, block = Linker(CLUSTER, Numbering(), ()), section_of(self.builder, Motion({}))
         linker.add(block, block.buffers[:, 1], Here(0, (), {"x": "x"}, {}, ()))
         found = linker.waits()
         ends = found.counts.cumsum()

@@ -20,7 +20,7 @@ from tilestitch.lower.sums import sums_of
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """A block with the first kernel that has it."""
 
     block: Section
@@ -33,10 +33,9 @@ class _Known:
 class Blocks:
     """The blocks of the kernels of one schedule, each lowered once."""
 
-    def __init__(self, cluster: Cluster, graph: Graph, in_ddr: Mapping[str, int]) -> None:
-        """`in_ddr` has the buffers of tensors in DDR."""
-        self.cluster, self.graph, self.in_ddr = cluster, graph, in_ddr
-        self._known: dict[tuple, _Known] = {}
+    def __init__(self, cluster: Cluster, graph: Graph, in_ddr: Mapping[str, int], known: dict[tuple, Known]) -> None:
+        """`in_ddr` has the buffers of tensors in DDR; `known` blocks of the same graph and machine are added to."""
+        self.cluster, self.graph, self.in_ddr, self._known = cluster, graph, in_ddr, known
 
     def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Section, Demand, Here]:
         """The block of kernel `number`, what it needs of each memory, and what is particular to this kernel."""
@@ -100,7 +99,7 @@ class Blocks:
             ),
         )
 
-    def _lowered(self, kernel: Kernel, box: Region, around: Around, tensors: list[str], motion: Motion) -> _Known:
+    def _lowered(self, kernel: Kernel, box: Region, around: Around, tensors: list[str], motion: Motion) -> Known:
         builder = Builder(self.cluster)
         numbers = iter([builder.given_buffer(*one[:3]) for one in self._given(around, tensors)])
         in_ddr = {name: next(numbers) for name in tensors if name in self.in_ddr}
@@ -117,7 +116,7 @@ class Blocks:
             demand = lower_kernel(
                 builder, self.graph, kernel, in_ddr, Around(sources, results, around.made, around.fetched)
             )
-        return _Known(section_of(builder, motion), demand, kernel, tensors, box.start)
+        return Known(section_of(builder, motion), demand, kernel, tensors, box.start)
 
 
 def in_ddr(graph: Graph, cluster: Cluster, address: Mapping[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+from tilestitch.base.errors import EVERY_OPERATOR_ALONE, DoesNotFit
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
@@ -67,6 +68,7 @@ class _KernelLowering:
         operators = [graph.by_name[name] for name in kernel.operators]
         self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[kernel.cores[0]])
         self.steps = steps_of_cores(graph, kernel, self.shape)
+        self._expect_operands()
         self.needs = {core: [step.needs for step in steps] for core, steps in self.steps.items()}
         self.read_from = {
             op.name: [self._operand_of(op, number) for number in range(len(op.reads))] for op in operators
@@ -108,6 +110,16 @@ class _KernelLowering:
             self._compute(wave, before)
         for core in self.steps:
             self._send(core, 0)
+
+    def _expect_operands(self) -> None:
+        """Refuse a product in parts of what the kernel itself makes, of which only the last part would find it."""
+        anchor, made = self.shape.anchor, {name for op in self.shape.operators for name in op.outputs}
+        in_parts = any(not (step.first and step.last) for steps in self.steps.values() for step in steps)
+        if anchor is not None and in_parts and made & set(anchor.inputs):
+            raise DoesNotFit(
+                f"kernel {' + '.join(self.kernel.operators)}: {anchor.name} multiplies in parts what the kernel makes.",
+                EVERY_OPERATOR_ALONE,
+            )
 
     def _fetch(self, name: str) -> None:
         """Bring a tensor to where the kernel and others find it, piece by piece; what several cores hold, at once."""

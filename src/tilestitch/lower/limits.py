@@ -39,6 +39,11 @@ def expect_few_steps(schedule: Schedule, machine: Accelerator) -> None:
         )
 
 
+def steps_of(schedule: Schedule) -> int:
+    """How many tiles the cores of a cluster work on in all iterations, parts of a reduction counted one by one."""
+    return schedule.iterations * sum(_steps(schedule.graph, kernel) for kernel in schedule.kernels)
+
+
 def _steps(graph: Graph, kernel: Kernel) -> int:
     """How many tiles the cores work on in one iteration, parts of a reduction counted one by one; rounded up."""
     tiling = kernel.tiling

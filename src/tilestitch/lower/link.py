@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -66,28 +67,71 @@ class Here:
     by: tuple[int, ...]  # steps that it has moved along the dims of its sink
 
 
-class Linker:
-    """Joins blocks into the columns of one iteration, the tensors in DDR being its first buffers."""
+class Numbering:
+    """Numbers of regions, names and paths; programs that share it have each other's as well."""
 
-    def __init__(self, cluster: Cluster, buffers: Iterable[tuple[int, int, int, str, Region]]) -> None:
-        self.cluster = cluster
+    def __init__(self) -> None:
         self.regions: dict[Region, int] = {}
         self.tensors: dict[str, int] = {}
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
+        self._moved: dict[tuple[Section, tuple[int, ...]], np.ndarray] = {}  # by how far a block moved
+        self._paths_of: dict[Section, np.ndarray] = {}
+        self._corners = corners(())
+
+    def paths_of(self, block: Section) -> np.ndarray:
+        """The numbers of a block's paths."""
+        if block not in self._paths_of:
+            self._paths_of[block] = _numbers(self.paths, block.paths)
+        return self._paths_of[block]
+
+    def regions_of(self, block: Section, by: tuple[int, ...]) -> np.ndarray:
+        """The numbers of a block's regions, where it has moved so far along each dim."""
+        key = block, by
+        if key not in self._moved:
+            found: Iterable[Region] = (region for _, region in block.regions)
+            if any(by):
+                owners = dict.fromkeys(owner for owner, _ in block.regions)
+                shifts = {owner: block.motion.shift(owner, by) for owner in owners}
+                found = (moved(region, shifts[owner]) for owner, region in block.regions)
+            self._moved[key] = _numbers(self.regions, found)
+        return self._moved[key]
+
+    @property
+    def corners(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of all regions, a row each; only the new ones are added."""
+        low, high = self._corners
+        if len(low) < len(self.regions):
+            new = corners(tuple(islice(self.regions, len(low), None)))
+            if new[0].shape[1] > low.shape[1] and len(low):
+                new = corners(tuple(self.regions))
+                low, high = low[:0], high[:0]
+            rank = max(low.shape[1], new[0].shape[1])
+            self._corners = (
+                np.concatenate([_wide(low, rank, 0), _wide(new[0], rank, 0)]),
+                np.concatenate([_wide(high, rank, 1), _wide(new[1], rank, 1)]),
+            )
+        return self._corners
+
+
+class Linker:
+    """Joins blocks into the columns of one iteration, the tensors in DDR being its first buffers."""
+
+    def __init__(
+        self, cluster: Cluster, numbering: Numbering, buffers: Iterable[tuple[int, int, int, str, Region]]
+    ) -> None:
+        self.cluster, self.numbering = cluster, numbering
         self._buffers: list[np.ndarray] = []
         self._columns: list[np.ndarray] = []
         self._kernels: list[np.ndarray] = []
         self._operand_ends: list[np.ndarray] = []
         self._operands: list[np.ndarray] = []
-        self._numbers: dict[tuple[Section, tuple[int, ...]], np.ndarray] = {}  # by how far a block moved
-        self._paths: dict[Section, np.ndarray] = {}
         self._instructions = self._buffer_count = self._operand_count = 0
         self.in_ddr = {row[3]: self.buffer(*row) for row in buffers}
 
     def buffer(self, space: int, address: int, size_bytes: int, tensor: str, region: Region) -> int:
         """A new buffer at a place; whatever lay there is over once this buffer is first written."""
-        numbers = _number(self.tensors, tensor), _number(self.regions, region)
+        numbers = _number(self.numbering.tensors, tensor), _number(self.numbering.regions, region)
         self._buffers.append(
             np.array([[space, address, size_bytes, *numbers, Base.MEMORY, self._instructions]], np.int64)
         )
@@ -96,11 +140,9 @@ class Linker:
 
     def add(self, block: Section, addresses: np.ndarray, here: Here) -> None:
         """Append a block, the new buffers of which lie at `addresses`."""
-        if block not in self._paths:
-            self._paths[block] = _numbers(self.paths, block.paths)
-        regions, paths = self._regions(block, here), self._paths[block]
-        tensors = _numbers(self.tensors, (here.tensors[name] for name in block.tensors))
-        operators = _numbers(self.operators, (here.operators[name] for name in block.operators))
+        paths, regions = self.numbering.paths_of(block), self.numbering.regions_of(block, here.by)
+        tensors = _numbers(self.numbering.tensors, (here.tensors[name] for name in block.tensors))
+        operators = _numbers(self.numbering.operators, (here.operators[name] for name in block.operators))
         rows = block.buffers.copy()
         rows[:, ADDRESS] = addresses
         rows[:, TENSOR], rows[:, REGION] = tensors[rows[:, TENSOR]], regions[rows[:, REGION]]
@@ -119,18 +161,6 @@ class Linker:
         self._instructions += columns.shape[1]
         self._buffer_count += len(rows)
         self._operand_count += len(operands)
-
-    def _regions(self, block: Section, here: Here) -> np.ndarray:
-        """The numbers of a block's regions, where it has moved."""
-        key = block, here.by
-        if key not in self._numbers:
-            found: Iterable[Region] = (region for _, region in block.regions)
-            if any(here.by):
-                owners = dict.fromkeys(owner for owner, _ in block.regions)
-                shifts = {owner: block.motion.shift(owner, here.by) for owner in owners}
-                found = (moved(region, shifts[owner]) for owner, region in block.regions)
-            self._numbers[key] = _numbers(self.regions, found)
-        return self._numbers[key]
 
     def __len__(self) -> int:
         return self._instructions
@@ -166,7 +196,7 @@ class Linker:
     def waits(self) -> Waits:
         """What every instruction waits for."""
         operands, buffers = self.operands, self.buffers
-        low, high = corners(tuple(self.regions))
+        low, high = self.numbering.corners
         return find_waits(
             Text(
                 engine=self.column("engine"),
@@ -195,6 +225,11 @@ def _number(table: dict[_Entry, int], entry: _Entry) -> int:
 
 def _numbers(table: dict[_Entry, int], entries: Iterable[_Entry]) -> np.ndarray:
     return np.array([_number(table, entry) for entry in entries], np.int64)
+
+
+def _wide(rows: np.ndarray, rank: int, value: int) -> np.ndarray:
+    """Rows of that many axes, the ones that are missing with `value`."""
+    return np.pad(rows, ((0, 0), (0, rank - rows.shape[1])), constant_values=value)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -12,11 +12,11 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.addresses import addresses, place
-from tilestitch.lower.blocks import Blocks, in_ddr
+from tilestitch.lower.blocks import Blocks, Known, in_ddr
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Homes
 from tilestitch.lower.limits import expect_few_steps
-from tilestitch.lower.link import Linker
+from tilestitch.lower.link import Linker, Numbering
 from tilestitch.lower.sums import with_sums
 
 
@@ -29,22 +29,37 @@ class _Plan:
     stride_bytes: int  # from one iteration's inputs and outputs to the next one's
 
 
+class Lowered:
+    """What schedules of one graph on one machine were lowered to, for others of these to share."""
+
+    def __init__(self, machine: Accelerator) -> None:
+        self.cluster, self.numbering = Cluster(machine), Numbering()
+        self.blocks: dict[tuple, Known] = {}
+
+
 def lower(
-    schedule: Schedule, machine: Accelerator, *, progress: Callable[[int, int], None] = lambda done, total: None
+    schedule: Schedule,
+    machine: Accelerator,
+    *,
+    lowered: Lowered | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Program:
     """The program of one cluster.
 
     Kernels that differ only in names and in where they begin are lowered once, and of the iterations only one; the
     others repeat it: same instructions, same places on chip, their own slices of inputs and outputs. That is exact
     because a kernel's launch waits for everything before it, so that nothing but the first launch of an iteration waits
-    for the iteration before. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
+    for the iteration before. What other schedules of the same graph and machine were `lowered` to is used and added
+    to; the program then differs only in how its regions, names and paths are numbered, and has those of the others as
+    well. Raises `DoesNotFit` when DDR is too small, or the program would be too long.
     """
     graph = with_sums(schedule.graph, schedule.kernels)
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
-    cluster = Cluster(machine)
-    linker = Linker(cluster, in_ddr(graph, cluster, plan.address))
-    homes, blocks = Homes(linker, graph, schedule.homes), Blocks(cluster, graph, linker.in_ddr)
+    lowered = Lowered(machine) if lowered is None else lowered
+    cluster = lowered.cluster
+    linker = Linker(cluster, lowered.numbering, in_ddr(graph, cluster, plan.address))
+    homes, blocks = Homes(linker, graph, schedule.homes), Blocks(cluster, graph, linker.in_ddr, lowered.blocks)
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
         block, demand, here = blocks.find(number, kernel, around)
@@ -136,10 +151,10 @@ def _assemble(schedule: Schedule, cluster: Cluster, linker: Linker, plan: _Plan)
         spaces=cluster.spaces,
         engines=cluster.engines,
         resources=cluster.resources,
-        paths=tuple(linker.paths),
-        tensors=tuple(linker.tensors),
-        regions=tuple(linker.regions),
-        operators=tuple(linker.operators),
+        paths=tuple(linker.numbering.paths),
+        tensors=tuple(linker.numbering.tensors),
+        regions=tuple(linker.numbering.regions),
+        operators=tuple(linker.numbering.operators),
         kernels=tuple(kernel.name for kernel in schedule.kernels),
         granule_bytes=cluster.machine.granule_bytes,
         buffers=Buffers(

@@ -17,17 +17,20 @@ from tilestitch.lower.hazards import Text, corners, find_waits
 MOST_NEEDS = 10_000_000  # of an iteration: beyond, a program keeps its order, because looking takes long
 
 
-def reordered(program: Program, ticks: np.ndarray) -> Program | None:
+def reordered(
+    program: Program, ticks: np.ndarray, boxes: tuple[np.ndarray, np.ndarray] | None = None
+) -> Program | None:
     """The program with its instructions in the order of a list schedule, the same in every iteration.
 
-    `ticks` says how long each instruction of an iteration takes. None where there is nothing to gain, in a program of
-    many launches, which wait for everything before them; and where too much waits for too much.
+    `ticks` says how long each instruction of an iteration takes, `boxes` the corners of its regions, where known.
+    None where there is nothing to gain, in a program of many launches, which wait for everything before them; and where
+    too much waits for too much.
     """
     length = len(program) // program.iterations
     launches = np.flatnonzero(program.kind[:length] == Kind.LAUNCH)
     if len(launches) != 1 or launches[0] != 0:
         return None
-    needs, ends = _dependences(program, length)
+    needs, ends = _dependences(program, length, corners(program.regions) if boxes is None else boxes)
     if len(needs) > MOST_NEEDS:
         return None
     order = list_schedule(program.engine[:length].astype(np.int64), ticks, needs, ends)
@@ -37,7 +40,7 @@ def reordered(program: Program, ticks: np.ndarray) -> Program | None:
     return _rows_in(program, order, counts, waits, np.sort(latest[latest > 0]))
 
 
-def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]:
+def _dependences(program: Program, length: int, boxes: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Of every instruction of an iteration, all before it that must end before it starts, whatever their engines.
 
     Incomplete where there are more than `MOST_NEEDS`.
@@ -54,7 +57,7 @@ def _dependences(program: Program, length: int) -> tuple[np.ndarray, np.ndarray]
     by_birth = used[np.argsort(first, kind="stable")]
     number = np.zeros(len(program.buffers), np.int64)
     number[by_birth] = np.arange(len(by_birth))
-    low, high = corners(program.regions)
+    low, high = boxes
     rows = program.buffers
     found = find_waits(
         Text(

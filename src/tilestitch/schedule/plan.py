@@ -21,6 +21,7 @@ from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tiling import tile_kernel
+from tilestitch.schedule.tilings import Tilings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ def plan(
     policy: Policy,
     run: Run,
     *,
+    tilings: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Schedule:
     """Tile every kernel of a partition of `graph` (views composed away), and keep results where the policy says.
 
+    `tilings` are those found for other schedules of the same graph and machine: a search shares them among candidates.
     Raises `DoesNotFit`, and `InputError` for a machine that cannot be compiled for yet or a partition by hand that
     cannot run.
     """
@@ -52,7 +55,9 @@ def plan(
         kernels = _one_by_one(graph, partition.kernels, machine, progress)
         return Schedule(run.strategy, graph, run.batch, run.iterations, run.clusters, kernels)
     found = ordered(graph, partition, machine, policy)
-    kernels, homes = stay_on_chip(graph, found.tasks, machine, policy.levels, spill=policy.spill, progress=progress)
+    kernels, homes = stay_on_chip(
+        graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
+    )
     return Schedule(
         run.strategy,
         graph,

@@ -44,24 +44,25 @@ def stay_on_chip(
     levels: Sequence[Level],
     *,
     spill: Spill = Spill.NEWEST,
+    tilings: Tilings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[tuple[Kernel, ...], tuple[Home, ...]]:
     """Tile every task, in order, and keep its results at the first of `levels` at which it fits, else in DDR.
 
     Where a result finds no room at a level, it or another one gives way to the next level, as `spill` says; where a
     task fits at no level beside what others keep, one of those does. Planning then goes back to the kernel that makes
-    it; each gives way at most once a level, so this ends. Raises `DoesNotFit` where a task does not fit on the empty
-    machine.
+    it; each gives way at most once a level, so this ends. `tilings` found before, of the same graph and machine, are
+    used and added to. Raises `DoesNotFit` where a task does not fit on the empty machine.
     """
     usable = [level for level in levels if machine.memory(level) is not None]
-    planning = _Planning(graph, tasks, machine, usable, spill)
+    tilings = Tilings(graph, machine) if tilings is None else tilings
+    planning = _Planning(tasks, usable, spill, tilings)
     found = planning.run(progress)
     addresses = better_addresses(found[1], machine)
     if not addresses:
         return found
-    again = _Planning(graph, tasks, machine, usable, spill)
-    again.start, again.addresses = planning.levels_found(), addresses
-    again.tilings, again.unfetched = planning.tilings, planning.unfetched
+    again = _Planning(tasks, usable, spill, tilings)
+    again.start, again.addresses, again.unfetched = planning.levels_found(), addresses, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
     return found if moved or _holes(packed[1], machine) >= _holes(found[1], machine) else packed
@@ -76,17 +77,11 @@ def _holes(homes: Sequence[Home], machine: Accelerator) -> int:
 class _Planning:
     """The state of planning: what is decided for the kernels so far, and from which level each task starts."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        tasks: Sequence[Task],
-        machine: Accelerator,
-        levels: Sequence[Level],
-        spill: Spill,
-    ) -> None:
-        self.graph, self.tasks, self.machine, self.spill = graph, tasks, machine, spill
+    def __init__(self, tasks: Sequence[Task], levels: Sequence[Level], spill: Spill, tilings: Tilings) -> None:
+        self.graph, self.machine, self.tilings = tilings.graph, tilings.machine, tilings
+        self.tasks, self.spill = tasks, spill
         self.levels = (*levels, Level.DDR)
-        self.facts = facts_of(graph, tasks)
+        self.facts = facts_of(self.graph, tasks)
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
         self.start = [self._first_level(task.scope) for task in tasks]  # the first level to try; spilling raises it
         self.kernels: list[Kernel] = []
@@ -95,7 +90,6 @@ class _Planning:
         # The task whose surroundings were asked for last, what was live then, what it reads of that, and the orders of
         # cores that were found for it among these sources.
         self.asked: tuple[int, Sequence[Home], Mapping[str, tuple[Source, ...]], CoreOrders] | None = None
-        self.tilings = Tilings(graph, machine)
 
     def _first_level(self, scope: Level) -> int:
         order = (Level.LB, Level.GB, Level.DDR)
