@@ -33,7 +33,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.array_machine import array_of_core
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import FusionPlan, HandGroup, HandItem, HandSchedule, NamedBlock
-from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, GroupingRule, Spill, Stage, Values
+from tilestitch.ir.choices import MAX_BATCH, BindingRule, CostMode, Effort, GroupingRule, Spill, Stage, Values
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.report import Misfit
 from tilestitch.mapping.json_lines import mapping_of, nest_of, price_json
@@ -358,6 +358,7 @@ def checked_options(options: Options) -> Options:
         binding=choice_of("binding", options.binding, BindingRule),
         grouping=choice_of("grouping", options.grouping, GroupingRule),
         spill=choice_of("spill", options.spill, Spill),
+        effort=choice_of("effort", options.effort, Effort),
     )
 
 

@@ -40,9 +40,9 @@ def _machines_and_trees() -> tuple[str, ...]:
 
 
 def _strategies() -> list[str]:
-    from tilestitch.pipeline.strategies import AUTO, FUSION_PLANS, STRATEGIES
+    from tilestitch.pipeline.strategies import FUSION_PLANS, NAMED
 
-    return [strategy.name for strategy in (AUTO, *STRATEGIES, *FUSION_PLANS)]
+    return [strategy.name for strategy in (*NAMED, *FUSION_PLANS)]
 
 
 MODEL, MACHINE, STRATEGY = Named(_models), Named(_machines), Named(_strategies)

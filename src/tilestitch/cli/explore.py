@@ -206,7 +206,7 @@ def explore(
 
 
 _OF_ONE = {
-    "simulate": ("strategy", "fold_bn", "batch_per_cluster", "batches", "spill", "binding", "grouping"),
+    "simulate": ("strategy", "fold_bn", "batch_per_cluster", "batches", "spill", "binding", "grouping", "effort"),
     "map": ("least", "search", "dataflow", "mode", "ragged"),
 }
 

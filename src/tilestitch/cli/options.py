@@ -13,7 +13,7 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import State
 from tilestitch.cli.completion import MACHINE, MACHINE_OR_TREE
-from tilestitch.ir.choices import MAX_BATCH, BindingRule, GroupingRule, Objective, Spill, Stage
+from tilestitch.ir.choices import MAX_BATCH, BindingRule, Effort, GroupingRule, Objective, Spill, Stage
 from tilestitch.pipeline.options import Options
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ Command: TypeAlias = Callable[..., Any]
 
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
-    "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb), layerwise, tvm, stay-in-gb, stay-in-lb, "
-    "graphturbo-ordering, graphturbo or astitch. Or a plan of fused blocks: baseline, fixed-cores, dynamic-cores, "
-    "one-block, fixed-fusion, dlfusion, oracle, annealing, genetic, exact or exact-by-layer. Or the file of such a "
-    "plan, ending in .json."
+    "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb), best (searched by simulation, beginning "
+    "with all others), layerwise, tvm, stay-in-gb, stay-in-lb, graphturbo-ordering, graphturbo or astitch. Or a plan "
+    "of fused blocks: baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, "
+    "genetic, exact or exact-by-layer. Or the file of such a plan, ending in .json."
 )
 ARRAY_MACHINE = "dmazerunner-256"  # where none is named
 SEARCHES = ("exact", "dmazerunner")
@@ -46,6 +46,7 @@ class Choices:
     spill: Spill = Spill.NEWEST
     binding: BindingRule = BindingRule.NEAREST
     grouping: GroupingRule = GroupingRule.PAPER
+    effort: Effort = Effort.MEDIUM
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -63,6 +64,7 @@ class Choices:
             self.spill,
             self.binding,
             self.grouping,
+            self.effort,
             verify,
             stop_after,
         )
@@ -152,6 +154,7 @@ def compile_options(command: Command) -> Command:
         "Which operators graphturbo cuts into pieces together: by its Algorithm 2, or with the lowest estimate for "
         "all sub-graphs.",
     )
+    @choice_option("--effort", Effort, "How long strategy best searches.")
     @wraps(command)
     def with_choices(
         choices: Choices,
@@ -161,6 +164,7 @@ def compile_options(command: Command) -> Command:
         spill: str,
         binding: str,
         grouping: str,
+        effort: str,
         **others: Any,
     ) -> Any:
         choices = replace(
@@ -171,6 +175,7 @@ def compile_options(command: Command) -> Command:
             spill=Spill(spill),
             binding=BindingRule(binding),
             grouping=GroupingRule(grouping),
+            effort=Effort(effort),
         )
         return command(choices=choices, **others)
 

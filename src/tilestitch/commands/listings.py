@@ -74,7 +74,7 @@ def models() -> Listing:
 
 def strategies() -> Listing:
     """The strategies of `compile` and `compare`, then plans of fused blocks, which are strategies as well."""
-    from tilestitch.pipeline.strategies import AUTO, FUSION_PLANS, STRATEGIES
+    from tilestitch.pipeline.strategies import FUSION_PLANS, NAMED
 
-    found = (AUTO, *STRATEGIES, *FUSION_PLANS)
+    found = (*NAMED, *FUSION_PLANS)
     return Listing("strategies", tuple(Listed(one.name, one.description) for one in found))

@@ -43,6 +43,14 @@ class GroupingRule(StrEnum):
     EXACT = "exact"  # so that the costs of all sub-graphs are the least together
 
 
+class Effort(StrEnum):
+    """How long the strategy `best` searches, counted in what it simulates."""
+
+    MEDIUM = "medium"
+    LOW = "low"
+    HIGH = "high"
+
+
 class Objective(StrEnum):
     """What a mapping is best in."""
 

@@ -26,9 +26,10 @@ from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.remedies import WITH_OPTIONS, with_remedies_that_work
+from tilestitch.pipeline.search.best import improved
 from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
-from tilestitch.pipeline.strategies import Strategy, strategy_named, strategy_of
+from tilestitch.pipeline.strategies import Strategy, seeds_of, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
 from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
@@ -182,6 +183,8 @@ def _uncollected() -> Iterator[None]:
 
 def _searched(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
     """Every stage that is asked for, with the batch of an iteration searched where that is asked for."""
+    if strategy.improves:
+        return _improved(request, networks, strategy)
     if strategy.tries:
         return _fastest_of(request, networks, [strategy_named(name) for name in strategy.tries])
     candidates = iteration_batches(request, networks, strategy)
@@ -213,6 +216,16 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
     borders = sum(graph.tensors[name].size_bytes for name in (*graph.inputs, *graph.outputs))
     if max(largest, borders * (request.share // request.smallest)) > request.machine.ddr.size_bytes:
         return _searched(request, networks, strategy_named("tvm"))
+    best = min(_each(request, networks, strategies), key=latency)
+    names = [strategy.name for strategy in strategies]
+    note = f"Strategy {best.run.strategy} is the fastest of {', '.join(names[:-1])} and {names[-1]}."
+    schedule = given(best.schedule)
+    best = replace(best, options=request.options, schedule=replace(schedule, notes=(*schedule.notes, note)))
+    return best.up_to(last)
+
+
+def _each(request: Request, networks: Networks, strategies: Sequence[Strategy]) -> list[Compilation]:
+    """The compilations by some strategies, simulated; raises `DoesNotFit` where the machine is too small for all."""
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     found: list[Compilation] = []
     misfit: DoesNotFit | None = None
@@ -224,12 +237,19 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
     if not found:
         assert misfit is not None
         raise misfit
-    best = min(found, key=latency)
-    names = [strategy.name for strategy in strategies]
-    note = f"Strategy {best.run.strategy} is the fastest of {', '.join(names[:-1])} and {names[-1]}."
-    schedule = given(best.schedule)
-    best = replace(best, options=request.options, schedule=replace(schedule, notes=(*schedule.notes, note)))
-    return best.up_to(last)
+    return found
+
+
+def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compilation:
+    """What a search finds, beginning with the schedules of other strategies, of more of them with more effort."""
+    last = request.options.stop_after
+    begins = [strategy_named(name) for name in seeds_of(request.options.effort)]
+    if last in (Stage.LOAD, Stage.SIMPLIFY):
+        return _searched(request, networks, begins[0])
+    seeds = _each(request, networks, begins)
+    whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
+    best = improved(whole, networks, seeds, iteration_batches(request, networks, strategy))
+    return replace(best, options=replace(best.options, stop_after=last)).up_to(last)
 
 
 def _expect_divisible(request: Request, networks: Networks) -> None:

@@ -9,8 +9,10 @@ from tilestitch.ir.by_hand import HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, SubGraphs
 from tilestitch.ir.schedule import Schedule
+from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.pipeline.views import compose_views
 from tilestitch.schedule.by_hand import group_members
 
 NAME = "hand"
@@ -57,6 +59,12 @@ def hand_schedule_of(done: Compilation) -> HandSchedule:
             "strategy, such as graphturbo, or write a plan (tilestitch fuse -o FILE)"
         )
     if isinstance(partition, ByHand):
+        simplified = given(done.simplified)
+        if partition.kernels != compose_views(simplified, fuse_ops(simplified), done.machine).kernels:
+            raise InputError(
+                f"{where}: runs other operators together than TVM's FuseOps would, which a schedule by hand cannot "
+                "express; keep it in a file (tilestitch compile --stop-after schedule --json FILE)"
+            )
         return partition.schedule
     pieces = run_pieces(schedule)
     members = _members(schedule, pieces)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
+from tilestitch.ir.choices import BindingRule, Effort, GroupingRule, Spill, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +18,6 @@ class Options:
     spill: Spill = Spill.NEWEST  # which result gives way where not all that should stay on chip finds room
     binding: BindingRule = BindingRule.NEAREST  # over how many cores each dim of a kernel is divided
     grouping: GroupingRule = GroupingRule.PAPER  # which operators are a sub-graph that is split into instances
+    effort: Effort = Effort.MEDIUM  # of the strategy that searches
     verify: bool = False
     stop_after: Stage = Stage.SIMULATE

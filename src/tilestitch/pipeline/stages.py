@@ -104,7 +104,7 @@ def lowered(request: Request, done: Compilation) -> Compilation:
 def simulated(request: Request, done: Compilation, *, stitched: bool) -> Compilation:
     """The trace of a program; of a stitched one in the order of a list schedule, where that is faster."""
     request.progress("simulate", 0, 1)
-    done = replace(done, trace=_simulate(given(done.program), request.machine, request.clusters))
+    done = replace(done, trace=run_program(given(done.program), request.machine, request.clusters))
     return _in_better_order(request, done) if stitched and done.reordered is None else done
 
 
@@ -118,7 +118,7 @@ def _in_better_order(request: Request, done: Compilation) -> Compilation:
         return replace(done, reordered="")
     if request.options.verify:
         verify_program(program)
-    found = _simulate(program, request.machine, request.clusters)
+    found = run_program(program, request.machine, request.clusters)
     if found.latency_cycles >= trace.latency_cycles:
         return replace(done, reordered="")
     faster, slower = found.latency_cycles, trace.latency_cycles
@@ -128,8 +128,11 @@ def _in_better_order(request: Request, done: Compilation) -> Compilation:
     return replace(done, schedule=schedule, program=program, trace=found, reordered=note)
 
 
-def _simulate(program: Program, machine: Accelerator, clusters: int) -> Trace:
-    """One cluster stands for all where each has a DDR of its own; else all of them, and the slowest is shown."""
+def run_program(program: Program, machine: Accelerator, clusters: int) -> Trace:
+    """The trace of a program.
+
+    One cluster stands for all where each has a DDR of its own; else all of them run, and the slowest is shown.
+    """
     if machine.private_ddr or clusters == 1:
         return simulate(program)
     return slowest_cluster(simulate(share_ddr(program, clusters)), program)

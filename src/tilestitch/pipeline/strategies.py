@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
-from tilestitch.ir.choices import GroupingRule
+from tilestitch.ir.choices import Effort, GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Group, Groups, Partition
 from tilestitch.partition.blocks.model import BlockCost
@@ -44,6 +44,7 @@ class Strategy:
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
     tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
+    improves: bool = False  # whether it searches, beginning with the schedules of others: see `seeds_of`
 
     @property
     def cuts(self) -> bool:
@@ -118,6 +119,24 @@ def _fused(name: str, description: str, plan: Callable[[BlockCost], Plan]) -> St
 FUSION_PLANS = tuple(_fused(name, text, partial(plan_named, name=name)) for name, text in _PLANS.items())
 
 
+BEST = Strategy(
+    "best",
+    "searched by simulation, beginning with the schedules of all others",
+    in_pieces,
+    (Level.LB, Level.GB),
+    improves=True,
+)
+NAMED = (AUTO, BEST, *STRATEGIES)  # all but the plans of fused blocks
+
+
+def seeds_of(effort: Effort) -> tuple[str, ...]:
+    """The strategies with whose schedules `best` begins, and than which it is never slower."""
+    if effort is Effort.LOW:
+        return AUTO.tries
+    found = (*STRATEGIES, *FUSION_PLANS) if effort is Effort.HIGH else STRATEGIES
+    return tuple(strategy.name for strategy in found)
+
+
 def strategy_of_plan(plan: FusionPlan) -> Strategy:
     """A plan of fused blocks that somebody wrote, as a strategy."""
     text = "blocks and numbers of cores as written by hand"
@@ -136,10 +155,10 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
 def strategy_named(name: str) -> Strategy:
     """The strategy of that name, or an `InputError` that lists them."""
-    for strategy in (AUTO, *STRATEGIES, *FUSION_PLANS):
+    for strategy in (*NAMED, *FUSION_PLANS):
         if strategy.name == name:
             return strategy
-    known, plans = (", ".join(strategy.name for strategy in found) for found in ((AUTO, *STRATEGIES), FUSION_PLANS))
+    known, plans = (", ".join(strategy.name for strategy in found) for found in (NAMED, FUSION_PLANS))
     raise InputError(f"strategy {name!r} is not known; the strategies are: {known}; and plans of fused blocks: {plans}")
 
 

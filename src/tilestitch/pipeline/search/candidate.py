@@ -1,0 +1,88 @@
+"""What the search changes: a schedule as a value, and the partition by hand that says the same."""
+
+from dataclasses import dataclass, replace
+
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
+from tilestitch.ir.choices import BindingRule, Spill
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
+from tilestitch.kernels.instances import split_into_instances
+from tilestitch.pipeline.compilation import Compilation, given
+from tilestitch.pipeline.hand_schedule import group_name, until
+from tilestitch.schedule.orders import breadth_first, depth_first
+from tilestitch.schedule.pieces import with_whole_kernels
+
+NAME = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Operators that run piece by piece, in the order of the network."""
+
+    operators: tuple[str, ...]
+    axis: int = 0
+    pieces: int = 1
+    scope: Level | None = None  # where its results wait; None: in LB where the next piece reads them, else in GB
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule: samples of an iteration, what runs together, how that is cut and ordered, who leaves the chip."""
+
+    batch: int
+    kernels: Kernels
+    cuts: tuple[Cut, ...]  # in an order in which they can run
+    order: str = DEPTH_FIRST
+    spill: Spill = Spill.NEWEST
+    binding: BindingRule = BindingRule.NEAREST
+
+    def partition(self, graph: Graph) -> ByHand:
+        """The same as a partition of the network without its views."""
+        last = len(self.cuts) - 1
+        groups = tuple(
+            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
+            for at, cut in enumerate(self.cuts)
+        )
+        schedule = HandSchedule(NAME, groups, self.order)
+        if any(cut.scope is not None for cut in self.cuts):
+            schedule = replace(schedule, order=self._items(graph))
+        return ByHand(self.kernels, schedule)
+
+    def _items(self, graph: Graph) -> tuple[HandItem, ...]:
+        """Every piece in its order, with where its results wait."""
+        names = with_whole_kernels(graph, [cut.operators for cut in self.cuts], self.kernels)
+        instances = split_into_instances(graph, names, [(cut.axis, cut.pieces) for cut in self.cuts])
+        order = depth_first(instances) if self.order == DEPTH_FIRST else breadth_first(instances)
+        found = []
+        for number in order:
+            one = instances.instances[number]
+            piece = one.name[one.name.index("[") :]
+            found.append(HandItem(f"{group_name(one.group)}{piece}", self.cuts[one.group].scope))
+        return tuple(found)
+
+
+def candidate_of(done: Compilation) -> Candidate | None:
+    """What a strategy decided, as far as the search can change it; None of what it has no words for.
+
+    Results stay on chip where they can, and one launch starts all kernels, also where the strategy had neither.
+    """
+    graph, partition, schedule = given(done.graph), given(done.partition), given(done.schedule)
+    names = tuple(op.name for op in graph.operators)
+    cuts = (Cut(names),)
+    if isinstance(partition, SubGraphs) and schedule.pieces:
+        cuts = tuple(Cut(one.operators, one.axis, one.pieces) for one in partition.sub_graphs)
+    if not in_running_order(graph, cuts):
+        return None
+    return Candidate(schedule.batch, partition.kernels, cuts, spill=done.options.spill, binding=done.options.binding)
+
+
+def in_running_order(graph: Graph, cuts: tuple[Cut, ...]) -> bool:
+    """Whether every cut has operators, and none reads what a later one makes."""
+    number = {name: at for at, cut in enumerate(cuts) for name in cut.operators}
+    return all(cut.operators for cut in cuts) and all(
+        number[maker.name] <= number[op.name]
+        for op in graph.operators
+        for tensor in op.inputs
+        for maker in graph.producers.get(tensor, ())
+    )

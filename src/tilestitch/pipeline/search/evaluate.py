@@ -1,0 +1,161 @@
+"""Candidates planned, lowered and simulated one after another, with what they have in common done once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilestitch.base.errors import DoesNotFit, InputError
+from tilestitch.base.progress import quiet
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.program import EngineKind, Program
+from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.trace import Trace
+from tilestitch.ir.verify_schedule import verify_partition
+from tilestitch.lower.limits import steps_of
+from tilestitch.lower.program import Lowered, lower
+from tilestitch.lower.reorder import reordered
+from tilestitch.pipeline.compilation import Compilation, Way
+from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.search.candidate import NAME, Candidate
+from tilestitch.pipeline.stages import Request, lowered, run_program, scheduled, simulated
+from tilestitch.pipeline.strategies import strategy_by_hand
+from tilestitch.pipeline.views import composed_graph
+from tilestitch.schedule.plan import plan
+from tilestitch.schedule.tilings import Tilings
+
+LONGER = 4  # a candidate of so many times as many steps as the first is not lowered: its program would take minutes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """A candidate that was simulated."""
+
+    candidate: Candidate
+    latency_cycles: int
+    lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
+
+
+class _Shared:
+    """What the candidates of one batch per iteration share."""
+
+    def __init__(self, graph: Graph, machine: Accelerator) -> None:
+        self.graph, self.tilings, self.lowered = graph, Tilings(graph, machine), Lowered(machine)
+        self.simulated: dict[tuple, tuple[int, Mapping[str, int]]] = {}  # by kernels and homes
+
+
+class Evaluator:
+    """The time of candidates, equal to that of a full compilation to the cycle."""
+
+    def __init__(self, request: Request, networks: Networks) -> None:
+        self.request, self.networks = request, networks
+        self.instructions = 0  # that were simulated so far
+        self._most_steps = 0  # of a candidate: as `LONGER` says of the first
+        self._shared: dict[int, _Shared] = {}
+
+    def graph(self, batch: int) -> Graph:
+        """The network without its views, at a batch."""
+        return self._at(batch).graph
+
+    def evaluate(self, candidate: Candidate, limit_cycles: int | None = None) -> Evaluated | None:
+        """The candidate with its time; None where it cannot run, or does not fit.
+
+        Where the time exceeds the limit as the program is lowered, no other order of its instructions is looked for;
+        it is then at most what is given.
+        """
+        try:
+            return self._evaluated(candidate, limit_cycles)
+        except (DoesNotFit, InputError):
+            return None
+
+    def _evaluated(self, candidate: Candidate, limit_cycles: int | None) -> Evaluated:
+        request, shared = self._asked(candidate), self._at(candidate.batch)
+        partition = candidate.partition(shared.graph)
+        schedule = plan(
+            shared.graph,
+            partition,
+            request.machine,
+            request.policy(strategy_by_hand(partition.schedule)),
+            request.run(NAME, candidate.batch),
+            tilings=shared.tilings,
+        )
+        decided = schedule.kernels, schedule.homes
+        if decided not in shared.simulated:
+            steps = steps_of(schedule)
+            self._most_steps = self._most_steps or LONGER * steps
+            if steps > self._most_steps:
+                raise DoesNotFit(f"{schedule.graph.name}: a candidate of {steps:,} steps is not simulated.")
+            shared.simulated[decided] = self._simulated(schedule, shared.lowered, limit_cycles)
+        latency, lost = shared.simulated[decided]
+        return Evaluated(candidate, latency, lost)
+
+    def _simulated(self, schedule: Schedule, known: Lowered, limit_cycles: int | None) -> tuple[int, Mapping[str, int]]:
+        """The latency of a schedule, and what its kernels lose."""
+        request = self.request
+        program = lower(schedule, request.machine, lowered=known)
+        self.instructions += len(program)
+        trace = run_program(program, request.machine, request.clusters)
+        latency = trace.latency_cycles
+        if limit_cycles is None or latency < limit_cycles:
+            ticks = (trace.end_ticks - trace.start_ticks)[: len(program) // program.iterations]
+            other = reordered(program, ticks, known.numbering.corners)
+            if other is not None:
+                self.instructions += len(program)
+                latency = min(latency, run_program(other, request.machine, request.clusters).latency_cycles)
+        return latency, _lost(schedule, program, trace)
+
+    def compiled(self, candidate: Candidate) -> Compilation:
+        """A candidate through every stage, with nothing shared, checked where that is asked for."""
+        request, batch = self._asked(candidate), candidate.batch
+        graph = self.graph(batch)
+        partition = candidate.partition(graph)
+        done = Compilation(
+            request.machine,
+            request.options,
+            request.run(NAME, batch),
+            Way(NAME),
+            self.networks.loaded(batch),
+            self.networks.simplified(batch),
+            graph,
+            partition,
+        )
+        if request.options.verify:
+            verify_partition(partition, graph, request.machine)
+        strategy = strategy_by_hand(partition.schedule)
+        done = scheduled(request, request.policy(strategy), done)
+        return simulated(request, lowered(request, done), stitched=strategy.stitched)
+
+    def _asked(self, candidate: Candidate) -> Request:
+        """The request, with the rules of the candidate."""
+        options = replace(self.request.options, spill=candidate.spill, binding=candidate.binding)
+        return replace(self.request, options=options, progress=quiet)
+
+    def _at(self, batch: int) -> _Shared:
+        if batch not in self._shared:
+            graph, _ = composed_graph(self.networks.simplified(batch))
+            self._shared[batch] = _Shared(graph, self.request.machine)
+        return self._shared[batch]
+
+
+def _lost(schedule: Schedule, program: Program, trace: Trace) -> dict[str, int]:
+    """By the last operator of kernels: the cycles that these add to the end of all before, without the busiest units'.
+
+    Units of a class share their work evenly for this.
+    """
+    length = len(program) // program.iterations
+    kernel, engine = program.kernel[:length], program.engine[:length]
+    ends = np.zeros(len(program.kernels), np.int64)
+    np.maximum.at(ends, kernel, trace.end_ticks[:length])
+    added = np.diff(np.maximum.accumulate(ends), prepend=0) // trace.ticks_per_cycle
+    busiest = np.zeros(len(program.kernels), np.int64)
+    for kind in (EngineKind.MATRIX, EngineKind.VECTOR):
+        units = [number for number, one in enumerate(program.engines) if one.kind is kind]
+        if units:
+            work = np.where(np.isin(engine, units), program.cycles[:length], 0)
+            busy = np.bincount(kernel, weights=work, minlength=len(program.kernels)).astype(np.int64) // len(units)
+            busiest = np.maximum(busiest, busy)
+    found: dict[str, int] = {}
+    for one, cycles in zip(schedule.kernels, (added - busiest).tolist(), strict=True):
+        found[one.sink] = found.get(one.sink, 0) + max(0, cycles)
+    return found

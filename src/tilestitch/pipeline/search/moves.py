@@ -1,0 +1,311 @@
+"""Neighbours of a candidate, by the kind of move; of each kind those first that touch what loses most cycles."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
+from tilestitch.ir.choices import BindingRule, Spill
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.tiles import kernels_of
+from tilestitch.kernels.runnable import by_units
+from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.schedule.pieces import KernelIndex
+
+MOST_FUSED = 3  # kernels that become one in a single move
+SPLITS = 6  # places at which a sub-graph is divided, the narrowest
+Signature: TypeAlias = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A candidate with its network, its machine, and the cycles that kernels lose, by their last operator."""
+
+    candidate: Candidate
+    graph: Graph
+    machine: Accelerator
+    lost_cycles: Mapping[str, int]
+    batches: Sequence[int]  # that an iteration may have
+
+    def lost(self, operators: Sequence[str]) -> int:
+        """By the kernels that end with one of the operators."""
+        return sum(self.lost_cycles.get(name, 0) for name in operators)
+
+    @property
+    def by_loss(self) -> list[int]:
+        """Numbers of the cuts, the one that loses most first."""
+        cuts = self.candidate.cuts
+        return sorted(range(len(cuts)), key=lambda at: (-self.lost(cuts[at].operators), at))
+
+    def with_cuts(self, at: int, count: int, cuts: Sequence[Cut]) -> Candidate:
+        """The candidate with others instead of some neighbouring cuts."""
+        own = self.candidate.cuts
+        return replace(self.candidate, cuts=(*own[:at], *cuts, *own[at + count :]))
+
+
+def pieces(scene: Scene) -> Iterator[Candidate]:
+    """A sub-graph in twice or half as many pieces, or whole; also all sub-graphs alike."""
+    for at in scene.by_loss:
+        for cut in _recut(scene.graph, scene.candidate.cuts[at]):
+            yield scene.with_cuts(at, 1, [cut])
+    for factor in ((1, 2), (2, 1)):
+        cuts = tuple(_times(scene.graph, cut, *factor) for cut in scene.candidate.cuts)
+        if cuts != scene.candidate.cuts:
+            yield replace(scene.candidate, cuts=cuts)
+
+
+def axes(scene: Scene) -> Iterator[Candidate]:
+    """A sub-graph cut along another axis, into as many pieces, four or two."""
+    for at in scene.by_loss:
+        for cut in _along_others(scene.graph, scene.candidate.cuts[at]):
+            yield scene.with_cuts(at, 1, [cut])
+
+
+def merge(scene: Scene) -> Iterator[Candidate]:
+    """Two neighbouring sub-graphs as one, in the pieces of either."""
+    cuts, order = scene.candidate.cuts, [op.name for op in scene.graph.operators]
+    losses = [scene.lost(one.operators) + scene.lost(other.operators) for one, other in pairwise(cuts)]
+    for at in sorted(range(len(losses)), key=lambda at: (-losses[at], at)):
+        both = set(cuts[at].operators) | set(cuts[at + 1].operators)
+        names = tuple(name for name in order if name in both)
+        for like in dict.fromkeys((cut.axis, cut.pieces) for cut in cuts[at : at + 2]):
+            cut = Cut(names, *like)
+            if like[1] <= _extent(scene.graph, cut, like[0]):
+                yield scene.with_cuts(at, 2, [cut])
+
+
+def split(scene: Scene) -> Iterator[Candidate]:
+    """A sub-graph as two, of which one is in other pieces; or divided at all of its narrowest places."""
+    index = KernelIndex(scene.graph, scene.candidate.kernels)
+    for at in scene.by_loss:
+        cut = scene.candidate.cuts[at]
+        places = _narrow_places(scene.graph, index, cut)
+        least = [place for place in places if place.crossing_bytes == places[0].crossing_bytes]
+        if len(least) > 1:
+            parts, left = [], cut
+            for place in sorted(least, key=lambda place: len(place.before)):
+                first, left = _parted(scene.graph, left, place)
+                parts.append(first)
+            yield scene.with_cuts(at, 1, [*parts, left])
+        uneven = sorted(places, key=lambda place: -abs(_unevenness(scene, cut, place)))
+        for place in dict.fromkeys(one for pair in zip(uneven[:SPLITS], places[:SPLITS], strict=True) for one in pair):
+            first, second = _parted(scene.graph, cut, place)
+            begins = [scene.with_cuts(at, 1, [one, second]) for one in _cut_otherwise(scene.graph, first)]
+            ends = [scene.with_cuts(at, 1, [first, one]) for one in _cut_otherwise(scene.graph, second)]
+            yield from [*begins, *ends] if _unevenness(scene, cut, place) > 0 else [*ends, *begins]
+
+
+def fuse(scene: Scene) -> Iterator[Candidate]:
+    """Kernels that follow one another as one, wherever they are like these."""
+    graph, kernels = scene.graph, scene.candidate.kernels
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    of_kernel = {name: number for number, kernel in enumerate(kernels) for name in kernel}
+    alike: dict[Signature, list[tuple[int, ...]]] = {}
+    for chain in _chains(graph, kernels, of_kernel):
+        names = sorted((name for number in chain for name in kernels[number]), key=position.__getitem__)
+        operators = [graph.by_name[name] for name in names]
+        whole = kernels_of(graph, operators)
+        if len(whole) == 1 and len(by_units(graph, whole[0], scene.machine)) == 1:
+            alike.setdefault(_signature(graph, operators), []).append(chain)
+    ranked = sorted(
+        alike.values(), key=lambda chains: -sum(scene.lost(kernels[number]) for chain in chains for number in chain)
+    )
+    for chains in ranked:
+        taken: dict[int, int] = {}
+        for number, chain in enumerate(chains):
+            if not any(one in taken for one in chain):
+                taken.update(dict.fromkeys(chain, number))
+        joined: dict[int, list[str]] = {}
+        for one, number in taken.items():
+            joined.setdefault(number, []).extend(kernels[one])
+        fused = [tuple(sorted(names, key=position.__getitem__)) for names in joined.values()]
+        rest = [kernel for number, kernel in enumerate(kernels) if number not in taken]
+        yield replace(scene.candidate, kernels=_in_order([*rest, *fused], position))
+
+
+def unfuse(scene: Scene) -> Iterator[Candidate]:
+    """The last operator of a kernel as a kernel of its own, wherever kernels are like it."""
+    graph, kernels = scene.graph, scene.candidate.kernels
+    position = {op.name: number for number, op in enumerate(graph.operators)}
+    alike: dict[Signature, list[tuple[str, ...]]] = {}
+    for kernel in kernels:
+        if len(kernel) > 1:
+            alike.setdefault(_signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel)
+    for found in sorted(alike.values(), key=lambda found: -sum(scene.lost(kernel) for kernel in found)):
+        chosen = set(found)
+        apart: list[tuple[str, ...]] = [kernel for kernel in kernels if kernel not in chosen]
+        for kernel in found:
+            begin = kernels_of(graph, [graph.by_name[name] for name in kernel[:-1]])
+            apart += [tuple(op.name for op in one) for one in begin] + [kernel[-1:]]
+        yield replace(scene.candidate, kernels=_in_order(apart, position))
+
+
+def order(scene: Scene) -> Iterator[Candidate]:
+    """Pieces breadth first instead of depth first, or the other way round."""
+    if any(cut.pieces > 1 for cut in scene.candidate.cuts):
+        other = BREADTH_FIRST if scene.candidate.order == DEPTH_FIRST else DEPTH_FIRST
+        yield replace(scene.candidate, order=other)
+
+
+def places(scene: Scene) -> Iterator[Candidate]:
+    """The results of a sub-graph elsewhere: in GB, in DDR, or where the rule has them."""
+    for at in scene.by_loss:
+        cut = scene.candidate.cuts[at]
+        leaving = scene.graph.leaving([scene.graph.by_name[name] for name in cut.operators])
+        if set(leaving) <= set(scene.graph.outputs):
+            continue
+        for scope in (None, Level.GB, Level.DDR):
+            if scope is not cut.scope:
+                yield scene.with_cuts(at, 1, [replace(cut, scope=scope)])
+
+
+def rules(scene: Scene) -> Iterator[Candidate]:
+    """Another rule for who gives way where there is no room, or for how kernels are divided among cores."""
+    candidate = scene.candidate
+    for spill in Spill:
+        if spill is not candidate.spill:
+            yield replace(candidate, spill=spill)
+    for binding in BindingRule:
+        if binding is not candidate.binding:
+            yield replace(candidate, binding=binding)
+
+
+def batches(scene: Scene) -> Iterator[Candidate]:
+    """More or fewer samples an iteration, the pieces along the first axis being as large as before."""
+    batch = scene.candidate.batch
+    for other in sorted(scene.batches, key=lambda other: (max(other, batch) / min(other, batch), other)):
+        if other != batch:
+            cuts = tuple(
+                replace(cut, pieces=max(1, min(other, cut.pieces * other // batch))) if cut.axis == 0 else cut
+                for cut in scene.candidate.cuts
+            )
+            yield replace(scene.candidate, batch=other, cuts=cuts)
+
+
+MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
+    "pieces": pieces,
+    "fuse": fuse,
+    "split": split,
+    "merge": merge,
+    "axis": axes,
+    "order": order,
+    "rules": rules,
+    "places": places,
+    "batch": batches,
+    "unfuse": unfuse,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Between two kernels of a sub-graph: the operators before it, and the results that are read behind it."""
+
+    before: frozenset[str]
+    crossing_bytes: int
+
+
+def _narrow_places(graph: Graph, index: KernelIndex, cut: Cut) -> list[_Place]:
+    """Where a sub-graph can be divided, the narrowest first, and of equals those nearest to the middle."""
+    kernels = index.within(cut.operators)
+    found, before = [], list[Operator]()
+    inside = set(cut.operators)
+    for kernel in kernels[:-1]:
+        before += kernel
+        names = {op.name for op in before}
+        crossing = sum(
+            graph.tensors[tensor].size_bytes
+            for op in before
+            for tensor in op.outputs
+            if any(reader.name in inside and reader.name not in names for reader in graph.consumers.get(tensor, ()))
+        )
+        found.append(_Place(frozenset(names), crossing))
+    middle = len(cut.operators) / 2
+    return sorted(found, key=lambda place: (place.crossing_bytes, abs(len(place.before) - middle)))
+
+
+def _parted(graph: Graph, cut: Cut, place: _Place) -> tuple[Cut, Cut]:
+    """A sub-graph as two, as far as its pieces allow it in as many pieces each."""
+    parts = (
+        tuple(name for name in cut.operators if name in place.before),
+        tuple(name for name in cut.operators if name not in place.before),
+    )
+    found = [replace(cut, operators=names) for names in parts]
+    first, second = (
+        one if one.pieces <= _extent(graph, one, one.axis) else replace(one, axis=0, pieces=1) for one in found
+    )
+    return first, second
+
+
+def _recut(graph: Graph, cut: Cut) -> list[Cut]:
+    """In twice or half as many pieces, or whole."""
+    most = _extent(graph, cut, cut.axis)
+    counts = (cut.pieces * 2, cut.pieces // 2, 1)
+    return [replace(cut, pieces=count) for count in dict.fromkeys(counts) if 1 <= count <= most and count != cut.pieces]
+
+
+def _along_others(graph: Graph, cut: Cut) -> list[Cut]:
+    """Cut along another axis, or at all, into as many pieces, four or two."""
+    return [
+        replace(cut, axis=axis, pieces=count)
+        for axis in range(_rank(graph, cut))
+        for count in dict.fromkeys((cut.pieces, 4, 2))
+        if (axis != cut.axis or cut.pieces == 1) and 1 < count <= _extent(graph, cut, axis)
+    ]
+
+
+def _cut_otherwise(graph: Graph, cut: Cut) -> list[Cut]:
+    return list(dict.fromkeys([*_recut(graph, cut), *_along_others(graph, cut)]))
+
+
+def _unevenness(scene: Scene, cut: Cut, place: _Place) -> float:
+    """By how much the share of the lost cycles before a place exceeds its share of the operators."""
+    lost = scene.lost(cut.operators)
+    return (scene.lost(tuple(place.before)) / lost if lost else 0.0) - len(place.before) / len(cut.operators)
+
+
+def _times(graph: Graph, cut: Cut, up: int, down: int) -> Cut:
+    """In so many times as many pieces, as far as there is something to cut."""
+    return replace(cut, pieces=max(1, min(cut.pieces * up // down, _extent(graph, cut, cut.axis))))
+
+
+def _extent(graph: Graph, cut: Cut, axis: int) -> int:
+    """Of the shortest result along an axis; 1 where one has no such axis."""
+    shapes = [graph.tensors[name].shape for name in graph.leaving([graph.by_name[name] for name in cut.operators])]
+    return min((shape[axis] if axis < len(shape) else 1 for shape in shapes), default=1)
+
+
+def _rank(graph: Graph, cut: Cut) -> int:
+    leaving = graph.leaving([graph.by_name[name] for name in cut.operators])
+    return min((len(graph.tensors[name].shape) for name in leaving), default=0)
+
+
+def _chains(
+    graph: Graph, kernels: Sequence[tuple[str, ...]], of_kernel: Mapping[str, int]
+) -> Iterator[tuple[int, ...]]:
+    """Two and three kernels, each of which alone reads what the one before makes."""
+    follower: dict[int, int] = {}
+    for number, kernel in enumerate(kernels):
+        readers = {
+            of_kernel[reader.name]
+            for name in kernel
+            for tensor in graph.by_name[name].outputs
+            for reader in graph.consumers.get(tensor, ())
+        } - {number}
+        if len(readers) == 1:
+            follower[number] = readers.pop()
+    for number in follower:
+        chain = (number,)
+        while len(chain) < MOST_FUSED and chain[-1] in follower:
+            chain = (*chain, follower[chain[-1]])
+            yield chain
+
+
+def _in_order(kernels: Sequence[tuple[str, ...]], position: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    return tuple(sorted(kernels, key=lambda kernel: position[kernel[-1]]))
+
+
+def _signature(graph: Graph, operators: Sequence[Operator]) -> Signature:
+    """Equal for kernels of the same operators on tensors of the same shapes."""
+    return tuple((op.kind, *(graph.tensors[name].shape for name in (*op.inputs, *op.outputs))) for op in operators)

@@ -1,0 +1,159 @@
+"""The strategy `best`: candidates cost what they cost compiled in full, and no seed is faster than what is found."""
+
+from itertools import islice
+
+import pytest
+
+from tests.helpers.pairs import first
+from tests.helpers.verified import REFERENCES, machine_named, model
+from tilestitch import api
+from tilestitch.base.errors import InputError
+from tilestitch.ir.choices import Effort, Stage
+from tilestitch.pipeline.batches import latency, possible_batches
+from tilestitch.pipeline.compile import compile_network, requested, resume_network
+from tilestitch.pipeline.hand_schedule import hand_schedule_of
+from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.search import best as search
+from tilestitch.pipeline.search.best import Budget
+from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
+from tilestitch.pipeline.search.evaluate import Evaluator
+from tilestitch.pipeline.search.moves import MOVES, Scene
+from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.strategies import seeds_of, strategy_named
+
+NETWORKS = ("resnet18", "bert-base-128", "mobilenet-v2", "conformer", "googlenet")
+FEW = Budget(6, 10**9)
+
+
+def compiled(network, strategy="best", *, machine="toy", batch=4, effort=Effort.LOW, **options):
+    """A small network of the zoo."""
+    return compile_network(
+        model(network, small=True),
+        network,
+        machine_named(machine),
+        strategy_named(strategy),
+        Options(batch=batch, effort=effort, **options),
+        references=REFERENCES.setdefault(network, {}),
+    )
+
+
+def scene_of(network, strategy="graphturbo", batch=4):
+    """What evaluates candidates, and a candidate with what its kernels lose."""
+    done = compiled(network, strategy, batch=batch)
+    proto = model(network, small=True)
+    request = requested(proto, network, machine_named("toy"), done.options)
+    evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
+    begin = candidate_of(done)
+    assert begin is not None
+    one = evaluator.evaluate(begin)
+    assert one is not None
+    assert one.latency_cycles <= latency(done)
+    graph = evaluator.graph(begin.batch)
+    return evaluator, Scene(begin, graph, request.machine, one.lost_cycles, possible_batches(request))
+
+
+def neighbours(scene: Scene, most: int) -> list[Candidate]:
+    """So many of each kind of move."""
+    return [one for moves in MOVES.values() for one in islice(moves(scene), most)]
+
+
+@pytest.mark.parametrize("network", first(1, NETWORKS))
+def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
+    """Whatever was evaluated before it, and shares tilings, blocks and numbers with it."""
+    evaluator, scene = scene_of(network)
+    found = [one for candidate in neighbours(scene, 1)[:6] if (one := evaluator.evaluate(candidate)) is not None]
+    assert len({one.latency_cycles for one in found}) > 1
+    for one in found:
+        assert latency(evaluator.compiled(one.candidate)) == one.latency_cycles, one.candidate
+
+
+@pytest.mark.parametrize("network", first(1, NETWORKS))
+def test_moves_change_the_schedule_and_keep_it_in_running_order(network):
+    """Every operator is in one cut and in one kernel; nothing comes before what it reads."""
+    _, scene = scene_of(network)
+    names = sorted(op.name for op in scene.graph.operators)
+    for candidate in neighbours(scene, 3):
+        assert candidate != scene.candidate
+        assert sorted(name for cut in candidate.cuts for name in cut.operators) == names
+        assert sorted(name for kernel in candidate.kernels for name in kernel) == names
+        assert in_running_order(scene.graph, candidate.cuts)
+
+
+@pytest.mark.parametrize("effort", first(1, (Effort.LOW, Effort.MEDIUM, Effort.HIGH)))
+@pytest.mark.parametrize("network", first(1, NETWORKS))
+def test_no_seed_is_faster_and_the_program_means_the_network(network, effort, monkeypatch):
+    """Of all strategies with which the search begins."""
+    monkeypatch.setitem(search.BUDGETS, effort, FEW)
+    done = compiled(network, effort=effort, verify=True)
+    assert done.report is not None
+    assert done.report.outcome == "passed"
+    assert done.report.strategy == "best"
+    for strategy in seeds_of(effort):
+        assert latency(done) <= latency(compiled(network, strategy)), strategy
+
+
+def test_the_search_finds_a_faster_schedule():
+    """Kernels that FuseOps keeps apart are faster as one in Conformer's blocks; `graphturbo` is the fastest seed."""
+    assert latency(compiled("conformer", batch=2)) < 0.95 * latency(compiled("conformer", "graphturbo", batch=2))
+
+
+def test_the_same_search_gives_the_same_schedule(monkeypatch):
+    """To the byte, whatever the clock says."""
+    monkeypatch.setitem(search.BUDGETS, Effort.LOW, FEW)
+    texts = {stage_text(compiled("resnet18", batch=2), Stage.SCHEDULE) for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_a_schedule_that_was_found_is_read_back(monkeypatch):
+    """From every stage that decides something, also with kernels that no rule groups."""
+    monkeypatch.setitem(search.BUDGETS, Effort.LOW, FEW)
+    done = compiled("bert-base-128")
+    assert done.way.strategy == "best"
+    for stage in (Stage.PARTITION, Stage.SCHEDULE, Stage.LOWER):
+        start = started(stage_text(done, stage), "file.json")
+        again = resume_network(model("bert-base-128", small=True), start, machine_named("toy"), Options())
+        assert latency(again) == latency(done)
+        assert again.report is not None
+        assert done.report is not None
+        assert again.report.notes == done.report.notes
+
+
+def test_kernels_that_no_rule_groups_are_no_schedule_by_hand():
+    """They would be lost."""
+    done = compiled("conformer", batch=2)
+    with pytest.raises(InputError, match="runs other operators together than TVM's FuseOps would"):
+        hand_schedule_of(done)
+
+
+def test_an_interruption_ends_the_search_with_the_best_so_far(monkeypatch):
+    """After two candidates."""
+    evaluate, count = Evaluator.evaluate, 0
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count > 4:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
+    done = compiled("resnet18")
+    assert done.report is not None
+    assert any("interrupted: this is the best that it had found" in note for note in done.report.notes)
+    assert latency(done) <= latency(compiled("resnet18", "graphturbo"))
+
+
+def test_the_report_says_what_was_tried(monkeypatch, golden):
+    """Seeds, then each kind of move."""
+    monkeypatch.setitem(search.BUDGETS, Effort.LOW, Budget(20, 10**9))
+    report = compiled("conformer", batch=2).report
+    assert report is not None
+    golden("best_notes.txt", "\n".join(report.notes))
+
+
+def test_it_is_one_of_several_to_compare(monkeypatch):
+    monkeypatch.setitem(search.BUDGETS, Effort.LOW, FEW)
+    found = api.compare("resnet18:small", "toy", ["tvm", "best"], batch=2, options=Options(effort=Effort.LOW))
+    slower, faster = (done.report.latency_cycles for done in found.fitting if done.report is not None)
+    assert faster < slower
