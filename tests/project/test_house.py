@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.sources import syntax_of
+
 SOURCE = Path(__file__).parent.parent.parent / "src" / "tilestitch"
 
 # What a value that never changes has no field of; a `Mapping` or a `Sequence` says that nobody changes it later.
@@ -22,9 +24,7 @@ def modules() -> tuple[tuple[str, ast.Module], ...]:
     """Every module under src/tilestitch: its path from there, and its syntax."""
     paths = sorted(SOURCE.rglob("*.py"))
     assert paths, f"no modules under {SOURCE}"
-    return tuple(
-        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"), str(path))) for path in paths
-    )
+    return tuple((path.relative_to(SOURCE).as_posix(), syntax_of(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def aliases_of(trees: Iterable[ast.Module], names: frozenset[str]) -> frozenset[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.sources import syntax_of
+
 pytestmark = pytest.mark.quick
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
@@ -54,7 +56,7 @@ def imported_names(source: str, module: str, *, is_package: bool) -> Iterator[tu
     The name is empty where the module itself is imported.
     """
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(source, filename=module)):
+    for node in ast.walk(syntax_of(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
