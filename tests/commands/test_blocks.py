@@ -70,14 +70,14 @@ def test_a_plan_means_the_network(network: str, plan: str, machine: str) -> None
     compiled(network, machine, plan)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 @pytest.mark.parametrize("name", first(1, ["squeezenet", "shufflenet", "inception_v1", "densenet121"]))
 def test_a_random_plan_of_a_light_model_means_it(name: str, seed: int) -> None:
     model, machine = light_model(name, image=64), load_machine("mlu100")
     compiled(model, machine, random_plan(cost_of(model, machine), seed, 32))
 
 
-@pytest.mark.parametrize("seed", first(12, range(40)))
+@pytest.mark.parametrize("seed", first(6, range(40)))
 def test_a_random_plan_of_a_random_network_means_it(seed: int) -> None:
     """On machines with and without buffers that are shared; on the smallest of them not everything fits."""
     model = random_model(seed, rearranging=seed % 3 == 0)
@@ -328,12 +328,7 @@ def test_the_compiled_model_by_layer_is_that_of_the_formula():
 
 @pytest.mark.parametrize(
     "row",
-    [
-        pytest.param(
-            row, marks=[pytest.mark.slow] * (row[:2] not in (["alexnet", "exact-by-layer"], ["resnet18", "exact"]))
-        )
-        for row in published()
-    ],
+    [pytest.param(row, marks=[pytest.mark.slow] * (row[:2] != ["alexnet", "exact-by-layer"])) for row in published()],
     ids=lambda row: "-".join(row[:2]),
 )
 def test_estimate_and_simulation_are_as_published(row: list[str]) -> None:

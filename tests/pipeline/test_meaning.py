@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.pairs import covering, each_once, one_in
+from tests.helpers.pairs import covering, each_once, one_each
 from tests.helpers.verified import ZOO, assert_sound, compiled, machine_named, model
 from tilestitch import zoo
 from tilestitch.ir.choices import Stage
@@ -45,8 +45,8 @@ def test_every_network_of_the_zoo_means_itself(name: str, strategy: str) -> None
     assert_sound(compiled(name, "toy", strategy, 2))
 
 
-@pytest.mark.parametrize(("strategy", "batch"), one_in(3, STRATEGY_NAMES, [1, 3, 8]))
-def test_any_batch_is_divided_over_clusters_and_iterations(strategy: str, batch: int) -> None:
+@pytest.mark.parametrize(("batch", "strategy"), one_each([1, 3, 8], STRATEGY_NAMES))
+def test_any_batch_is_divided_over_clusters_and_iterations(batch: int, strategy: str) -> None:
     report = compiled("resnet18", "toy", strategy, batch)
     assert_sound(report)
     assert report.clusters == min(2, batch)

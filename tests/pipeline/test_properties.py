@@ -17,7 +17,7 @@ from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES, Strategy
 from tilestitch.sim.chip.check import Reference, checked
 
-EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 12
+EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 6
 
 
 @settings(max_examples=EXAMPLES)

@@ -29,9 +29,10 @@ def unverified():
     return api.compile(NETWORK, "toy", strategy="graphturbo", batch=4)
 
 
-@pytest.mark.parametrize("machine", ["toy", "mlu100", "eyeriss"])
-@pytest.mark.parametrize("network", [NETWORK, "bert-base-8:small"])
-def test_the_limits_of_a_page_are_the_bounds_of_the_report(network, machine):
+@pytest.mark.parametrize(
+    ("machine", "network"), each_once(["toy", "mlu100", "eyeriss"], [NETWORK, "bert-base-8:small"])
+)
+def test_the_limits_of_a_page_are_the_bounds_of_the_report(machine, network):
     """Each bound is the largest of its limits, and what the port of DDR carries is the compulsory traffic."""
     done = api.compile(network, machine, strategy="tvm", batch=4)
     peak, folds, vector, port = embedded(done.to_html())[0]["proof"]["limits"]
