@@ -78,7 +78,7 @@ def test_two_processes_translate_a_function_once(tmp_path: Path) -> None:
     """The second waits for the first, and loads what that compiled."""
     (tmp_path / "slow_to_compile.py").write_text(
         "from tilestitch.base.jit import compiled\n\n"
-        "@compiled\ndef inside(number):\n    return sorted([number, 2])[0] + 1\n\n"
+        "@compiled\ndef inside(number):\n    return max(number, 2)\n\n"
         "@compiled\ndef outer(number):\n    return inside(number) + 1\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path))}

@@ -3,12 +3,14 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
 from tests.helpers.command import run
 from tests.helpers.exploring import Formula, explored_by, told
+from tests.helpers.pairs import first
 from tilestitch.base.errors import InputError
 from tilestitch.exploration import clusters, workers
 from tilestitch.exploration.methods import Grid, Nsga2
@@ -16,14 +18,25 @@ from tilestitch.exploration.workers import Workers
 from tilestitch.hardware.accelerator import Level
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Its address, as `--cluster` takes it."""
+@contextmanager
+def cluster_of(*, processes: bool) -> Iterator[str]:
+    """Two workers, each a process or both in this one: the address, as `--cluster` takes it."""
     distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2,
+        threads_per_worker=1,
+        processes=processes,
+        protocol="tcp://",
+        dashboard_address=None,
+        silence_logs=50,
     ) as made:
         yield made.scheduler_address.replace("tcp://", "dask://")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with cluster_of(processes=True) as address:
+        yield address
 
 
 @pytest.fixture
@@ -52,6 +65,15 @@ class Deadly(Formula):
         return super().__call__(machine, prepared, name)
 
 
+@pytest.mark.parametrize("method", first(1, [Grid(), Nsga2(32, 0, 8)]), ids=["grid", "optuna"])
+def test_workers_of_a_cluster_find_what_one_process_finds(tmp_path, method):
+    there, here = Formula(tmp_path / "there"), Formula(tmp_path / "here")
+    with cluster_of(processes=False) as address:
+        assert told(explored_by(there, method, workers=Workers(0, address))) == told(explored_by(here, method))
+    assert sorted(there.calls) == sorted(here.calls)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [Grid(), Nsga2(32, 0, 8)], ids=["grid", "optuna"])
 def test_a_cluster_finds_what_one_process_finds(cluster, tmp_path, method):
     """Its two processes share the work."""
@@ -83,6 +105,7 @@ def test_the_command_takes_a_cluster_by_its_address(cluster):
     assert there.stdout == here.stdout
 
 
+@pytest.mark.slow
 def test_workers_that_run_another_program_are_refused(cluster, formula, monkeypatch):
     """Before the first point, and where one comes later."""
     monkeypatch.setattr(clusters, "program_digest", lambda: str(os.getpid()))

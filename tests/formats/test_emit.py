@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper
 from tests.helpers.command import run
 from tests.helpers.fused_plans import MODEL
 from tests.helpers.graphs import Net
+from tests.helpers.pairs import each_once
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.commands.fuse.emitted import cnml_of
 from tilestitch.commands.fuse.fuse import fuse_blocks
@@ -111,8 +112,7 @@ def faults(text: str, folder: Path) -> str:
     return subprocess.run([compiler(), *flags, "program.cpp"], cwd=folder, capture_output=True, text=True).stderr
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("plan", ["baseline", "dlfusion"])
+@pytest.mark.parametrize(("name", "plan"), each_once(NETWORKS, ["baseline", "dlfusion"]))
 def test_the_program_is_well_formed(name, plan, tmp_path):
     """By its own declarations of CNML; each layer alone, and in blocks."""
     assert faults(program(name, plan), tmp_path) == ""

@@ -350,5 +350,5 @@ def test_the_python_calls_say_what_the_command_says() -> None:
     """A price is the one of a line, a network's layers are those that are mapped one by one."""
     (printed,) = price_lines([line()], DMAZERUNNER)
     assert tilestitch.evaluate_mapping(json.loads(line())) == json.loads(printed)
-    mapped = tilestitch.map("resnet18:small", "dmazerunner-256")
+    mapped = tilestitch.map("alexnet:small", "dmazerunner-256")
     assert [one.found for one in mapped] == [map_layer(one.layer, DMAZERUNNER, MapOptions()).found for one in mapped]
