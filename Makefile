@@ -9,8 +9,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 # More arguments for pytest, the benchmarks or the mutants: make test ARGS='-k halo'.
 ARGS ?=
-# What is compiled is compiled first: workers that start together would wait for one another.
-PYTEST := $(BIN)/tilestitch translate --quiet && $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --durations-min=1
+# The quick tests call inner loops for less time than compiling all of them takes; the others compile them first,
+# because workers that start together would wait for one another.
+TRANSLATED := $(BIN)/tilestitch translate --quiet
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --durations-min=1
 
 # The stamp is written last and holds the checkout's path. Without it an installation was interrupted; with another path
 # the checkout was moved, and its scripts point elsewhere. Either way, and when its Python no longer runs, the
@@ -33,10 +35,10 @@ quick: install  ## a few tests of every package, within a minute
 	$(PYTEST) -m "quick and not slow" $(ARGS)
 
 test: install  ## the tests, but for the slow ones
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(TRANSLATED) && $(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: install $(SITE)  ## the slow tests, with more examples per property
-	export HYPOTHESIS_PROFILE=slow; $(PYTEST) -m slow $(ARGS)
+	export HYPOTHESIS_PROFILE=slow; $(TRANSLATED) && $(PYTEST) -m slow $(ARGS)
 
 docs: install $(SITE)  ## build the documentation into site/, to be opened from there
 	$(BIN)/python -m docs.site.build
