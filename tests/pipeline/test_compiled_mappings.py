@@ -65,8 +65,8 @@ def test_networks_take_what_their_mapped_layers_take(model: str, name: str) -> N
 @pytest.fixture(scope="module")
 def in_parts():
     """A buffer in which no tile has all that its sums need."""
-    machine = cramped(load_machine("eyeriss"), local_bytes=6144)
-    return api.compile(block(), machine, strategy="tvm", verify=True)
+    machine = cramped(load_machine("eyeriss"), local_bytes=24576)
+    return api.compile(block(64), machine, strategy="tvm", verify=True)
 
 
 def test_sums_stay_in_the_buffer_between_the_parts_of_a_reduction(in_parts) -> None:
@@ -93,8 +93,20 @@ def test_what_joins_a_sum_at_its_end_comes_between_its_parts(in_parts) -> None:
     late = [
         at for at in own if program.kind[at] == Kind.COPY and program[at].operands[0].buffer in _buffers(program, "in0")
     ]
+    assert late
     for at in late:
         assert np.searchsorted(products, at) % parts != 0
+
+
+def test_results_leave_between_the_parts_of_the_next_tile(in_parts) -> None:
+    """Half of a tile's beside one product and half beside the next, and before their place is written again."""
+    program = in_parts.program
+    (at_home,) = program.outputs[0]
+    stores = [at for at in range(len(program)) if program[at].operands and program[at].operands[-1].buffer == at_home]
+    tiles = {program[at].operands[0].buffer for at in stores}
+    assert len(stores) == 2 * len(tiles) == 4
+    products = [at for at in range(len(program)) if program.kind[at] == Kind.COMPUTE and stores[0] < at < stores[1]]
+    assert len(products) == 1
 
 
 def _buffers(program, tensor: str) -> set[int]:
