@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.errors import InputError, TooLarge
+from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree.crossings import Flags, Numbers, OperandOnTree, Part, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
@@ -79,11 +79,6 @@ def tables_of(placed: PlacedNest, sums: Sums) -> Tables:
     if placed.order:
         cuts = [tuple(replace(cut, cost_fj=np.where(allowed, cut.cost_fj, NEVER)) for cut in one) for one in cuts]
     places = _places(placed, len(tiles))
-    if places and sums is Sums.FINAL:
-        raise InputError(
-            f"--sums final: what a memory with storage: even holds of complete sums is not known; leave it out, or "
-            f"write storage: uneven for {placed.tree.memories[places[0].place_of or 0].name}"
-        )
     return Tables(placed, lattice, tuple(cuts), from_units, fixed, places, allowed)
 
 
