@@ -126,14 +126,14 @@ LOWER = (
     Mutant(
         "what changes has one slot",
         "lower/places.py",
-        "count = 1 if changes == 1 else 2",
+        "count = 1 if changes == 1 or (self._in_parts and not operand.from_the_start) else 2",
         "count = 1",
         (OVERLAP,),
     ),
     Mutant(
         "a tile's results have one slot",
         "lower/places.py",
-        "count = 2 if tiles > 1 else 1",
+        "count = 2 if tiles > 1 and not self._in_parts else 1",
         "count = 1",
         (OVERLAP, "test_kernels::test_a_core_has_two_places_for_what_changes_and_one_for_what_stays"),
     ),
