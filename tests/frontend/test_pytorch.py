@@ -24,7 +24,7 @@ REFUSED = {
 FILES = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))
 NETWORKS = tuple(name for name in FILES if name.startswith("net-"))
 # each runs on the toy by one strategy anyway
-RUN_BY_ALL = {("net-mamba-new", "toy"), ("net-llama-step-new", "stcp920"), ("net-detector-new", "eyeriss")}
+RUN_BY_ALL = {("net-mamba-new", "toy"), ("net-llama-step-new", "stcp920"), ("net-gru-new", "eyeriss")}
 
 
 @pytest.mark.parametrize(
