@@ -24,7 +24,7 @@ Command: TypeAlias = Callable[..., Any]
 # A test holds this list against the table of strategies.
 STRATEGY_HELP = (
     "How to decide: auto (the fastest of graphturbo, astitch and stay-in-lb), best (searched by simulation, beginning "
-    "with all others), layerwise, tvm, stay-in-gb, stay-in-lb, graphturbo-ordering, graphturbo or astitch. Or a plan "
+    "with others), layerwise, tvm, stay-in-gb, stay-in-lb, graphturbo-ordering, graphturbo or astitch. Or a plan "
     "of fused blocks: baseline, fixed-cores, dynamic-cores, one-block, fixed-fusion, dlfusion, oracle, annealing, "
     "genetic, exact or exact-by-layer. Or the file of such a plan, ending in .json."
 )

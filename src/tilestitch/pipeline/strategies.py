@@ -121,7 +121,7 @@ FUSION_PLANS = tuple(_fused(name, text, partial(plan_named, name=name)) for name
 
 BEST = Strategy(
     "best",
-    "searched by simulation, beginning with the schedules of all others",
+    "searched by simulation, beginning with the schedules of others",
     in_pieces,
     (Level.LB, Level.GB),
     improves=True,
