@@ -41,6 +41,7 @@ from tilestitch.kernels.nest import (
     IS_RESULT,
     LAYOUT,
     MATRIX,
+    ON_TREE,
     PADDED,
     RANK,
     REDUCED,
@@ -167,7 +168,7 @@ def measure(
             matrix += matrix_cycles(nest, op, boxes[op]) + rates.compute_cycles
         else:
             vector += vector_cycles(nest, op, boxes[op]) + rates.compute_cycles
-        if nest.operators[op, UNIT] >= MATRIX and nest.core[SUMS]:
+        if nest.operators[op, UNIT] >= MATRIX and nest.core[SUMS] and (parts > 1 or not nest.core[ON_TREE]):
             first = nest.operators[op, FIRST_WRITE]
             hull(nest, first, boxes[op], found)
             sums = (

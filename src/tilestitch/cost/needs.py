@@ -57,6 +57,14 @@ def needs(graph: Graph) -> Needs:
     return Needs(elements, _unknown_rows(graph, wanted), iterations)
 
 
+def touched_elements(graph: Graph, read: Access, needed: Region, whole: Region) -> int:
+    """Elements of a tensor that one read touches, padding left out; none where not all iterations are needed."""
+    if needed != whole:
+        return 0
+    loops = tuple(np.arange(extent) for extent in whole.extents)
+    return _size(_touched(read, loops, graph.tensors[read.tensor].shape))
+
+
 def _unknown_rows(graph: Graph, wanted: Mapping[str, Sequence[Indices]]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for name, sets in wanted.items():

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.tile_rule import KernelRule
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
 
@@ -48,6 +49,8 @@ class HandSchedule:
     groups: Sequence[HandGroup]
     order: Sequence[HandItem] | str = DEPTH_FIRST
     stitched: bool = True  # whether one launch starts all of them, so that the next operators' weights load early
+    ring: bool = False  # whether sums lie one behind the other in the accumulators, so that products may change places
+    rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class Kernel:
     launches: bool = True  # else it continues the kernel before, without a barrier
     strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, overlapping; none: the tiling says
     mapping: LoopMapping | None = None  # of the anchor on an array: its tiles of the scratchpad are the kernel's
+    ring: bool = False  # whether sums lie one behind the other in the accumulators; else all at the first address
 
     @property
     def sink(self) -> str:

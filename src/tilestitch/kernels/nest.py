@@ -28,7 +28,8 @@ RANK, ELEMENT = range(2)
 SHAPE, LAYOUT = range(2)
 TENSOR_OF, WHERE, IN_PARTS, FIRST_READER, END_READER = range(5)
 IN_PLACE, IS_RESULT = range(1, 3)  # after TENSOR_OF
-ANCHOR, CUT_BY, SUMS, HOME, PADDED = range(6, 11)  # after the six of the matrix unit
+ANCHOR, CUT_BY, SUMS, HOME, PADDED, ON_TREE = range(6, 12)  # after the six of the matrix unit
+MAPPED, CUT_TO_FIT = 1, 2  # on the units of a tree: how sums are added up is the mapping's; they may be cut as well
 
 
 class Nest(NamedTuple):
@@ -48,7 +49,8 @@ class Nest(NamedTuple):
     moving: np.ndarray  # operand, dim of the sink: 1 where that dim changes what a tile needs
     readers: np.ndarray  # access, 1 where it reads a part of a reduction
     made: np.ndarray  # of what tiles make: tensor, 1 in place of an operand, 1 for a result
-    core: np.ndarray  # its matrix unit; anchor and operand whose size cuts its sum (or -1); 1 with sums; home; 1 padded
+    # Its matrix unit; anchor and operand whose size cuts its sum (or -1); 1 with sums; home; 1 padded; on a tree.
+    core: np.ndarray
 
 
 def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
@@ -120,11 +122,19 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
                     sums,
                     levels[shape.home],
                     shape.padded,
+                    0 if shape.core.inside is None else CUT_TO_FIT if sums and _is_alone(shape) else MAPPED,
                 )
             ],
-            PADDED + 1,
+            ON_TREE + 1,
         )[0],
     )
+
+
+def _is_alone(shape: KernelShape) -> bool:
+    """Whether the anchor is the one product, and reads nothing that the kernel makes, so that parts find all of it."""
+    made = {write.tensor for op in shape.operators for write in op.writes}
+    anchor = shape.anchor
+    return anchor is not None and len(shape.matrix) == 1 and not made & {read.tensor for read in anchor.reads}
 
 
 def _sharing(shape: KernelShape) -> Fraction:
@@ -143,7 +153,7 @@ def _readers(shape: KernelShape, operand: int, ends: Sequence[int]) -> list[tupl
     found = []
     for at, op in enumerate(shape.operators):
         for number, read in enumerate(op.reads):
-            if read.tensor != wanted.tensor or read.indirect_axis is not None:
+            if read.tensor != wanted.tensor or read.indirect_axis is not None or not wanted.is_read_by(op):
                 continue
             second = number == 1 and op.name in shape.matrix
             if not twice or second == (wanted.level is Level.WEIGHTS):

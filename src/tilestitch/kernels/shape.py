@@ -1,8 +1,9 @@
 """What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TypeVar
 
 from tilestitch.hardware.accelerator import Accelerator, Core, Level
@@ -11,7 +12,9 @@ from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
+from tilestitch.mapping.network import nest_of_tile
 from tilestitch.mapping.tile import tile_cost
+from tilestitch.mapping.tree.tile import tile_on_tree
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
@@ -24,6 +27,11 @@ class Operand:
     level: Level  # where the core has its operands (LB, else GB), or WEIGHTS
     in_parts: bool  # multiplied by the anchor and read by nobody else, so that a part of a reduction needs a part of it
     from_the_start: bool  # multiplied by the anchor, so that the first part needs it
+    reader: str | None = None  # the product that alone reads this part of the tensor, where products read apart parts
+
+    def is_read_by(self, op: Operator) -> bool:
+        """Whether an operator reads this part, if it reads the tensor there."""
+        return self.reader is None or self.reader == op.name
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ class KernelShape:
         dtype, matrix = operand_dtype(op, self.graph), op.name in self.matrix
         if matrix and self.core.array is not None:
             return tile_cost(self.graph, op, extents, self.core.array).cycles
+        if matrix and self.core.inside is not None:
+            return tile_on_tree(nest_of_tile(self.graph, op, extents), self.core.inside).cycles
         return tile_cycles(op, Region.whole(extents), dtype, self.core, matrix=matrix)
 
     @cached_property
@@ -79,13 +89,15 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
     matrix = {op.name for op in operators if on_matrix_unit(op, operand_dtype(op, graph), machine)}
     home = machine.home(core)
     anchor = next((op for op in operators if op.name in matrix), None)
-    operands: dict[tuple[str, Level], list[bool]] = {}  # whether each of its readers is a product of the anchor
+    operands: dict[tuple[str, Level, str | None], list[bool]] = {}  # whether each reader is a product of the anchor
+    apart = _read_apart(operators, matrix)
     for op in operators:
         for number, read in enumerate(op.reads):
             if read.tensor in produced or read.indirect_axis is not None:
                 continue
             second = number == 1 and op.name in matrix and machine.local(core, Level.WEIGHTS) is not None
-            key = (read.tensor, Level.WEIGHTS if second else home)
+            reader = op.name if second and read.tensor in apart else None
+            key = (read.tensor, Level.WEIGHTS if second else home, reader)
             operands.setdefault(key, []).append(op is anchor and number < 2)
     results = tuple(
         name
@@ -99,10 +111,26 @@ def kernel_shape(graph: Graph, operators: Sequence[Operator], machine: Accelerat
         home,
         tuple(operators),
         anchor,
-        tuple(Operand(tensor, level, all(by), any(by)) for (tensor, level), by in operands.items()),
+        tuple(Operand(name, level, all(by), any(by), reader) for (name, level, reader), by in operands.items()),
         tuple(dict.fromkeys(results)),
         frozenset(matrix),
     )
+
+
+def _read_apart(operators: Sequence[Operator], matrix: Collection[str]) -> set[str]:
+    """Tensors of which several products read parts as their second operands, no element more than one.
+
+    Such as key and value in what one product made of both: each is brought to where the products read it.
+    """
+    hulls: dict[str, list[Region]] = {}
+    for op in operators:
+        if op.name in matrix and len(op.reads) > 1:
+            hulls.setdefault(op.reads[1].tensor, []).append(op.reads[1].hull(op.whole))
+    return {
+        tensor
+        for tensor, found in hulls.items()
+        if len(found) > 1 and not any(one.overlaps(other) for one, other in combinations(found, 2))
+    }
 
 
 def passes_through(shape: KernelShape, tensor: str) -> bool:
@@ -151,7 +179,7 @@ def operand_region(shape: KernelShape, operand: Operand, boxes: Mapping[str, _Bo
     region: _Box | None = None
     for op in shape.operators:
         for number, read in enumerate(op.reads):
-            if read.tensor != operand.tensor or read.indirect_axis is not None:
+            if read.tensor != operand.tensor or read.indirect_axis is not None or not operand.is_read_by(op):
                 continue
             second = number == 1 and op.name in shape.matrix
             if second != (operand.level is Level.WEIGHTS) and any(
@@ -249,6 +277,6 @@ def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
     anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
-    flags = kernel.streamed, kernel.launches, kernel.mapping
+    flags = kernel.streamed, kernel.launches, kernel.mapping, kernel.ring
     where = kernel.cores, kernel.box, kernel.strips
     return kernel_signature(graph, operators), anchor, tiling, resident, *where, *flags

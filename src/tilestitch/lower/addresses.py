@@ -12,13 +12,15 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.link import ADDRESS, BASE, SPACE, TENSOR, Section
+from tilestitch.lower.link import ADDRESS, BASE, SIZE, SPACE, TENSOR, Section
 
 
 class Ring:
-    """Addresses of GB for what is on the way to the cores, one behind the other, so that loads can run far ahead.
+    """Addresses one behind the other, so that what comes need not wait for the end of what was there just before.
 
-    Each is read right after it is written, in program order, so that any address is free for the next.
+    That is what is on the way to the cores in GB, so that loads can run far ahead; and the sums of a core, so that its
+    products may change places. Each is read for the last time before the next is written, in program order, so that any
+    address is free for the next.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,7 @@ class Surface:
 
     windows: Mapping[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
     ring: Ring | None  # of staging in GB, where kernels are stitched
+    sums: Mapping[int, Ring]  # of accumulators, by number of the memory
     upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
 
 
@@ -89,7 +92,7 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     return Places(begins, whole, span or (0, 0))
 
 
-def addresses(block: Section, places: Places, ring: Ring | None) -> np.ndarray:
+def addresses(cluster: Cluster, block: Section, places: Places, free: Surface) -> np.ndarray:
     """Of the new buffers of a block."""
     rows = block.buffers
     bases = rows[:, BASE]
@@ -98,8 +101,14 @@ def addresses(block: Section, places: Places, ring: Ring | None) -> np.ndarray:
     for row in np.flatnonzero(bases == Base.WHOLE).tolist():
         found[row] = places.whole[block.tensors[rows[row, TENSOR]]]
     passing = np.flatnonzero(bases == Base.RING)
-    if ring is not None and len(passing):
-        found[passing] = [ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
+    if free.ring is not None and len(passing):
+        found[passing] = [free.ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
+    summed = np.flatnonzero(bases == Base.SUMS)
+    if len(summed):
+        found[summed] = [
+            free.sums[space].take(size_bytes, 0, cluster.spaces[space].size_bytes)
+            for space, size_bytes in rows[summed][:, [SPACE, SIZE]].tolist()
+        ]
     return found
 
 

@@ -128,9 +128,11 @@ class _KernelLowering:
             holders.setdefault(source.region, []).append((source.core, buffer))
         for region, held in holders.items():
             core, targets = held[0][0], tuple(buffer for _, buffer in held)
-            engine = EngineKind.DMA_IN if core is None else EngineKind.MOVER
+            carrier = (
+                self._carrier(EngineKind.DMA_IN, self.kernel.cores[0]) if core is None else (EngineKind.MOVER, core)
+            )
             for slab in slabs(self.graph.tensors[name], region):
-                self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, engine, core)
+                self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, *carrier)
 
     def _load(self, wave: int) -> None:
         for operand in self.loaded:
@@ -203,7 +205,7 @@ class _KernelLowering:
             buffer, missing = self.places.resident[operand.tensor]
             for slab in [slab for slab in missing if slab.overlaps(region)]:
                 missing.remove(slab)
-                self._copy(tensor, slab, source, (buffer,), EngineKind.DMA_IN, None)
+                self._copy(tensor, slab, source, (buffer,), *self._carrier(EngineKind.DMA_IN, mover))
             source = buffer
             if operand.level is Level.GB:  # where the units read it
                 self.held.update({(core, operand): (region, buffer) for core in cores})
@@ -238,6 +240,10 @@ class _KernelLowering:
             self._copy(tensor, part, source, targets, EngineKind.DMA_IN, None)
         else:
             self._copy(tensor, part, source, targets, EngineKind.MOVER, mover)
+
+    def _carrier(self, dma: EngineKind, core: int) -> tuple[EngineKind, int | None]:
+        """What carries a transfer between DDR and GB: a DMA engine of the cluster or, without these, a core."""
+        return (dma, None) if self.machine.has_dma else (EngineKind.MOVER, core)
 
     def _copy(
         self,
@@ -323,7 +329,7 @@ class _KernelLowering:
             operand = self.read_from[op.name][number]
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
             operands.append((buffer, regions[number], Mode.READ))
-        if (matrix and self.cluster.has(Level.ACCUMULATORS, core)) or (anchored and self.sums is not None):
+        if matrix and self._adds_up(core, step, anchored=anchored):
             operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
         if finishes:
             for write, region in zip(op.writes, step.writes[op.name], strict=True):
@@ -352,6 +358,16 @@ class _KernelLowering:
             flags=int(flags),
         )
 
+    def _adds_up(self, core: int, step: Step, *, anchored: bool) -> bool:
+        """Whether sums of a product lie in a memory of their own, or are kept between parts of its reduction.
+
+        On the units of a tree the mapping of a tile adds up what is not in parts.
+        """
+        if anchored and self.sums is not None:
+            return True
+        in_parts = anchored and not (step.first and step.last)
+        return self.cluster.has(Level.ACCUMULATORS, core) and (in_parts or self.shape.core.inside is None)
+
     def _tile_cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
         if self.kernel.mapping is None:
             return self.shape.cycles(op, extents)
@@ -364,7 +380,8 @@ class _KernelLowering:
             return None
         second = op.name in self.shape.matrix and number == 1 and Level.WEIGHTS in self.shape.core.levels
         level = Level.WEIGHTS if second and self.machine.memory(Level.WEIGHTS) is not None else self.shape.home
-        return next(o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
+        same = (o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
+        return next(o for o in same if o.is_read_by(op))
 
     def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
@@ -382,7 +399,8 @@ class _KernelLowering:
         region, name = op.writes[0].hull(box), op.writes[0].tensor
         if first:
             if self.sums is None:
-                space, address = self.cluster.space(Level.ACCUMULATORS, core), Address(Base.MEMORY)
+                base = Base.SUMS if self.kernel.ring else Base.MEMORY
+                space, address = self.cluster.space(Level.ACCUMULATORS, core), Address(base)
             else:
                 slots, name = self.places.sums[core], self.sums
                 space, address = slots.space, slots.next()
@@ -426,7 +444,8 @@ class _KernelLowering:
             if buffer != kept[None]:
                 self._copy(tensor, region, buffer, (kept[None],), EngineKind.MOVER, core)
             if stored:
-                self._copy(tensor, region, kept[None], (self.ddr[name],), EngineKind.DMA_OUT, None)
+                carrier = self._carrier(EngineKind.DMA_OUT, core)
+                self._copy(tensor, region, kept[None], (self.ddr[name],), *carrier)
             return
         slots = self.places.results.get((core, name))
         if slots is not None:

@@ -114,7 +114,7 @@ class OwnPlaces:
                     self._whole[operand.tensor] = Address(Base.WHOLE)
                 elif operand.tensor not in self._whole:
                     self._whole[operand.tensor] = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1).next()
-            elif gb and not in_gb and self._from_ddr(operand, needs):
+            elif gb and self.cluster.machine.has_dma and not in_gb and self._from_ddr(operand, needs):
                 space = self.cluster.space(Level.GB)
                 self.staging[operand] = (
                     RingSlots(space, biggest) if self._stitched else self._take(space, biggest, count * groups)
@@ -130,7 +130,8 @@ class OwnPlaces:
         return any(at is None for region in wanted for _, at in sources.cover(region))
 
     def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
-        staged = self.cluster.has(Level.GB) and self.shape.home is not Level.GB
+        passes_gb = self.cluster.has(Level.GB) and self.cluster.machine.has_dma
+        staged = passes_gb and self.shape.home is not Level.GB
         tiles = max(core_steps[-1].tile for core_steps in steps.values()) + 1
         written = {name for name, home in self.around.made.items() if home.level is self.shape.home}
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}

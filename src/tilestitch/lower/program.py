@@ -63,7 +63,7 @@ def lower(
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
         block, demand, here = blocks.find(number, kernel, around)
-        linker.add(block, addresses(block, place(cluster, kernel, demand, free), free.ring), here)
+        linker.add(block, addresses(cluster, block, place(cluster, kernel, demand, free), free), here)
         progress(number + 1, len(schedule.kernels))
     return _assemble(replace(schedule, graph=graph), cluster, linker, plan)
 

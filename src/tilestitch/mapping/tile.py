@@ -16,6 +16,7 @@ from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.factors import Limits
 from tilestitch.mapping.network import iterations_of, nest_of_part, nest_of_tile
 from tilestitch.mapping.search import search, search_space
+from tilestitch.mapping.tree.tile import tile_on_tree
 
 _KEPT = 65536  # tiles of which the best mapping is remembered
 
@@ -41,7 +42,7 @@ def tile_cost(graph: Graph, op: Operator, extents: tuple[int, ...], array: PEArr
 def tile_energy(
     machine: Accelerator, mappings: Mapping[str, LoopMapping]
 ) -> Callable[[Graph, Operator, tuple[int, ...], int], float]:
-    """Picojoules of a tile on the array of a core, by its number: beyond that its buffer gives every byte once.
+    """Picojoules of a tile on the array or tree of a core, by its number: beyond that its buffer gives every byte once.
 
     `mappings` are those of operators whose kernels have one: then a tile has a share of the energy of all iterations.
     """
@@ -50,8 +51,10 @@ def tile_energy(
 
     def energy_pj(graph: Graph, op: Operator, extents: tuple[int, ...], core: int) -> float:
         found = machine.cores[core]
+        if found.inside is not None:
+            return tile_on_tree(nest_of_tile(graph, op, extents), found.inside).energy_pj
         buffer = machine.memory(machine.home(found))
-        assert found.array is not None, "asked for tiles on arrays only"
+        assert found.array is not None, "asked for tiles on arrays and trees only"
         assert buffer is not None, "the compiler refuses a core without a buffer"
         if op.name in mappings:
             if (op.name, core) not in known:

@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.hardware.compilable import expect_compilable
+from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.choices import BindingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Kernels, Partition, SubGraphs
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Kernel, PieceRun, Schedule
+from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.schedule.by_hand import group_members, hand_order
@@ -20,7 +22,7 @@ from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, wi
 from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.tasks import Task
-from tilestitch.schedule.tiling import tile_kernel
+from tilestitch.schedule.tiling import Shapes, tile_kernel
 from tilestitch.schedule.tilings import Tilings
 
 
@@ -58,6 +60,8 @@ def plan(
     kernels, homes = stay_on_chip(
         graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
     )
+    if isinstance(partition, ByHand) and partition.schedule.ring:
+        kernels = tuple(replace(kernel, ring=True) for kernel in kernels)
     return Schedule(
         run.strategy,
         graph,
@@ -86,6 +90,17 @@ def ordered(graph: Graph, partition: Partition, machine: Accelerator, policy: Po
             found = _whole(partition.kernels, policy)
     if policy.binding is BindingRule.PAPER:
         return replace(found, tasks=bound(graph, found.tasks, len(machine.cores)))
+    return found
+
+
+def _with_rules(tasks: Sequence[Task], schedule: HandSchedule) -> list[Task]:
+    """Tasks with what a schedule written by hand asks of their kernels."""
+    rules = {one.sink: one for one in schedule.rules}
+    order = (Level.LB, Level.GB, Level.DDR)
+    found = []
+    for task in tasks:
+        rule = rules.get(task.operators[-1], KernelRule(""))
+        found.append(replace(task, tiles=rule.tiles, scope=max(task.scope, rule.scope, key=order.index)))
     return found
 
 
@@ -129,6 +144,7 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator) -> Ordered:
             cores=len(machine.cores),
         )
         if tasks is not None:
+            tasks = _with_rules(tasks, by_hand)
             return Ordered(tasks, piece_runs(found.instances, found.order, tasks))
     raise InputError(
         f"schedule {printable(by_hand.name)}: its pieces need parts of tensors that no piece makes as a whole; "
@@ -141,7 +157,7 @@ def _one_by_one(
 ) -> tuple[Kernel, ...]:
     """Kernel after kernel, through DDR; those that differ only in names are tiled once."""
     known: dict[tuple, tuple[Kernel, list[str]]] = {}
-    found = []
+    shapes, found = Shapes(graph, machine), []
     for number, group in enumerate(kernels):
         operators = tuple(graph.by_name[name] for name in group)
         signature, names = kernel_signature(graph, operators), local_names(graph, operators)
@@ -152,7 +168,7 @@ def _one_by_one(
             anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
             kernel = replace(like, name=f"k{number}", operators=group, anchor=anchor, tiling=tiling)
         else:
-            kernel = tile_kernel(graph, operators, f"k{number}", machine)
+            kernel = tile_kernel(shapes, operators, f"k{number}")
             known[signature] = kernel, names
         found.append(kernel)
         progress(number + 1, len(kernels))

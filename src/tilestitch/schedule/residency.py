@@ -4,6 +4,7 @@ Source for the order of levels: Zhao et al., GraphTurbo, OSDI 2023, section 4.3.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from tilestitch.ir.choices import Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Home, Kernel
+from tilestitch.ir.tile_rule import TileRoom
 from tilestitch.kernels.division import parts_of
 from tilestitch.kernels.shape import KernelShape, passes_through
 from tilestitch.kernels.surroundings import (
@@ -35,6 +37,7 @@ from tilestitch.schedule.tilings import Tilings, halved
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
+CLEARLY = 1.25  # an estimate that exceeds another by this factor is clearly more
 
 
 def stay_on_chip(
@@ -78,7 +81,7 @@ class _Planning:
     """The state of planning: what is decided for the kernels so far, and from which level each task starts."""
 
     def __init__(self, tasks: Sequence[Task], levels: Sequence[Level], spill: Spill, tilings: Tilings) -> None:
-        self.graph, self.machine, self.tilings = tilings.graph, tilings.machine, tilings
+        self.graph, self.machine, self.tilings = tilings.graph, tilings.shapes.machine, tilings
         self.tasks, self.spill = tasks, spill
         self.levels = (*levels, Level.DDR)
         self.facts = facts_of(self.graph, tasks)
@@ -290,13 +293,14 @@ class _Planning:
         task = self.tasks[number]
         surroundings, orders = self._around(number, live, level)
         around = replace(surroundings, instead=instead)
-        if not task.launches:  # half of the memories, so that its loads do not wait for the kernel before
-            try:
-                half = halved(around, self.machine)
-                return self.tilings.tiled(task, self.facts[number], half, orders, f"k{number}")
-            except DoesNotFit:
-                pass
-        return self.tilings.tiled(task, self.facts[number], around, orders, f"k{number}")
+        facts, name, half = self.facts[number], f"k{number}", None
+        if not task.launches and task.tiles.room is not TileRoom.WHOLE:
+            with suppress(DoesNotFit):  # half of the memories, so that its loads do not wait for the kernel before
+                half = self.tilings.tiled(task, facts, halved(around, self.machine), orders, name)
+        if half is not None and task.tiles.room is TileRoom.HALF:
+            return half
+        whole = self.tilings.tiled(task, facts, around, orders, name)
+        return whole if half is None or half.estimated_cycles > CLEARLY * whole.estimated_cycles else half
 
     def _sources(self, number: int, live: Sequence[Home]) -> dict[str, tuple[Source, ...]]:
         """What a task reads of what lies on chip."""

@@ -16,17 +16,19 @@ from tilestitch.cost.kernel import (
     estimate,
     measure,
 )
-from tilestitch.cost.place import GB, PLAIN, WEIGHTS, Place, Rates
+from tilestitch.cost.place import GB, LB, PLAIN, WEIGHTS, Place, Rates
 from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.kernels.nest import (
     ANCHOR,
     CUT_BY,
+    CUT_TO_FIT,
     DIMS,
     END,
     END_TERM,
     EXTENT,
     FIRST_TERM,
     FIRST_WRITE,
+    ON_TREE,
     RANK,
     REDUCED,
     TENSOR,
@@ -34,6 +36,7 @@ from tilestitch.kernels.nest import (
     Nest,
 )
 
+FEWEST = 16  # times the depth of a tree's units: a part of a reduction that is cut to fit has no fewer iterations
 SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
 CYCLES, NUMBER, ORDER = range(3)  # columns of a candidate: estimated cycles, tiles of a core, which order of loops
 
@@ -44,6 +47,7 @@ class Cuts(NamedTuple):
     piece: np.ndarray  # extents of a core's part, by dim of the sink
     steps: np.ndarray
     blocks: np.ndarray  # see `ir.tiles.Cuts.inside`; 0: none
+    grains: np.ndarray  # extents above this are multiples of it; 0: any
     second: np.ndarray  # dims of the second operand, cut first
     others: np.ndarray
     orders: np.ndarray  # of loops, one a row
@@ -74,16 +78,18 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
     found, level, need, least = 0, -1, 0.0, 0.0
     counts, resident = np.zeros(dims, np.int64), np.zeros(count, np.int64)
     operands, made = np.zeros((count, DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
-    seconds = _halvings(cuts.piece, cuts.second, cuts.steps, cuts.blocks)
+    seconds = _halvings(cuts.piece, cuts.second, cuts)
     for first in range(len(seconds)):
         sizes = 0
-        choices = _halvings(seconds[first], cuts.others, cuts.steps, cuts.blocks)
+        choices = _halvings(seconds[first], cuts.others, cuts)
         for choice in range(len(choices)):
             tile = choices[choice]
             if not _is_one_box(nest, tile):
                 continue
             cut = _reduction(nest, place, tile)
             whole = measure(nest, rates, place, tile, cut, counts, operands, made)
+            while whole[MISFIT] == LB and nest.core[ON_TREE] == CUT_TO_FIT and _halve(nest, cut, FEWEST * nest.core[1]):
+                whole = measure(nest, rates, place, tile, cut, counts, operands, made)
             busy = whole[TILES] * max(whole[MATRIX_CYCLES], whole[VECTOR_CYCLES])
             if cuts.pruned and least and busy > cuts.pruned * least:
                 continue  # no order helps
@@ -159,11 +165,13 @@ def _keep(nest: Nest, resident: np.ndarray, operand: int, kept: int) -> bool:
 
 
 @inner
-def _halvings(tile: np.ndarray, dims: np.ndarray, steps: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+def _halvings(tile: np.ndarray, dims: np.ndarray, cuts: Cuts) -> np.ndarray:
     """Rows: `tile`, then with extents along `dims` halved one after another, the outermost dim first, down to steps.
 
-    Where there are `blocks`, the extents go on inside a step, by the largest that divide its block.
+    Where there are blocks, the extents go on inside a step, by the largest that divide its block. Extents above a grain
+    become multiples of it, as long as they then are less than before.
     """
+    steps, blocks, grains = cuts.steps, cuts.blocks, cuts.grains
     count, found = 1, np.zeros((8, len(tile)), np.int64)
     _copy(tile, found[0])
     for dim in dims:
@@ -171,7 +179,10 @@ def _halvings(tile: np.ndarray, dims: np.ndarray, steps: np.ndarray, blocks: np.
             extent = found[count - 1, dim]
             if extent > steps[dim]:
                 pieces = -(-extent // steps[dim])
-                extent = steps[dim] * -(-pieces // 2)
+                half = steps[dim] * -(-pieces // 2)
+                grain = steps[dim] * -(-grains[dim] // steps[dim])
+                round_up = grain * -(-half // grain) if half > grain > 0 else half
+                extent = round_up if round_up < extent else half
             elif blocks[dim] and extent > 1:
                 extent //= 2
                 while blocks[dim] % extent:
@@ -222,17 +233,29 @@ def _reduction(nest: Nest, place: Place, tile: np.ndarray) -> np.ndarray:
     boxes = np.zeros((len(nest.operators), 2, width), np.int64)
     boxes_of(nest, sink, boxes, np.zeros((len(nest.tensors), 2, rank), np.int64), np.zeros(len(nest.tensors), np.int64))
     part, found = np.zeros((2, width), np.int64), np.zeros((2, rank), np.int64)
-    depth = nest.core[1]
     while True:
         part_of(nest, boxes, cut, part)
         operand_region(nest, operand, boxes, part, found)
         if 2 * bytes_of(nest, nest.operands[operand, TENSOR_OF], found) <= place.rooms[WEIGHTS]:
             return cut
-        longest = -1  # keep multiples of the array's depth as long as there are any
-        for dim in range(nest.operators[anchor, DIMS]):
-            if nest.dims[anchor, dim, REDUCED] and (longest < 0 or cut[dim] > cut[longest]):
-                longest = dim
-        if longest < 0 or cut[longest] == 1:
+        if not _halve(nest, cut, 2):
             return cut
-        half = -(-cut[longest] // 2)
-        cut[longest] = -(-half // depth) * depth if half > depth else half
+
+
+@tiered
+def _halve(nest: Nest, cut: np.ndarray, least: int) -> bool:
+    """Halve the longest dim of a part of the anchor's reduction; False where parts have fewer iterations than least.
+
+    Multiples of the array's depth are kept as long as there are any.
+    """
+    anchor, depth, longest, size = nest.core[ANCHOR], nest.core[1], -1, 1
+    for dim in range(nest.operators[anchor, DIMS]):
+        if nest.dims[anchor, dim, REDUCED]:
+            size *= cut[dim]
+            if longest < 0 or cut[dim] > cut[longest]:
+                longest = dim
+    if longest < 0 or size < least:
+        return False
+    half = -(-cut[longest] // 2)
+    cut[longest] = -(-half // depth) * depth if half > depth else half
+    return True

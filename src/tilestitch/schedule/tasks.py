@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
+from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.kernels.surroundings import CoreMap, Source, cover
 
@@ -23,6 +24,7 @@ class Task:
     splits: tuple[int, ...] = ()  # over how many cores each dim of the sink is divided; none: to be decided
     block: int | None = None  # fused block that it belongs to, out of which nothing stays on chip
     strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, where that is given
+    tiles: TileRule = BY_ESTIMATE
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
+from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
 from tilestitch.ir.tiles import cuts_of
 from tilestitch.kernels.nest import Nest, flatten
 from tilestitch.kernels.shape import KernelShape, kernel_shape
@@ -62,15 +63,14 @@ class _Searched:
 
 
 def tile_kernel(
-    graph: Graph,
+    shapes: Shapes,
     operators: tuple[Operator, ...],
     name: str,
-    machine: Accelerator,
     around: Surroundings = NOWHERE,
     *,
     launches: bool = True,
-    shapes: Shapes | None = None,
     orders: CoreOrders | None = None,
+    rule: TileRule = BY_ESTIMATE,
 ) -> Kernel:
     """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
@@ -81,11 +81,11 @@ def tile_kernel(
     candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits. `orders`
     of cores are of this kernel among these sources.
     """
-    shapes = Shapes(graph, machine) if shapes is None else shapes
+    graph, machine = shapes.graph, shapes.machine
     orders = CoreOrders() if orders is None else orders
-    searched, misfit = _fitting(shapes, operators, around, orders, inside=False)
+    searched, misfit = _fitting(shapes, operators, around, orders, rule, inside=False)
     if not searched:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
-        searched, misfit = _fitting(shapes, operators, around, orders, inside=True)
+        searched, misfit = _fitting(shapes, operators, around, orders, rule, inside=True)
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
         return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
     if not searched:
@@ -98,7 +98,7 @@ def tile_kernel(
     if around.on_chip:  # kernels that hand on their results in the cores agree best on the outermost dims
         searched = _well_bound(graph, operators[-1], searched)
     cycles, number = (np.concatenate([one.found.figures[:, column] for one in searched]) for column in (CYCLES, NUMBER))
-    near = np.flatnonzero(cycles <= TOLERANCE * cycles.min())
+    near = _near(cycles, number, rule.least)
     best = int(near[np.lexsort((cycles[near], number[near]))[0]])
     ends = np.cumsum([len(each.found.figures) for each in searched])
     one = searched[int(np.searchsorted(ends, best, side="right"))]
@@ -127,6 +127,12 @@ def tile_kernel(
     return mapped_kernel(shape, machine, kernel, around, kept) or kernel
 
 
+def _near(cycles: np.ndarray, number: np.ndarray, least: int) -> np.ndarray:
+    """Which tilings are near the least estimate of those with so many tiles, or of all where none has so many."""
+    enough = number >= min(least, number.max())
+    return np.flatnonzero(enough & (cycles <= TOLERANCE * cycles[enough].min()))
+
+
 def _well_bound(graph: Graph, sink: Operator, searched: Sequence[_Searched]) -> list[_Searched]:
     """What was found under the best split over cores, as far as it is near the least estimate."""
     limit = BINDING_TOLERANCE * min(float(one.found.figures[:, CYCLES].min()) for one in searched)
@@ -149,7 +155,13 @@ def _numbers(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _fitting(
-    shapes: Shapes, operators: tuple[Operator, ...], around: Surroundings, orders: CoreOrders, *, inside: bool
+    shapes: Shapes,
+    operators: tuple[Operator, ...],
+    around: Surroundings,
+    orders: CoreOrders,
+    rule: TileRule,
+    *,
+    inside: bool,
 ) -> tuple[list[_Searched], str]:
     """What was found under every split over cores under which something fits; what the last one lacked that did not."""
     graph, machine = shapes.graph, shapes.machine
@@ -179,7 +191,7 @@ def _fitting(
         for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders):
             kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
-            cuts = _cuts(shape, splits, around, inside=inside)
+            cuts = _cuts(shape, splits, around, rule, inside=inside)
             result = search(nest, rates, place, cuts)
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
@@ -200,7 +212,7 @@ def _streamed(
     return Kernel(name, (op.name,), None, tiling, group.numbers, cycles, True, box, launches)
 
 
-def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, *, inside: bool) -> Cuts:
+def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, rule: TileRule, *, inside: bool) -> Cuts:
     """The tiles to try under one split: the second operand's dims are cut first, and either may be the outer loops."""
     sink, cuts = shape.sink, cuts_of(shape.graph, shape.operators)
     parallel = [d for d, dim in enumerate(sink.dims) if dim.kind is DimKind.PARALLEL]
@@ -208,6 +220,7 @@ def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, *, 
     tensor = None if shape.anchor is None else shape.anchor.reads[1].tensor
     second = [d for d in parallel if tensor is not None and d in shape.movers[tensor]]
     others = [d for d in parallel if d not in second]
+    grain = 0 if shape.core.matrix is None or shape.core.array is not None else shape.core.matrix.n * rule.columns
     orders = [[*second, *others, *whole]]
     if second and others:
         orders.append([*others, *second, *whole])
@@ -215,6 +228,7 @@ def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, *, 
         np.array(around.largest_piece(sink, splits, cuts.steps), np.int64),
         np.array(cuts.steps, np.int64),
         np.array(cuts.inside if inside else (0,) * len(cuts.steps), np.int64),
+        np.array([grain if d in second else 0 for d in range(len(cuts.steps))], np.int64),
         np.array(second, np.int64),
         np.array(others, np.int64),
         np.array(orders, np.int64).reshape(len(orders), len(sink.dims)),

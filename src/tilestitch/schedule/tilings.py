@@ -18,7 +18,7 @@ class Tilings:
     """What was found for the tasks of a graph so far."""
 
     def __init__(self, graph: Graph, machine: Accelerator) -> None:
-        self.graph, self.machine = graph, machine
+        self.graph = graph
         self.shapes = Shapes(graph, machine)
         # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
         self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
@@ -33,18 +33,17 @@ class Tilings:
             signature = kernel_signature(self.graph, facts.operators)
             self._signatures[task.operators] = signature, local_names(self.graph, facts.operators)
         signature, names = self._signatures[task.operators]
-        key = signature, *_key(facts, around, names)
+        key = signature, task.tiles, *_key(facts, around, names)
         if key not in self._known:
             try:
                 kernel = tile_kernel(
-                    self.graph,
+                    self.shapes,
                     facts.operators,
                     name,
-                    self.machine,
                     around,
                     launches=task.launches,
-                    shapes=self.shapes,
                     orders=orders,
+                    rule=task.tiles,
                 )
                 at = {tensor: place for place, tensor in enumerate(names)}
                 anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)

@@ -1,7 +1,8 @@
 """The search: the best candidate is changed by one move after another until a budget of simulation is spent.
 
-The next move is of the kind that gained most a try so far. A candidate that is faster than all others is changed next;
-where its neighbours are exhausted, the next faster one is. Nothing depends on a clock or on chance.
+The next move is of the kind that gained most a try of late. A candidate that is faster than all others is changed next;
+where its neighbours are exhausted, the next faster one is; now and then the fastest of another batch is. Nothing
+depends on a clock or on chance.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +10,21 @@ from dataclasses import dataclass, field, replace
 
 from tilestitch.base.units import counted
 from tilestitch.ir.choices import Effort
-from tilestitch.pipeline.batches import latency
+from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.moves import MOVES, Scene
 from tilestitch.pipeline.stages import Request
+from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
 
 NEAR = 1.05  # a candidate that is slower by this factor before its instructions are reordered stays slower
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
+ELSEWHERE = 4  # every so many moves the fastest of another batch is changed: a batch may need several to be faster
+UNFIT = 4  # so many candidates that do not run or fit count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
+LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,20 @@ class Tally:
     unfit: int = 0
     faster: int = 0
     gain: float = 0.0  # the sum of the shares of the latency that they took away
+    promise: float = (
+        EXPECTED_GAIN  # what the next one may gain: the mean of what they took away, the latest counting most
+    )
 
-    @property
-    def promise(self) -> float:
-        """What the next one may gain."""
-        return (self.gain + EXPECTED_GAIN) / (self.tried + 1)
+    def add(self, gain: float | None) -> None:
+        """Count one more, with what it took away; None where it did not run or fit."""
+        self.tried += 1
+        if gain is None:
+            self.unfit += 1
+            self.promise *= 1 - LATEST / UNFIT
+            return
+        self.faster += gain > 0
+        self.gain += gain
+        self.promise += LATEST * (gain - self.promise)
 
 
 @dataclass(eq=False)
@@ -66,31 +80,58 @@ class _State:
 def improved(request: Request, networks: Networks, seeds: Sequence[Compilation], batches: Sequence[int]) -> Compilation:
     """The fastest of the seeds and of what the moves make of them, compiled in full.
 
-    `batches` are those that an iteration may have. An interruption ends the search, not the compilation.
+    `batches` are those that an iteration may have. With more than low effort a plan of fused blocks that is faster
+    still is taken instead. An interruption ends the search, not the compilation.
     """
     fastest = min(seeds, key=latency)
     evaluator = Evaluator(request, networks)
     budget = BUDGETS[request.options.effort]
     near = (one for one in sorted(seeds, key=latency) if latency(one) <= FAR * latency(fastest))
     begins = tuple(dict.fromkeys(one for seed in near if (one := candidate_of(seed)) is not None))
-    state, notes = None, [_seeds_note(seeds)]
+    state, notes, interrupted = None, [_seeds_note(seeds)], False
     try:
         state = _begun(evaluator, begins)
         if state is not None:
             _search(request, evaluator, state, budget, batches)
     except KeyboardInterrupt:
+        interrupted = True
         notes.append("The search was interrupted: this is the best that it had found.")
     if state is not None:
         notes += _tried_notes(state, latency(fastest))
-    if state is None or state.best.latency_cycles >= latency(fastest):
-        return _named(fastest, notes)
-    done = evaluator.compiled(state.best.candidate)
-    assert latency(done) == state.best.latency_cycles, "a candidate takes other cycles than its full compilation"
+    done = fastest
+    if state is not None and state.best.latency_cycles < latency(fastest):
+        done = evaluator.compiled(state.best.candidate)
+        assert latency(done) == state.best.latency_cycles, "a candidate takes other cycles than its full compilation"
+    if request.options.effort is not Effort.LOW and not interrupted:
+        begun = {one.run.strategy for one in seeds}
+        plans = [plan for plan in FUSION_PLANS if plan.name not in begun]
+        done, more = _not_slower_than(request, networks, done, plans)
+        notes += more
     return _named(done, notes)
+
+
+def _not_slower_than(
+    request: Request, networks: Networks, best: Compilation, plans: Sequence[Strategy]
+) -> tuple[Compilation, list[str]]:
+    """`best`, or what the fastest of some plans of fused blocks makes of the batch, and what to say of that.
+
+    Few of them are planned: most are slower whatever their tiles, by `least_block_cycles`.
+    """
+    now = best
+    try:
+        for number, plan in enumerate(plans):
+            request.progress(f"plans of fused blocks ({latency(now):,} cycles)", number, len(plans))
+            now = not_slower(request, networks, now, plan)
+    except KeyboardInterrupt:
+        pass
+    if now is best:
+        return best, []
+    return now, [f"A plan of fused blocks, {now.way.strategy}, is faster than what the search found."]
 
 
 def _begun(evaluator: Evaluator, begins: Sequence[Candidate]) -> _State | None:
     """The seeds that can be changed, all evaluated; None where none runs."""
+    begins = [replace(one, ring=ring) for one in begins for ring in (False, True)]
     found = [one for candidate in begins if (one := evaluator.evaluate(candidate)) is not None]
     if not found:
         return None
@@ -102,34 +143,35 @@ def _begun(evaluator: Evaluator, begins: Sequence[Candidate]) -> _State | None:
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
     """Try one move after another."""
-    spent, most = 0, evaluator.instructions + budget.instructions
-    while spent < budget.candidates and evaluator.instructions < most:
+    spent, most = 0, evaluator.instructions + budget.instructions  # a candidate spends `UNFIT`, or 1
+    while spent < UNFIT * budget.candidates and evaluator.instructions < most:
         move = _next(request, evaluator, state, batches)
         if move is None:
             return
         kind, candidate = move
         state.seen.add(candidate)
-        request.progress(f"search ({state.best.latency_cycles:,} cycles)", spent, budget.candidates)
-        spent += 1
+        request.progress(f"search ({state.best.latency_cycles:,} cycles)", spent // UNFIT, budget.candidates)
         before = state.best.latency_cycles
         one = evaluator.evaluate(candidate, int(NEAR * before))
-        tally = state.tallies[kind]
-        tally.tried += 1
-        if one is None:
-            tally.unfit += 1
-            continue
-        state.found.append(one)
-        if one.latency_cycles < before:
-            tally.faster += 1
-            tally.gain += 1 - one.latency_cycles / before
-            state.best = one
+        spent += 1 if one is None else UNFIT
+        state.tallies[kind].add(None if one is None else max(0.0, 1 - one.latency_cycles / before))
+        if one is not None:
+            state.found.append(one)
+            state.best = one if one.latency_cycles < before else state.best
 
 
 def _next(
     request: Request, evaluator: Evaluator, state: _State, batches: Sequence[int]
 ) -> tuple[str, Candidate] | None:
     """A move from the fastest candidate that has one left, of the most promising kind; None where all are tried."""
-    for at in sorted(range(len(state.found)), key=lambda at: (state.found[at].latency_cycles, at)):
+    batch = state.best.candidate.batch
+    elsewhere = len(state.seen) % ELSEWHERE == 0 and any(one.candidate.batch != batch for one in state.found)
+
+    def rank(at: int) -> tuple[bool, int, int]:
+        one = state.found[at]
+        return elsewhere and one.candidate.batch == batch, one.latency_cycles, at
+
+    for at in sorted(range(len(state.found)), key=rank):
         one = state.found[at]
         if at not in state.open:
             graph = evaluator.graph(one.candidate.batch)

@@ -7,6 +7,7 @@ from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
+from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.hand_schedule import group_name, until
@@ -36,6 +37,8 @@ class Candidate:
     order: str = DEPTH_FIRST
     spill: Spill = Spill.NEWEST
     binding: BindingRule = BindingRule.NEAREST
+    ring: bool = False  # whether sums lie one behind the other in the accumulators
+    rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
 
     def partition(self, graph: Graph) -> ByHand:
         """The same as a partition of the network without its views."""
@@ -44,7 +47,7 @@ class Candidate:
             HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
             for at, cut in enumerate(self.cuts)
         )
-        schedule = HandSchedule(NAME, groups, self.order)
+        schedule = HandSchedule(NAME, groups, self.order, ring=self.ring, rules=self.rules)
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))
         return ByHand(self.kernels, schedule)

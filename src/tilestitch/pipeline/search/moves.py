@@ -9,13 +9,24 @@ from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRoom, TileRule
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.runnable import by_units
+from tilestitch.ops.work import on_matrix_unit, operand_dtype
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.schedule.pieces import KernelIndex
 
 MOST_FUSED = 3  # kernels that become one in a single move
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
+TILE_RULES = (
+    TileRule(columns=True),
+    TileRule(columns=True, room=TileRoom.WHOLE),
+    TileRule(room=TileRoom.BETTER),
+    TileRule(least=2),
+    TileRule(columns=True, least=2),
+    BY_ESTIMATE,
+)
+PARKING = (Level.GB, Level.DDR, Level.LB)
 Signature: TypeAlias = tuple
 
 
@@ -98,7 +109,10 @@ def split(scene: Scene) -> Iterator[Candidate]:
 
 
 def fuse(scene: Scene) -> Iterator[Candidate]:
-    """Kernels that follow one another as one, wherever they are like these."""
+    """Kernels that follow one another as one, wherever they are like these.
+
+    First come those that are like attention: what is between their products need not leave the core then.
+    """
     graph, kernels = scene.graph, scene.candidate.kernels
     position = {op.name: number for number, op in enumerate(graph.operators)}
     of_kernel = {name: number for number, kernel in enumerate(kernels) for name in kernel}
@@ -112,6 +126,7 @@ def fuse(scene: Scene) -> Iterator[Candidate]:
     ranked = sorted(
         alike.values(), key=lambda chains: -sum(scene.lost(kernels[number]) for chain in chains for number in chain)
     )
+    ranked.sort(key=lambda chains: not _is_attention(scene, [kernels[number] for number in chains[0]]))
     for chains in ranked:
         taken: dict[int, int] = {}
         for number, chain in enumerate(chains):
@@ -123,6 +138,57 @@ def fuse(scene: Scene) -> Iterator[Candidate]:
         fused = [tuple(sorted(names, key=position.__getitem__)) for names in joined.values()]
         rest = [kernel for number, kernel in enumerate(kernels) if number not in taken]
         yield replace(scene.candidate, kernels=_in_order([*rest, *fused], position))
+
+
+def tiles(scene: Scene) -> Iterator[Candidate]:
+    """The tiles of all kernels, then of kernels that are alike, by another rule."""
+    graph, candidate = scene.graph, scene.candidate
+    every = [kernel[-1] for kernel in candidate.kernels]
+    for rule in TILE_RULES:
+        yield _with_rules(candidate, every, tiles=rule)
+    alike: dict[Signature, list[str]] = {}
+    for kernel in candidate.kernels:
+        alike.setdefault(_signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
+    for sinks in sorted(alike.values(), key=lambda sinks: -scene.lost(sinks)):
+        for rule in TILE_RULES:
+            yield _with_rules(candidate, sinks, tiles=rule)
+
+
+def park(scene: Scene) -> Iterator[Candidate]:
+    """The results of kernels that are alike, and read alike, in GB, in DDR or where they find room."""
+    graph, candidate = scene.graph, scene.candidate
+    signature = {
+        kernel[-1]: _signature(graph, [graph.by_name[name] for name in kernel]) for kernel in candidate.kernels
+    }
+    sink_of = {name: kernel[-1] for kernel in candidate.kernels for name in kernel}
+    alike: dict[Signature, list[str]] = {}
+    waits: dict[Signature, int] = {}  # what their readers lose
+    for kernel in candidate.kernels:
+        tensors = graph.leaving([graph.by_name[name] for name in kernel])
+        uses = {
+            (sink_of[reader.name], graph.by_name[reader.name].inputs.index(tensor))
+            for tensor in tensors
+            for reader in graph.consumers.get(tensor, ())
+        }
+        key = signature[kernel[-1]], tuple(sorted({(signature[sink], place) for sink, place in uses}, key=repr))
+        alike.setdefault(key, []).append(kernel[-1])
+        waits[key] = waits.get(key, 0) + scene.lost(tuple({sink for sink, _ in uses}))
+    rules = {one.sink: one for one in candidate.rules}
+    for sinks in (alike[key] for key in sorted(alike, key=lambda key: -waits[key])):
+        now = rules[sinks[0]].scope if sinks[0] in rules else Level.LB
+        yield from (_with_rules(candidate, sinks, scope=level) for level in PARKING if level is not now)
+
+
+def _with_rules(
+    candidate: Candidate, sinks: Sequence[str], *, tiles: TileRule | None = None, scope: Level | None = None
+) -> Candidate:
+    """The candidate with something else asked of kernels that end with some operators."""
+    rules = {one.sink: one for one in candidate.rules}
+    for sink in sinks:
+        rule = rules.get(sink, KernelRule(sink))
+        rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope)
+    kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
+    return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
 
 def unfuse(scene: Scene) -> Iterator[Candidate]:
@@ -162,8 +228,9 @@ def places(scene: Scene) -> Iterator[Candidate]:
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
-    """Another rule for who gives way where there is no room, or for how kernels are divided among cores."""
+    """Another rule for who gives way where there is no room, for how kernels are divided among cores, or for sums."""
     candidate = scene.candidate
+    yield replace(candidate, ring=not candidate.ring)
     for spill in Spill:
         if spill is not candidate.spill:
             yield replace(candidate, spill=spill)
@@ -192,6 +259,8 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "axis": axes,
     "order": order,
     "rules": rules,
+    "tiles": tiles,
+    "park": park,
     "places": places,
     "batch": batches,
     "unfuse": unfuse,
@@ -300,6 +369,19 @@ def _chains(
         while len(chain) < MOST_FUSED and chain[-1] in follower:
             chain = (*chain, follower[chain[-1]])
             yield chain
+
+
+def _is_attention(scene: Scene, kernels: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a product, something else and a product follow, neither of the products with constants."""
+
+    def multiplies(name: str) -> bool:
+        op = scene.graph.by_name[name]
+        if any(tensor in scene.graph.constants for tensor in op.inputs[:2]):
+            return False
+        return on_matrix_unit(op, operand_dtype(op, scene.graph), scene.machine)
+
+    multiply = [any(map(multiplies, kernel)) for kernel in kernels]
+    return len(kernels) > 2 and multiply[0] and multiply[-1] and not any(multiply[1:-1])
 
 
 def _in_order(kernels: Sequence[tuple[str, ...]], position: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:

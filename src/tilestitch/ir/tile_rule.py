@@ -1,0 +1,35 @@
+"""What is asked of a kernel beyond the least estimate: of its tiles, and of where its results wait."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tilestitch.hardware.accelerator import Level
+
+
+class TileRoom(StrEnum):
+    """Of which part of the memories the tiles of a kernel may be that continues the one before, without a barrier."""
+
+    HALF = "half"  # of half, so that its loads do not wait for the kernel before; of all where nothing fits half
+    WHOLE = "whole"
+    BETTER = "better"  # of half, unless the estimate for all is clearly less
+
+
+@dataclass(frozen=True, slots=True)
+class TileRule:
+    """How the tiles of a kernel are chosen."""
+
+    columns: bool = False  # whether a product's tiles have a multiple of its unit's columns, where they have as many
+    room: TileRoom = TileRoom.HALF
+    least: int = 1  # tiles of a core, or parts of these, where it can have as many: its units work on several at once
+
+
+BY_ESTIMATE = TileRule()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRule:
+    """What is asked of the kernels that end with an operator."""
+
+    sink: str
+    tiles: TileRule = BY_ESTIMATE
+    scope: Level = Level.LB  # where their results wait at best

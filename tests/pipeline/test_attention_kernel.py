@@ -1,0 +1,94 @@
+"""Attention as one kernel: what is between its products stays in the core, also where one product made all operands."""
+
+import pytest
+
+from tests.helpers.pairs import first
+from tests.helpers.verified import machine_named, model
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.choices import Stage
+from tilestitch.ir.program import Kind, Mode, Program
+from tilestitch.ir.region import Region
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.compile import compile_network, requested, resume_network
+from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.search.candidate import Candidate, candidate_of
+from tilestitch.pipeline.search.evaluate import Evaluator
+from tilestitch.pipeline.search.moves import Scene, fuse
+from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.strategies import strategy_named
+
+MACHINE = "stcp920"
+NETWORKS = ("vit-b16", "bert-base-64", "bert-base-64-decomposed", "llama-block-prefill-128")
+
+
+def with_attention(network: str, batch: int = 4) -> tuple[Evaluator, Candidate]:
+    """What compiles candidates, and one with the first kernels fused that begin and end with products."""
+    proto, machine = model(network, small=True), machine_named(MACHINE)
+    done = compile_network(proto, network, machine, strategy_named("astitch"), Options(batch=batch))
+    request = requested(proto, network, machine, done.options)
+    evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
+    begin = candidate_of(done)
+    assert begin is not None
+    scene = Scene(begin, evaluator.graph(begin.batch), machine, {}, (begin.batch,))
+    return evaluator, next(fuse(scene))
+
+
+def executed(network: str, done: Compilation) -> Compilation:
+    """The schedule of a compilation again, verified."""
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    return resume_network(model(network, small=True), start, machine_named(MACHINE), Options(verify=True))
+
+
+def weights(program: Program, operator: str) -> set[tuple[str, Region]]:
+    """What lies in the weight area of a core when a product reads it there."""
+    found = set()
+    for number in range(len(program)):
+        one = program[number]
+        if one.kind is Kind.COMPUTE and program.operators[program.operator[number]] == operator:
+            for operand in one.operands:
+                space = program.spaces[program.buffers.space[operand.buffer]]
+                if operand.mode is Mode.READ and space.level is Level.WEIGHTS:
+                    held = program.regions[program.buffers.region[operand.buffer]]
+                    found.add((program.tensors[program.buffers.tensor[operand.buffer]], held))
+    return found
+
+
+@pytest.mark.parametrize("network", first(2, NETWORKS))
+def test_attention_as_one_kernel_computes_the_same(network):
+    """As onnxruntime does; no transfer moves scores."""
+    evaluator, candidate = with_attention(network)
+    (kernel, *_) = (one for one in candidate.kernels if sum("scores" in name for name in one) > 0 and len(one) > 2)
+    graph = evaluator.graph(candidate.batch)
+    products = [name for name in kernel if graph.by_name[name].kind == "matmul"]
+    assert len(products) == 2
+    done = evaluator.compiled(candidate)
+    again = executed(network, done)
+    assert again.report is not None
+    assert again.report.outcome == "passed"
+    program = again.program
+    assert program is not None
+    inside = {tensor for name in kernel[:-1] for tensor in graph.by_name[name].outputs}
+    moved = {
+        program.tensors[program.buffers.tensor[operand.buffer]]
+        for number in range(len(program))
+        if program[number].kind is Kind.COPY
+        for operand in program[number].operands
+    }
+    assert not moved & inside
+
+
+def test_key_and_value_of_one_product_are_brought_apart():
+    """Each product of ViT's attention has its own part of what one product made, and no more, among its weights."""
+    evaluator, candidate = with_attention("vit-b16")
+    program = evaluator.compiled(candidate).program
+    assert program is not None
+    kernel = next(one for one in candidate.kernels if "attention.scores" in " ".join(one))
+    graph = evaluator.graph(candidate.batch)
+    products = [graph.by_name[name] for name in kernel if graph.by_name[name].kind == "matmul"]
+    for op in products:
+        held = weights(program, op.name)
+        assert {tensor for tensor, _ in held} == {op.reads[1].tensor}
+        whole = graph.read_region(op.reads[1], op.whole)
+        assert all(whole.contains(region) for _, region in held)
+    assert products[0].reads[1].tensor == products[1].reads[1].tensor

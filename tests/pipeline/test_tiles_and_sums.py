@@ -1,0 +1,125 @@
+"""What a schedule asks beyond the least estimate: of tiles, of where results wait, and sums one behind the other."""
+
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pytest
+
+from tests.helpers.kernel_runs import product, resolved
+from tests.helpers.pairs import first
+from tilestitch import api
+from tilestitch.base.units import ceil_div
+from tilestitch.hardware.accelerator import Level
+from tilestitch.hardware.load import load_machine
+from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.program import Flag, Program
+from tilestitch.ir.tile_rule import KernelRule, TileRoom, TileRule
+from tilestitch.lower.reorder import reordered
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.hand_schedule import hand_schedule_of
+from tilestitch.pipeline.options import Options
+from tilestitch.schedule.tiling import Shapes, tile_kernel
+
+MACHINE = "stcp920"
+RULES = (TileRule(columns=True), TileRule(room=TileRoom.WHOLE), TileRule(room=TileRoom.BETTER), TileRule(least=2))
+
+
+def begun(network: str) -> tuple[Compilation, HandSchedule]:
+    done = api.compile(network, MACHINE, strategy="astitch", batch=4)
+    return done, hand_schedule_of(done)
+
+
+def by_hand(network: str, schedule: HandSchedule) -> Compilation:
+    done = api.compile(network, MACHINE, strategy=schedule, batch=4, options=Options(batch_per_cluster=1), verify=True)
+    assert done.report is not None
+    assert done.report.outcome == "passed"
+    return done
+
+
+def with_rule(done: Compilation, schedule: HandSchedule, rule: TileRule) -> HandSchedule:
+    assert done.schedule is not None
+    return replace(schedule, rules=tuple(KernelRule(kernel.sink, rule) for kernel in done.schedule.kernels))
+
+
+def sums(done: Compilation) -> dict[int, list[tuple[int, int]]]:
+    """By core, where its sums begin and end, in the order of the program."""
+    program = done.program
+    assert program is not None
+    found: dict[int, list[tuple[int, int]]] = {}
+    rows = zip(program.buffers.space, program.buffers.address, program.buffers.size_bytes, strict=True)
+    for number, address, size in rows:
+        space = program.spaces[number]
+        if space.level is Level.ACCUMULATORS:
+            assert space.core is not None
+            found.setdefault(space.core, []).append((int(address), int(address + size)))
+    return found
+
+
+def test_sums_in_a_ring_lie_one_behind_the_other():
+    """Each begins where the last one ends, or at the first address; the program computes what the network does."""
+    done, schedule = begun("bert-base-128:small")
+    assert {start for one in sums(done).values() for start, _ in one} == {0}
+    ring = by_hand("bert-base-128:small", replace(schedule, ring=True))
+    for one in sums(ring).values():
+        assert len({start for start, _ in one}) > 2
+        for (_, stop), (start, _) in pairwise(one):
+            assert start == 0 or stop <= start < stop + 64
+
+
+def products_in_order(program: Program) -> dict[int, list[tuple[int, int]]]:
+    """By engine, operator and iterations of its products."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for at in np.flatnonzero(program.flags & Flag.MATRIX).tolist():
+        found.setdefault(int(program.engine[at]), []).append((int(program.operator[at]), int(program.box[at])))
+    return found
+
+
+@pytest.mark.parametrize("ring", [False, True])
+def test_sums_in_a_ring_let_products_change_places(ring):
+    """At one address every product of a core waits for the one before, whatever all of them take."""
+    _, schedule = begun("bert-base-128:small")
+    program = by_hand("bert-base-128:small", replace(schedule, ring=ring)).program
+    assert program is not None
+    times = np.random.default_rng(1).integers(1, 1000, len(program))
+    other = reordered(program, times)
+    assert other is not None
+    assert (products_in_order(other) != products_in_order(program)) is ring
+
+
+@pytest.mark.parametrize("rule", first(1, RULES), ids=str)
+@pytest.mark.parametrize("network", first(1, ("bert-base-128:small", "resnet18:small", "mobilenet-v2:small")))
+def test_tiles_by_another_rule_compute_the_same(network, rule):
+    """As onnxruntime does."""
+    done, schedule = begun(network)
+    by_hand(network, with_rule(done, schedule, rule))
+
+
+def test_results_wait_where_they_are_asked_to():
+    """Those of the kernels that are named in GB, the others in the cores as before; the program computes the same."""
+    done, schedule = begun("bert-base-128:small")
+    assert done.schedule is not None
+    sinks = [kernel.sink for kernel in done.schedule.kernels if kernel.sink.endswith("query")]
+    found = by_hand("bert-base-128:small", replace(schedule, rules=tuple(KernelRule(s, scope=Level.GB) for s in sinks)))
+    assert found.schedule is not None
+    for before, now in zip(done.schedule.homes, found.schedule.homes, strict=True):
+        parked = found.schedule.kernels[now.first].sink in sinks
+        assert before.level is Level.LB
+        assert now.level is (Level.GB if parked else Level.LB)
+
+
+@pytest.mark.quick
+def test_tiles_have_whole_columns_or_as_many_as_are_asked_for():
+    """Of the unit's 32: halving 400 columns until the weights of two tiles fit gives 50 of them, and else 64."""
+    graph, machine = resolved(product(512, 768, 400)), load_machine(MACHINE)
+
+    def tiles(rule: TileRule) -> tuple[int, int]:
+        """Columns of a tile, and how many parts of tiles the core with the most has."""
+        tiling = tile_kernel(Shapes(graph, machine), graph.operators, "k", rule=rule).tiling
+        cut = zip((512, 400, 768), tiling.splits, (*tiling.tile[:2], tiling.reduction[2]), strict=True)
+        return tiling.tile[1], prod(ceil_div(ceil_div(extent, split), part) for extent, split, part in cut)
+
+    assert tiles(TileRule())[0] == 50
+    assert tiles(TileRule(columns=True))[0] == 64
+    assert tiles(TileRule())[1] < 17 <= tiles(TileRule(least=17))[1]
