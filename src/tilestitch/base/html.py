@@ -9,6 +9,12 @@ Record: TypeAlias = Mapping[str, Cell]  # the columns of a row by name, with the
 
 MOST_ROWS = 30
 MOST_LINES = 400  # of text
+_STYLE = (
+    ":root { color-scheme: light dark; font-family: sans-serif; } body { margin: 1.5rem; } "
+    "h4 { font-size: 1.3rem; margin: 1.5rem 0 1rem; } body > div > div, pre { overflow-x: auto; } "
+    "table { border-collapse: collapse; margin-bottom: 1.5rem; display: block; overflow-x: auto; } "
+    "th, td { border-bottom: 1px solid #8886; padding: 0.25rem 0.8rem; white-space: nowrap; }"
+)
 
 
 def page_html(heading: str, records: Sequence[Record], pictures: Sequence[str], text: str) -> str:
@@ -24,6 +30,26 @@ def page_html(heading: str, records: Sequence[Record], pictures: Sequence[str], 
             shown.append(f"... {len(lines) - MOST_LINES:,} more lines")
         parts.append(f"<details><summary>as text</summary><pre>{escape(chr(10).join(shown))}</pre></details>")
     return "\n".join(["<div>", *parts, "</div>"]) + "\n"
+
+
+def document_html(title: str, bodies: Sequence[str]) -> str:
+    """A file that opens by itself: what `page_html` gives of some values, one below another."""
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{_STYLE}</style>",
+            "</head>",
+            "<body>",
+            *(body.strip() for body in bodies),
+            "</body>",
+            "</html>",
+        ]
+    )
 
 
 def table_html(records: Sequence[Record]) -> str:

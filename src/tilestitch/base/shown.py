@@ -51,6 +51,10 @@ class Shown(Brief):
         return dataframe(self.records())
 
     def _repr_html_(self) -> str:
+        return self.body_html()
+
+    def body_html(self) -> str:
+        """What a notebook shows of it: part of a page in HTML."""
         return page_html(self.heading(), self.records(), self.pictures(), self.page())
 
 

@@ -7,14 +7,15 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.tree_brute_force import all_best, like_arrays, timed_case, with_engines, with_networks
-from tests.helpers.tree_spatial import with_limits
+from tests.helpers.tree_brute_force import all_best, timed_case
+from tests.helpers.tree_problems import KINDS, ROUNDED, random_problem
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import certificate_of, chain_value
 from tilestitch.mapping.tree.chain import latency_cycles
 from tilestitch.mapping.tree.checking import check_certificate
 from tilestitch.mapping.tree.claim import Claim
+from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.search import best_mapping, pareto_front
 from tilestitch.mapping.tree.table_walk import broken_onwards, onwards
 from tilestitch.mapping.tree.tables import Sums
@@ -27,24 +28,6 @@ VALUES = {
     Objective.EDP: lambda energy, cycles: energy * cycles,
     Objective.ED2P: lambda energy, cycles: energy * cycles * cycles,
 }
-
-
-KINDS = ("plain", "networks", "limits", "order", "arrays", "engines")
-
-
-def random_problem(seed, kind):
-    placed = timed_case(seed, 3)
-    if kind == "networks":
-        placed = with_networks(placed, seed)
-    if kind == "arrays":
-        placed = like_arrays(with_networks(placed, seed), seed)
-    if kind == "engines":
-        placed = with_engines(placed, seed)
-    if kind == "limits":
-        placed = with_limits(placed, seed)
-    if kind == "order":
-        placed = replace(placed, order=tuple((loop, 0) for loop in seed.sample(range(3), 2)))
-    return placed, seed.choice(list(Sums))
 
 
 def check_block(name, cases):
@@ -62,7 +45,7 @@ def check_block(name, cases):
             scale = 1 if objective is Objective.LATENCY else 1000
             least = min(value(*point) for point in front)
             # of bits on networks, and of sums that neighbours add, no whole femtojoules: each crossing is rounded
-            halves = sum(map(len, found.mapping.cuts)) / 2 if kind in ("networks", "arrays") and scale > 1 else 0
+            halves = sum(map(len, found.mapping.cuts)) / 2 if kind in ROUNDED and scale > 1 else 0
             slack = value(halves, found.price.latency_cycles)
             assert proof.value == pytest.approx(least * scale, rel=1e-12, abs=slack), (kind, objective)
             check_certificate(proof, [placed], sums, objective)
@@ -102,10 +85,10 @@ def test_the_walk_finds_the_least_itself():
             except DoesNotFit:
                 break
             value = chain_value(objective, placed, found.mapping)
-            walker = Walker(Claim("least", value, objective), "here", placed, sums)
-            walker.labels_below(value)
+            least, more = (Claim("least", Optimum(objective, value + one)) for one in (0, 1))
+            Walker(least, "here", placed, sums).labels_below()
             with pytest.raises(InputError, match=rf"a better chain costs {value:,}[ ,]"):
-                walker.labels_below(value + 1)
+                Walker(more, "here", placed, sums).labels_below()
             found_again += 1
     assert found_again > 16
 

@@ -11,9 +11,10 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.commands.explore.explore_page import explore_result
-from tilestitch.commands.explore.on_tree import MappedOnTree, expect_tree_options, packed_nests
+from tilestitch.commands.explore.on_tree import MappedOnTree, packed_work, tree_options, work_of
 from tilestitch.commands.map.run import checked_map_options
-from tilestitch.commands.map.sources import network_nests, open_nests
+from tilestitch.commands.map.sources import Nests, network_nests, open_nests
+from tilestitch.commands.map.tree_value import TreeOptions
 from tilestitch.exploration.clusters import expect_cluster
 from tilestitch.exploration.evaluator import Packed
 from tilestitch.exploration.explore_text import explored_json, explored_text, front_pictures
@@ -50,7 +51,7 @@ class ExploreOptions:
     by: str = ""  # simulate or map; "": map where the machine has an array
     strategy: str | FusionPlan = "auto"  # by simulate, as for compile
     compilation: Options = field(default_factory=Options)  # by simulate; of map its batch and dims
-    mapping: MapOptions = field(default_factory=MapOptions)  # by map
+    mapping: MapOptions | TreeOptions = field(default_factory=MapOptions)  # by map; TreeOptions on a tree
     method: str = "grid"
     trials: int = 64  # of random and optuna
     seed: int = 0
@@ -203,17 +204,11 @@ def _evaluated(
     """Who prices a point, and the networks as it takes them."""
     asked = checked_options(options.compilation)
     if way_of(machine, options.by) == "map":
-        asked_of_map = checked_map_options(options.mapping)
-        nests = [
-            open_nests(one, lambda name: load_graph(name, batch=asked.batch, dims=asked.dims))
-            if isinstance(one, str | Path)
-            else network_nests(load_graph(one, batch=asked.batch, dims=asked.dims))
-            for one in models
-        ]
-        if isinstance(machine, TreeMachine):
-            expect_tree_options(asked_of_map)
-            on_tree = MappedOnTree(asked_of_map.objective, asked_of_map.ragged)
-            return on_tree, [packed_nests(one) for one in nests]
+        mapping = options.mapping
+        if isinstance(machine, TreeMachine) or isinstance(mapping, TreeOptions):
+            return _on_tree(models, machine, asked, mapping)
+        asked_of_map = checked_map_options(mapping)
+        nests = [_nests(one, asked) for one in models]
         array_of_core(machine)
         return Mapped(asked_of_map), [packed_layers(one.layers, one.name) for one in nests]
     evaluator = Simulated(options.strategy, asked)
@@ -222,6 +217,30 @@ def _evaluated(
     for one in models:
         load_graph(one, batch=asked.batch, dims=asked.dims)  # its mistakes are those of no machine
     return evaluator, networks
+
+
+def _nests(model: Model, asked: Options) -> Nests:
+    if isinstance(model, str | Path):
+        return open_nests(model, lambda name: load_graph(name, batch=asked.batch, dims=asked.dims))
+    return network_nests(load_graph(model, batch=asked.batch, dims=asked.dims))
+
+
+def _on_tree(
+    models: Sequence[Model], machine: Accelerator | TreeMachine, asked: Options, mapping: MapOptions | TreeOptions
+) -> tuple[MappedOnTree, list[Packed]]:
+    """Who maps on trees, and the networks; files that say nothing of the machine are refused before anything runs."""
+    options = tree_options(mapping if isinstance(mapping, TreeOptions) else checked_map_options(mapping))
+    if isinstance(machine, TreeMachine) == options.uneven:
+        raise InputError(
+            f"{machine.name}: uneven storage goes with a PE array; the file of a tree says storage for each memory"
+            if options.uneven
+            else f"{machine.name}: TreeOptions go with a tree, or with a PE array and uneven; write MapOptions"
+        )
+    evaluator = MappedOnTree.of(options)
+    works = [work_of(one, options, lambda model: _nests(model, asked)) for one in models]
+    for work in works:
+        evaluator.expect_sense(machine, work)
+    return evaluator, [packed_work(one) for one in works]
 
 
 def _machine_text(machine: Machine | TreeMachine, loaded: Accelerator | TreeMachine) -> tuple[str, str]:

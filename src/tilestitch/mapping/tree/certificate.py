@@ -18,17 +18,12 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
+from tilestitch.mapping.tree.optimum import Bound, Optimum, value_in
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.sliding import can_slide, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
 from tilestitch.mapping.tree.timed_problem import timed_problem
 
-UNITS = {
-    Objective.ENERGY: "femtojoules",
-    Objective.LATENCY: "cycles",
-    Objective.EDP: "femtojoules x cycles",
-    Objective.ED2P: "femtojoules x cycles^2",
-}
 FIELDS = ("problem", "value", "chosen", "loops", "cuts", "choices")
 OPTIONAL = ("windows",)
 OPENED, NOTHING_FITS = "opened", "nothing fits"
@@ -41,12 +36,13 @@ class ChoiceProof:
     """One way to spread loops over units, and why it holds nothing better.
 
     `spread` are its axes with loops and factors, as "D1 K 32", and windows that slide, as "I into L1 along OX". Either
-    `bound` says below what no chain of it comes; or nothing fits, and there is none; or it was opened. Then it has so
-    many chains if no memory is shared; where windows may slide or memories store evenly nobody counts them.
+    `bound` says below what no chain of it comes, of a front femtojoules and cycles; or nothing fits, and there is none;
+    or it was opened. Then it has so many chains if no memory is shared; where windows may slide or memories store
+    evenly nobody counts them.
     """
 
     spread: tuple[str, ...]
-    bound: int | None
+    bound: Bound | None
     chains: int | None
     is_opened: bool = False
 
@@ -105,19 +101,6 @@ def mac_value(placed: PlacedNest) -> int:
     return round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
 
 
-def value_in(objective: Objective, energy_fj: int, cycles: int) -> int:
-    """What is least, of whole numbers."""
-    match objective:
-        case Objective.LATENCY:
-            return cycles
-        case Objective.EDP:
-            return energy_fj * cycles
-        case Objective.ED2P:
-            return energy_fj * cycles * cycles
-        case _:
-            return energy_fj
-
-
 def certificate_of(
     placements: Sequence[PlacedNest], found: FoundMapping, objective: Objective = Objective.ENERGY
 ) -> TreeCertificate:
@@ -125,13 +108,18 @@ def certificate_of(
     expect_searched(found)
     value = chain_value(objective, found.placed, found.mapping)
     ways = with_slides(placements)
-    chosen = next(
+    choices = choice_proofs(ways, found.sums, Optimum(objective, value))
+    problem = problem_digest(placements, found.sums, objective)
+    return TreeCertificate(problem, value, way_taken(found, ways), found.mapping, choices)
+
+
+def way_taken(found: FoundMapping, ways: Sequence[PlacedNest]) -> int:
+    """Which of the ways to spread loops and to let windows slide a mapping takes."""
+    return next(
         at
         for at, placed in enumerate(ways)
         if (placed.unrolled, placed.slides or ()) == (found.placed.unrolled, found.placed.slides or ())
     )
-    choices = tuple(_choice_proof(placed, found.sums, objective, value) for placed in ways)
-    return TreeCertificate(problem_digest(placements, found.sums, objective), value, chosen, found.mapping, choices)
 
 
 def expect_searched(found: FoundMapping) -> None:
@@ -157,18 +145,22 @@ def chain_fj(placed: PlacedNest, mapping: TreeMapping) -> int:
     return total
 
 
-def _choice_proof(placed: PlacedNest, sums: Sums, objective: Objective, value: int) -> ChoiceProof:
+def choice_proofs(ways: Sequence[PlacedNest], sums: Sums, best: Optimum) -> tuple[ChoiceProof, ...]:
+    """What became of each way to spread loops and to let windows slide."""
+    return tuple(_choice_proof(placed, sums, best) for placed in ways)
+
+
+def _choice_proof(placed: PlacedNest, sums: Sums, best: Optimum) -> ChoiceProof:
     tables = tables_of(placed, sums)
     least = root_bound(tables)
     if least is None:
         return ChoiceProof(spread_texts(placed), None, None)
-    cycles = 0
-    if objective is not Objective.ENERGY:
+    energy, cycles = least + tables.fixed_fj + mac_value(placed), 0
+    if best.objective is not Objective.ENERGY:
         timed = timed_problem(tables)
         cycles = timed.alone + (placed.total_steps - 1) * timed.turn
-    bound = value_in(objective, least + tables.fixed_fj + mac_value(placed), cycles)
-    if bound >= value:
-        return ChoiceProof(spread_texts(placed), bound, None)
+    if not best.is_above(energy, cycles):
+        return ChoiceProof(spread_texts(placed), best.bound(energy, cycles), None)
     chains = chain_count(tables) if counts_chains(placed) else None
     return ChoiceProof(spread_texts(placed), None, chains, is_opened=True)
 
@@ -180,8 +172,13 @@ def certificate_json(certificate: TreeCertificate, placed: PlacedNest) -> dict[s
         "value": certificate.value,
         "chosen": certificate.chosen,
         **mapping_json(certificate.mapping, placed),
-        "choices": [_choice_json(one) for one in certificate.choices],
+        "choices": choices_json(certificate.choices),
     }
+
+
+def choices_json(choices: Sequence[ChoiceProof]) -> list[dict[str, Any]]:
+    """What became of each choice."""
+    return [_choice_json(one) for one in choices]
 
 
 def mapping_json(mapping: TreeMapping, placed: PlacedNest) -> dict[str, Any]:
@@ -203,14 +200,20 @@ def _choice_json(one: ChoiceProof) -> dict[str, Any]:
 
 def certificate_from(found: dict[str, JsonPart], placed: PlacedNest) -> TreeCertificate:
     """Read it again from its fields; `InputError` for anything else."""
-    choices = found["choices"].items("choices")
+    choices = choices_from(found["choices"], placed, of_front=False)
     return TreeCertificate(
         found["problem"].text(),
         found["value"].whole(0, MOST_VALUE),
         found["chosen"].whole(0, max(0, len(choices) - 1)),
         mapping_from(found, placed),
-        tuple(_choice(one, counted=counts_chains(placed)) for one in choices),
+        choices,
     )
+
+
+def choices_from(part: JsonPart, placed: PlacedNest, *, of_front: bool) -> tuple[ChoiceProof, ...]:
+    """Read again what `choices_json` makes."""
+    counted = counts_chains(placed)
+    return tuple(_choice(one, counted=counted, of_front=of_front) for one in part.items("choices"))
 
 
 def mapping_from(found: dict[str, JsonPart], placed: PlacedNest) -> TreeMapping:
@@ -240,11 +243,12 @@ def _loop(part: JsonPart, numbers: dict[str, int]) -> tuple[int, int]:
     return pair[0].choice(numbers), pair[1].whole(2, 2**24)
 
 
-def _choice(part: JsonPart, *, counted: bool) -> ChoiceProof:
+def _choice(part: JsonPart, *, counted: bool, of_front: bool) -> ChoiceProof:
     found = part.fields(("spread", "bound"), ("chains",))
     spread, bound = found["spread"].texts("axes with loops and factors"), found["bound"]
     if isinstance(bound.value, str) and bound.value not in (OPENED, NOTHING_FITS):
-        bound.expected(f'a whole number, "{OPENED}" or "{NOTHING_FITS}"')
+        what = "femtojoules and cycles" if of_front else "a whole number"
+        bound.expected(f'{what}, "{OPENED}" or "{NOTHING_FITS}"')
     is_opened = bound.value == OPENED
     if is_opened and counted and "chains" not in found:
         part.refuse(f'the field chains is missing; expected where bound is "{OPENED}"')
@@ -254,4 +258,13 @@ def _choice(part: JsonPart, *, counted: bool) -> ChoiceProof:
     if is_opened:
         chains = found["chains"].whole(0, MOST_CHAINS) if counted else None
         return ChoiceProof(spread, None, chains, is_opened=True)
-    return ChoiceProof(spread, None if bound.value == NOTHING_FITS else bound.whole(0, MOST_VALUE), None)
+    return ChoiceProof(spread, None if bound.value == NOTHING_FITS else _bound(bound, of_front=of_front), None)
+
+
+def _bound(part: JsonPart, *, of_front: bool) -> Bound:
+    if not of_front:
+        return part.whole(0, MOST_VALUE)
+    pair = part.items("femtojoules and cycles")
+    if len(pair) != 2:
+        part.expected("femtojoules and cycles, as in [1000, 64]")
+    return pair[0].whole(0, MOST_VALUE), pair[1].whole(0, MOST_VALUE)

@@ -75,11 +75,12 @@ class PlacedCrossing:
     tile: tuple[int, ...]
 
 
-def placed_crossings(placed: PlacedNest, mapping: TreeMapping) -> list[PlacedCrossing]:
+def placed_crossings(placed: PlacedNest, mapping: TreeMapping, *, stays: bool = True) -> list[PlacedCrossing]:
     """Every crossing of a mapping; where windows slide it has two parts.
 
     A loop that leaves an operand alone directly outside a crossing belongs inside: the operand stays where it is.
     Inputs stay at units with latches during the innermost loops that leave them alone; results leave at every step.
+    Without `stays` it is outside: the operand is moved again for each of its steps, as AccelForge has it.
     """
     count = len(placed.nest.loops)
     ends = {(operand, crossing): end for operand, crossing, end in mapping.rows}
@@ -88,7 +89,7 @@ def placed_crossings(placed: PlacedNest, mapping: TreeMapping) -> list[PlacedCro
         inner = 0
         for crossing, cut in enumerate((0, *mapping.cuts[operand.number][:-1])):
             at = max(inner, cut)
-            while at < len(mapping.loops) and mapping.loops[at][0] in operand.leaves_alone:
+            while stays and at < len(mapping.loops) and mapping.loops[at][0] in operand.leaves_alone:
                 at += 1
             inner = at
             if crossing == 0 and (operand.is_write or not placed.tree.has_latches):
@@ -152,9 +153,9 @@ def _tile(loops: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
     return tuple(prod(factor for loop, factor in loops if loop == number) for number in range(count))
 
 
-def price(placed: PlacedNest, mapping: TreeMapping) -> TreePrice:
-    """The energy of a mapping, flow by flow, and its latency."""
-    flows = [flow for one in placed_crossings(placed, mapping) for flow in _priced(one)]
+def price(placed: PlacedNest, mapping: TreeMapping, *, stays: bool = True) -> TreePrice:
+    """The energy of a mapping, flow by flow, and its latency; without `stays` the energy is that of moving it again."""
+    flows = [flow for one in placed_crossings(placed, mapping, stays=stays) for flow in _priced(one)]
     return TreePrice(placed.tree.mac_pj * placed.nest.macs, tuple(flows), latency_cycles(placed, mapping))
 
 

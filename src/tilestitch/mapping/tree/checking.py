@@ -22,11 +22,12 @@ from tilestitch.mapping.tree.certificate import (
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
+from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.walk_checking import Walker, check_walked_chain
-from tilestitch.mapping.tree.walk_tables import with_windows
+from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
 MOST_STATES = 2**26  # tiles times which cuts are left: 8 bytes each for every operand
 _MOST_VALUE = 2**60  # so that the cost of a label and of a cut are added in 64 bits
@@ -40,24 +41,35 @@ def check_certificate(
     objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof. Raises `InputError` that says which claim is wrong."""
-    claim = Claim(placements[0].nest.name, certificate.value, objective)
+    claim = Claim(placements[0].nest.name, Optimum(objective, certificate.value))
     if certificate.problem != problem_digest(placements, sums, objective):
         raise claim.wrong("it is of another nest, machine, spatial mapping, width of sums or objective")
-    ways = [way for placed in placements for way in with_windows(placed)]
-    if len(certificate.choices) != len(ways):
-        raise claim.wrong(
-            f"loops are spread in {len(ways):,} ways, it says what became of {len(certificate.choices):,}"
-        )
-    for number, (proof, placed) in enumerate(zip(certificate.choices, ways, strict=True)):
-        if proof.spread != spread_texts(placed):
-            right, shown = (", ".join(one) or "nothing" for one in (spread_texts(placed), proof.spread))
-            raise claim.wrong(f"choice {number} spreads {right}, it says {printable(shown, 80)}")
+    ways = ways_of(claim, certificate.choices, placements)
     if objective is Objective.ENERGY and counts_chains(placements[0]):
         judged = _judged_inwards(claim, certificate, ways, sums)
     else:
-        judged = _judged_outwards(claim, certificate, ways, sums)
-    opened = [proof for proof in certificate.choices if proof.is_opened]
-    return Verdict(len(ways), len(opened), sum(proof.chains or 0 for proof in opened), sum(judged))
+        chosen = walk_tables(ways[certificate.chosen], sums)
+        check_walked_chain(claim, certificate.value, certificate.mapping, chosen)
+        judged = judged_outwards(claim, certificate.choices, ways, sums)
+    return verdict_of(certificate.choices, sum(judged))
+
+
+def ways_of(claim: Claim, choices: Sequence[ChoiceProof], placements: Sequence[PlacedNest]) -> list[PlacedNest]:
+    """Every way to spread loops and to let windows slide; refuses a proof that has others."""
+    ways = [way for placed in placements for way in with_windows(placed)]
+    if len(choices) != len(ways):
+        raise claim.wrong(f"loops are spread in {len(ways):,} ways, it says what became of {len(choices):,}")
+    for number, (proof, placed) in enumerate(zip(choices, ways, strict=True)):
+        if proof.spread != spread_texts(placed):
+            right, shown = (", ".join(one) or "nothing" for one in (spread_texts(placed), proof.spread))
+            raise claim.wrong(f"choice {number} spreads {right}, it says {printable(shown, 80)}")
+    return ways
+
+
+def verdict_of(choices: Sequence[ChoiceProof], labels: int) -> Verdict:
+    """What was done with all choices."""
+    opened = [proof for proof in choices if proof.is_opened]
+    return Verdict(len(choices), len(opened), sum(proof.chains or 0 for proof in opened), labels)
 
 
 def _judged_inwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
@@ -72,18 +84,17 @@ def _judged_inwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[P
     ]
 
 
-def _judged_outwards(claim: Claim, certificate: TreeCertificate, ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
+def judged_outwards(claim: Claim, choices: Sequence[ChoiceProof], ways: Sequence[PlacedNest], sums: Sums) -> list[int]:
     """The labels that each choice took, from the units outwards: in time, and where loops between cuts matter."""
-    check_walked_chain(claim, certificate.mapping, ways[certificate.chosen], sums)
     judged: list[int] = []
-    for number, (proof, placed) in enumerate(zip(certificate.choices, ways, strict=True)):
+    for number, (proof, placed) in enumerate(zip(choices, ways, strict=True)):
         walker, where = Walker(claim, f"choice {number}", placed, sums), f"choice {number}"
         if _is_settled(claim, where, proof, walker.bound):
             judged.append(0)
             continue
         if counts_chains(placed):
             check_count(claim, where, proof.chains, walker.tables.checked)
-        judged.append(walker.labels_below(claim.value))
+        judged.append(walker.labels_below())
     return judged
 
 
@@ -116,8 +127,7 @@ def check_chain(claim: Claim, mapping: TreeMapping, tables: CheckerTables) -> No
             value, arriving = value + price, leaving
     if any(room > limit for room, limit in zip(taken, cuts.limit.tolist(), strict=True)):
         raise claim.wrong("its chain does not fit: operands take more of a memory together than it has")
-    if value != claim.value:
-        raise claim.wrong(f"its chain costs {value:,} fJ, it says {claim.value:,}")
+    claim.expect_value(claim.best.value, value, 0)
 
 
 def _stretched(mapping: TreeMapping, end: int, alone: Sequence[int], loops: int) -> tuple[int, ...]:
@@ -139,32 +149,34 @@ def _judged(claim: Claim, where: str, proof: ChoiceProof, tables: CheckerTables)
     beside = tables.fixed + mac_value(tables.placed)
     rows = [int(end) + number for number, end in enumerate(cuts.first[1:])]
     least = [int(found[row, 0, -1]) for row in rows]
-    if _is_settled(claim, where, proof, None if max(least, default=0) >= NEVER else sum(least) + beside):
+    if _is_settled(claim, where, proof, None if max(least, default=0) >= NEVER else (sum(least) + beside, 0)):
         return 0
     check_count(claim, where, proof.chains, tables)
-    ended, value, labels = outside_in.survivor(cuts, found, claim.value - beside, MOST_LABELS)
+    ended, value, labels = outside_in.survivor(cuts, found, claim.best.value - beside, MOST_LABELS)
     if ended == outside_in.SURVIVED:
-        raise claim.wrong(f"{where}: a better chain costs {value + beside:,} fJ, it says {claim.value:,}")
+        raise claim.better(where, value + beside, 0)
     if ended == outside_in.TOO_MANY:
         raise claim.wrong(f"{where}: is not settled with {labels:,} labels")
     return int(labels)
 
 
-def _is_settled(claim: Claim, where: str, proof: ChoiceProof, bound: int | None) -> bool:
-    """Whether a bound alone settles a choice; refuses a proof that says something else."""
-    if bound is None or bound >= claim.value:
+def _is_settled(claim: Claim, where: str, proof: ChoiceProof, least: tuple[int, int] | None) -> bool:
+    """Whether the least energy and latency alone settle a choice; refuses a proof that says something else."""
+    bound = None if least is None else claim.best.bound(*least)
+    if least is None or bound is None or not claim.best.is_above(*least):
         if proof.is_opened or proof.bound != bound:
-            found_bound = "nothing fits" if bound is None else f"its bound is {claim.said(bound)}"
-            said = "it was opened" if proof.is_opened else _said(proof)
+            found_bound = "nothing fits" if bound is None else f"its bound is {claim.best.said(bound)}"
+            said = "it was opened" if proof.is_opened else _said(claim, proof)
             raise claim.wrong(f"{where}: {found_bound}, it says {said}")
         return True
     if not proof.is_opened or proof.bound is not None:
-        raise claim.wrong(f"{where}: its bound is {claim.said(bound)}, which settles nothing, it says {_said(proof)}")
+        said = claim.best.said(bound)
+        raise claim.wrong(f"{where}: its bound is {said}, which settles nothing, it says {_said(claim, proof)}")
     return False
 
 
-def _said(proof: ChoiceProof) -> str:
-    return "nothing fits" if proof.bound is None else f"{proof.bound:,}"
+def _said(claim: Claim, proof: ChoiceProof) -> str:
+    return "nothing fits" if proof.bound is None else claim.best.said(proof.bound)
 
 
 def check_count(claim: Claim, where: str, chains: int | None, tables: CheckerTables) -> None:

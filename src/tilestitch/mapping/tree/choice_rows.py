@@ -47,17 +47,32 @@ class Desk(NamedTuple):
 
 @compiled
 def further(
-    used: np.ndarray, options: np.ndarray, extents: np.ndarray, rest: int, least: float, most: int
+    used: np.ndarray,
+    options: np.ndarray,
+    extents: np.ndarray,
+    rest: int,
+    least: float,
+    most: int,
+    before: np.ndarray,
 ) -> np.ndarray:
     """Which options of the next axis go with which choices of the axes before it: rows (choice, option).
 
     `used` is [choice, loop]; with `rest` units along the axes to come at least so many are to be used. There are at
-    most `most` + 1 rows.
+    most `most` + 1 rows. `before` has for each choice the option of an axis that may be exchanged with this one, or -1:
+    of two rows that are one another's exchange only that with the options in order is taken. Where factors of a loop
+    along both are equal, which of them is ragged may tell them apart, and both are.
     """
-    found = np.empty((1024, 2), np.int64)
+    found = np.empty((1024, 2), np.int32)
     count = 0
     for row in range(len(used)):
         for option in range(len(options)):
+            if option < before[row]:
+                is_needed = False
+                for loop in range(len(extents)):
+                    factor = options[option, loop]
+                    is_needed = is_needed or (factor > 1 and factor == options[before[row], loop])
+                if not is_needed:
+                    continue
             fits, product = True, 1
             for loop in range(len(extents)):
                 here = used[row, loop] * options[option, loop]
@@ -65,7 +80,7 @@ def further(
                 product *= here
             if fits and product * rest >= least:
                 if count == len(found):
-                    found = np.concatenate((found, np.empty((count, 2), np.int64)))
+                    found = np.concatenate((found, np.empty((count, 2), np.int32)))
                 found[count, 0], found[count, 1] = row, option
                 count += 1
                 if count > most:

@@ -13,7 +13,8 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.quick import OWN, TOO_MUCH, Arrays, Placed, crossing_fj, no_choice, place
+from tilestitch.mapping.tree.quick_arrays import OWN, Arrays, Placed
+from tilestitch.mapping.tree.quick_prices import TOO_MUCH, crossing_fj, no_choice, place
 
 BROKEN, TOO_LARGE = 4, 5  # a potential does not hold; rooms or energies are too large to compare
 _MOST_ROOM = 2.0**58

@@ -21,7 +21,8 @@ from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 from tilestitch.mapping.tree.choice_rows import Axes, Rules, allowed_rows, are_alike, averaged_rows, further
 from tilestitch.mapping.tree.placed import Memo, PlacedNest
 
-MOST_CHOICES = 2_000_000
+MOST_CHOICES = 4_000_000
+MOST_ROWS = 20_000_000  # before those are left out that must cost the same, or that nothing fills
 
 Factors: TypeAlias = NDArray[np.int32]  # choices x axes x loops
 
@@ -63,25 +64,26 @@ class Choices:
 def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choices:
     """All choices of a nest that spreads nothing yet; of those that must cost the same the first.
 
-    Raises `TooLarge` for more than two million.
+    Raises `TooLarge` for more than four million.
     """
     extents, axes = np.array(bare.nest.extents, np.int64), bare.tree.axes
     if not axes:
         nothing = np.ones((1, 0, len(extents)), np.int32)
         return Choices(nothing, nothing, extents.reshape(1, -1))
     least = space.least_use * bare.tree.units * (1 - 1e-12)
-    used, picked = np.ones((1, len(extents)), np.int64), np.empty((1, 0), np.int64)
+    used, picked = np.ones((1, len(extents)), np.int64), np.empty((1, 0), np.int32)
     tables: list[NDArray[np.int64]] = []
     for number, axis in enumerate(axes):
         along = _along(bare, number, space)
         rest = prod(later.size for later in axes[number + 1 :])
-        rows = further(used, along, extents, rest, least, MOST_CHOICES)
-        if len(rows) > MOST_CHOICES:
-            raise TooLarge(
-                f"{bare.nest.name}: more than {MOST_CHOICES:,} choices of what to spread along {axis.name}; name "
-                "loops for some axes, or ask for more of the units to be used"
-            )
-        used = used[rows[:, 0]] * along[rows[:, 1]]
+        # with none between them, so that which of equal factors of a loop comes first does not change
+        is_twin = number > 0 and _are_twins(bare, space, (number - 1, number), (tables[-1], along))
+        before = picked[:, -1] if is_twin else np.full(len(picked), -1, np.int32)
+        rows = further(used, along, extents, rest, least, MOST_ROWS, before)
+        if len(rows) > MOST_ROWS:
+            raise _too_many(bare, MOST_ROWS, f" along {axis.name}")
+        if number + 1 < len(axes):
+            used = used[rows[:, 0]] * along[rows[:, 1]]
         picked = np.concatenate([picked[rows[:, 0]], rows[:, 1:]], axis=1)
         tables.append(along)
     given = [[(axis.name, loop.name) in space.given for loop in bare.nest.loops] for axis in axes]
@@ -102,6 +104,24 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
         ),
         picked,
     )
+
+
+def _too_many(bare: PlacedNest, most: int, where: str) -> TooLarge:
+    return TooLarge(
+        f"{bare.nest.name}: more than {most:,} choices of what to spread{where}; name loops for some axes, or ask for "
+        "more of the units to be used"
+    )
+
+
+def _are_twins(
+    bare: PlacedNest, space: SpatialSpace, two: tuple[int, int], along: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> bool:
+    """Whether two axes may be exchanged in every choice: of the same size and options, and nothing fixes either."""
+    fixed = {axis for axis, _ in space.given}
+    axes = [bare.tree.axes[one] for one in two]
+    is_alike = any(two[0] in group and two[1] in group for group in _alike(bare))
+    is_free = axes[0].size == axes[1].size and not fixed & {axis.name for axis in axes}
+    return is_alike and is_free and np.array_equal(*along)
 
 
 def _along(bare: PlacedNest, number: int, space: SpatialSpace) -> NDArray[np.int64]:
@@ -144,7 +164,7 @@ def _products(options: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int
                 yield (one, *rest)
 
 
-def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.int64]) -> Choices:
+def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.int32]) -> Choices:
     """The rows of options that are allowed, one of those that must cost the same.
 
     Such spread all loops alike over each fan-out, so that nothing but the names of their axes differs; or, with whole
@@ -161,6 +181,8 @@ def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.in
     for seed in count():
         rows, codes = allowed_rows(axes, rules, picked, group, orders, seed)
         _, first, back = np.unique(codes, return_index=True, return_inverse=True)
+        if len(first) > MOST_CHOICES:
+            raise _too_many(bare, MOST_CHOICES, "")
         if are_alike(axes, rules, picked, rows, rows[first[back]], group, orders):
             return Choices(*averaged_rows(axes, rules, picked, rows[np.sort(first)]))
     raise AssertionError("unreachable")

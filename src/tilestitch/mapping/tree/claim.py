@@ -8,13 +8,12 @@ import numpy as np
 
 from tilestitch.base.errors import InputError
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.tree.certificate import UNITS
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import order_reaches
+from tilestitch.mapping.tree.optimum import Bound, Optimum
 from tilestitch.mapping.tree.placed import PlacedNest
 
 MOST_LABELS = 20_000_000
-SHORT_UNITS = {**dict.fromkeys(UNITS, ""), Objective.ENERGY: " fJ", Objective.LATENCY: " cycles"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,28 @@ class Claim:
     """What is claimed of a layer."""
 
     name: str
-    value: int
-    objective: Objective = Objective.ENERGY
+    best: Optimum
+
+    @property
+    def objective(self) -> Objective:
+        return self.best.objective
 
     def wrong(self, what: str) -> InputError:
         """The refusal of a certificate."""
         return InputError(f"the certificate of {self.name!r} is wrong: {what}")
 
-    def said(self, value: int) -> str:
-        """A value with its unit."""
-        return f"{value:,}{SHORT_UNITS[self.objective]}"
+    def better(self, where: str, energy_fj: int, cycles: int) -> InputError:
+        """The refusal of a certificate because of a chain that is better than what it claims."""
+        found = self.best.said(self.best.bound(energy_fj, cycles))
+        if self.objective is Objective.PARETO:
+            return self.wrong(f"{where}: a chain costs {found}, and no point of its front is as good in both")
+        return self.wrong(f"{where}: a better chain costs {found}, it says {self.best.value:,}")
+
+    def expect_value(self, said: Bound, energy_fj: int, cycles: int) -> None:
+        """Refuse a chain that is worth something else than a certificate says."""
+        found = self.best.bound(energy_fj, cycles)
+        if found != said:
+            raise self.wrong(f"its chain costs {self.best.said(found)}, it says {self.best.said(said)}")
 
     def expect_chain(self, placed: PlacedNest, mapping: TreeMapping) -> None:
         """Refuse loops that are not those of a placement, and cuts that are none."""

@@ -14,7 +14,7 @@ from tilestitch.hardware.tree import Flow
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.quick import READ_FLOWS, RESULT_FLOWS
+from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS
 from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, units_fj
 from tilestitch.mapping.tree.tables import FEMTO
 

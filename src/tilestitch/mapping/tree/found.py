@@ -62,6 +62,15 @@ class FoundMapping(Brief):
 
 
 @dataclass(frozen=True, slots=True)
+class SpatialSearch:
+    """The best mapping of all choices, and how many there were and were opened."""
+
+    found: FoundMapping
+    choices: int
+    opened: int
+
+
+@dataclass(frozen=True, slots=True)
 class Front:
     """Every mapping that no other beats in both energy and latency, in ascending order of energy.
 

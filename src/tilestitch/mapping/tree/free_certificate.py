@@ -26,13 +26,13 @@ from tilestitch.mapping.tree.certificate import (
     mapping_from,
     mapping_json,
     spread_texts,
-    value_in,
 )
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count
 from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.optimum import Optimum, value_in
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.sliding import needs_tables
 from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
@@ -45,7 +45,10 @@ _BLOCK = ("steps", "choices", "opened", NOTHING_FITS)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The choices that leave so many steps. Of those that fit and were not opened `bound` is the least bound."""
+    """The choices that leave so many steps.
+
+    Of those that fit and were not opened `bound` is the least bound; of a front that of energy.
+    """
 
     steps: int
     choices: int
@@ -90,19 +93,30 @@ def free_certificate_of(
     """The proof of a search over all choices. Raises `InputError` where it was not searched to the end."""
     expect_searched(found)
     value = chain_value(objective, found.placed, found.mapping)
-    choices, task = choices_of(bare, space), task_of(bare, found.sums)
-    bounds = bounds_fj(task, choices, loose=bounded_loosely(bare))
-    energies = np.minimum(units_fj(task, choices) + bounds, NEVER)
+    choices, blocks = choice_blocks(bare, space, found.sums, Optimum(objective, value))
     return FreeCertificate(
         free_digest(bare, space, found.sums, objective),
         value,
         spread_texts(_without_slides(found.placed)),
         found.placed.slides or (),
         found.mapping,
-        chain_count(tables_of(found.placed, found.sums)) if counts_chains(bare) else None,
-        len(choices),
-        blocks_of(energies, choices.steps.prod(axis=1), value, mac_value(bare), objective),
+        counted_chains(found),
+        choices,
+        blocks,
     )
+
+
+def counted_chains(found: FoundMapping) -> int | None:
+    """How many chains the way to spread loops of a mapping has; None where nobody counts them."""
+    return chain_count(tables_of(found.placed, found.sums)) if counts_chains(found.placed) else None
+
+
+def choice_blocks(bare: PlacedNest, space: SpatialSpace, sums: Sums, best: Optimum) -> tuple[int, tuple[Block, ...]]:
+    """How many choices there are, and their blocks."""
+    choices, task = choices_of(bare, space), task_of(bare, sums)
+    bounds = bounds_fj(task, choices, loose=bounded_loosely(bare))
+    energies = np.minimum(units_fj(task, choices) + bounds, NEVER)
+    return len(choices), blocks_of(energies, choices.steps.prod(axis=1), mac_value(bare), best)
 
 
 def _without_slides(placed: PlacedNest) -> PlacedNest:
@@ -110,7 +124,7 @@ def _without_slides(placed: PlacedNest) -> PlacedNest:
 
 
 def blocks_of(
-    energies: NDArray[np.int64], steps: NDArray[np.int64], value: int, arithmetic: int, objective: Objective
+    energies: NDArray[np.int64], steps: NDArray[np.int64], arithmetic: int, best: Optimum
 ) -> tuple[Block, ...]:
     """The blocks of choices with the least energy that each can have, without arithmetic; NEVER where nothing fits.
 
@@ -119,28 +133,36 @@ def blocks_of(
     found: list[Block] = []
     for count in np.unique(steps).tolist():
         own = energies[steps == count].tolist()
-        bounds = [value_in(objective, one + arithmetic, count) for one in own if one < NEVER]
-        above = [one for one in bounds if one >= value]
-        opened = len(bounds) - len(above)
-        found.append(Block(count, len(own), opened, len(own) - len(bounds), min(above) if above else None))
+        fitting = [one + arithmetic for one in own if one < NEVER]
+        settled = [value_in(best.objective, one, count) for one in fitting if not best.is_above(one, count)]
+        opened = len(fitting) - len(settled)
+        found.append(Block(count, len(own), opened, len(own) - len(fitting), min(settled) if settled else None))
     return tuple(found)
 
 
 def free_certificate_json(certificate: FreeCertificate, bare: PlacedNest) -> dict[str, Any]:
     """The certificate as an object of JSON."""
-    slides = [
-        [bare.operands[one.operand].name, one.crossing, bare.nest.loops[one.loop].name] for one in certificate.slides
-    ]
     return {
         "problem": certificate.problem,
         "value": certificate.value,
         "spread": certificate.spread,
-        **({"slides": slides} if slides else {}),
+        **slides_json(certificate.slides, bare),
         **mapping_json(certificate.mapping, bare),
         **({} if certificate.chains is None else {"chains": certificate.chains}),
         "choices": certificate.choices,
-        "blocks": [_block_json(one) for one in certificate.blocks],
+        "blocks": blocks_json(certificate.blocks),
     }
+
+
+def slides_json(slides: Sequence[Slide], bare: PlacedNest) -> dict[str, Any]:
+    """The field of windows that slide, if there are any."""
+    found = [[bare.operands[one.operand].name, one.crossing, bare.nest.loops[one.loop].name] for one in slides]
+    return {"slides": found} if found else {}
+
+
+def blocks_json(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """The blocks of choices."""
+    return [_block_json(one) for one in blocks]
 
 
 def _block_json(one: Block) -> dict[str, Any]:
@@ -155,27 +177,34 @@ def _block_json(one: Block) -> dict[str, Any]:
 
 def free_certificate_from(found: dict[str, JsonPart], bare: PlacedNest) -> FreeCertificate:
     """Read it again from its fields; `InputError` for anything else."""
-    counted = counts_chains(bare)
-    if counted != ("chains" in found):
-        where = found["chains"] if "chains" in found else found["choices"]
-        where.refuse(
-            "the field chains is missing"
-            if counted
-            else "chains are not counted where windows may slide or memories store evenly"
-        )
+    expect_counted(found, bare, found["choices"])
     return FreeCertificate(
         found["problem"].text(),
         found["value"].whole(0, MOST_VALUE),
         found["spread"].texts("axes with loops and factors"),
-        _slides(found["slides"], bare) if "slides" in found else (),
+        slides_from(found["slides"], bare) if "slides" in found else (),
         mapping_from(found, bare),
-        found["chains"].whole(0, MOST_CHAINS) if counted else None,
+        found["chains"].whole(0, MOST_CHAINS) if counts_chains(bare) else None,
         found["choices"].whole(0, 2**40),
-        tuple(map(_block, found["blocks"].items("blocks of choices"))),
+        blocks_from(found["blocks"]),
     )
 
 
-def _slides(part: JsonPart, bare: PlacedNest) -> tuple[Slide, ...]:
+def expect_counted(found: dict[str, JsonPart], bare: PlacedNest, where: JsonPart) -> None:
+    """Refuse fields without a number of chains where they are counted, and with one where they are not."""
+    if counts_chains(bare) and "chains" not in found:
+        where.refuse("the field chains is missing")
+    if not counts_chains(bare) and "chains" in found:
+        found["chains"].refuse("chains are not counted where windows may slide or memories store evenly")
+
+
+def blocks_from(part: JsonPart) -> tuple[Block, ...]:
+    """Read again what `blocks_json` makes."""
+    return tuple(map(_block, part.items("blocks of choices")))
+
+
+def slides_from(part: JsonPart, bare: PlacedNest) -> tuple[Slide, ...]:
+    """Read again the field that `slides_json` makes."""
     operands = {array.name: at for at, array in enumerate(bare.operands)}
     loops = {loop.name: at for at, loop in enumerate(bare.nest.loops)}
     found: list[Slide] = []

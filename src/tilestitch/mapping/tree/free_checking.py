@@ -33,14 +33,16 @@ from tilestitch.mapping.tree.free_certificate import (
     free_digest,
     unrolled_texts,
 )
+from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-from tilestitch.mapping.tree.quick import Arrays, arrays_of
+from tilestitch.mapping.tree.placed import PlacedNest, Slide, Unrolled
+from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of
 from tilestitch.mapping.tree.spread_count import SpreadList, spread_list
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.walk_checking import MOST_STATES, Walker, check_walked_chain
-from tilestitch.mapping.tree.walk_tables import with_windows
+from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
+OF_ANOTHER = "it is of another nest, machine, space of choices, width of sums or objective"
 _Whole = NDArray[np.int64]
 
 
@@ -52,33 +54,44 @@ def check_free_certificate(
     objective: Objective = Objective.ENERGY,
 ) -> Verdict:
     """Judge a proof over all choices. Raises `InputError` that says which claim is wrong."""
-    claim = Claim(bare.nest.name, certificate.value, objective)
+    claim = Claim(bare.nest.name, Optimum(objective, certificate.value))
     if certificate.problem != free_digest(bare, space, sums, objective):
-        raise claim.wrong("it is of another nest, machine, space of choices, width of sums or objective")
-    choices = spread_list(bare, space)
-    if certificate.choices != len(choices):
-        raise claim.wrong(f"there are {len(choices):,} choices of what is spread, it says {certificate.choices:,}")
-    placed = _chosen(claim, certificate, choices)
+        raise claim.wrong(OF_ANOTHER)
+    choices = counted_choices(claim, certificate.choices, bare, space)
+    placed = placement_of(claim, certificate.spread, certificate.slides, choices)
     if objective is Objective.ENERGY and counts_chains(bare):
         check_chain(claim, certificate.mapping, checker_tables(placed, sums))
     else:
-        check_walked_chain(claim, certificate.mapping, placed, sums)
+        check_walked_chain(claim, certificate.value, certificate.mapping, walk_tables(placed, sums))
     if counts_chains(bare):
         check_count(claim, "the choice that it takes", certificate.chains, checker_tables(placed, sums))
-    judge = _Judge(claim, choices, sums)
-    right = blocks_of(judge.energies, choices.steps.prod(axis=1), certificate.value, mac_value(bare), objective)
-    _check_blocks(claim, certificate.blocks, right)
-    labels = judge.labels_below()
+    labels = judged_labels(claim, choices, sums, certificate.blocks)
     opened = sum(block.opened for block in certificate.blocks)
     return Verdict(len(choices), opened, certificate.chains or 0, labels)
 
 
-def _chosen(claim: Claim, certificate: FreeCertificate, choices: SpreadList) -> PlacedNest:
-    """The placement that a certificate takes, which must be one of the choices."""
+def counted_choices(claim: Claim, said: int, bare: PlacedNest, space: SpatialSpace) -> SpreadList:
+    """The list of all choices; refuses a proof that has more or fewer."""
+    choices = spread_list(bare, space)
+    if said != len(choices):
+        raise claim.wrong(f"there are {len(choices):,} choices of what is spread, it says {said:,}")
+    return choices
+
+
+def judged_labels(claim: Claim, choices: SpreadList, sums: Sums, blocks: Sequence[Block]) -> int:
+    """The labels that it took to see that no choice has a better chain than the claim, and that its blocks are so."""
+    judge = _Judge(claim, choices, sums)
+    right = blocks_of(judge.energies, choices.steps.prod(axis=1), mac_value(choices.bare), claim.best)
+    _check_blocks(claim, blocks, right)
+    return judge.labels_below()
+
+
+def placement_of(claim: Claim, spread: Sequence[str], slides: Sequence[Slide], choices: SpreadList) -> PlacedNest:
+    """The placement that spreads what a certificate says, which must be one of the choices."""
     bare = choices.bare
     numbers = {loop.name: number for number, loop in enumerate(bare.nest.loops)}
     found: list[Unrolled] = []
-    for text in certificate.spread:
+    for text in spread:
         words = text.split(" ")
         if len(words) != 3 or words[1] not in numbers or words[0] not in {axis.name for axis in bare.tree.axes}:
             raise claim.wrong(f'it spreads {printable(text, 80)}; expected an axis, a loop and a factor, as "D1 K 32"')
@@ -90,7 +103,7 @@ def _chosen(claim: Claim, certificate: FreeCertificate, choices: SpreadList) -> 
     if not choices.has(found) or any(one.factor == 1 for one in found) or _repeats(found):
         raise claim.wrong(f"what it spreads is none of the choices: {', '.join(unrolled_texts(placed)) or 'nothing'}")
     for way in with_windows(placed):
-        if (way.slides or ()) == certificate.slides:
+        if (way.slides or ()) == tuple(slides):
             return way
     raise claim.wrong("windows slide where they cannot")
 
@@ -113,8 +126,13 @@ def _check_blocks(claim: Claim, said: Sequence[Block], right: Sequence[Block]) -
             if own != its:
                 raise claim.wrong(f"the block of {one.steps:,} steps has {own:,} {what}, it says {its:,}")
         if one.bound != other.bound:
-            bounds = ["none" if bound is None else claim.said(bound) for bound in (other.bound, one.bound)]
+            bounds = ["none" if bound is None else _said_bound(claim, bound) for bound in (other.bound, one.bound)]
             raise claim.wrong(f"the block of {one.steps:,} steps has the bound {bounds[0]}, it says {bounds[1]}")
+
+
+def _said_bound(claim: Claim, bound: int) -> str:
+    """A bound of a block, which of a front is one of energy."""
+    return f"{bound:,} fJ" if claim.objective is Objective.PARETO else claim.best.said(bound)
 
 
 class _Judge:
@@ -130,7 +148,7 @@ class _Judge:
         cycles = choices.steps.prod(axis=1)
         if claim.objective is not Objective.ENERGY and not self._is_loose:
             cycles = np.maximum(cycles, least_cycles_of(choices, sums))
-        limits = np.array([_energy_below(claim, int(count)) for count in cycles], np.int64)
+        limits = np.array([claim.best.energy_below(int(count)) for count in cycles], np.int64)
         self._limits = np.maximum(0, np.minimum(limits - mac_value(self._bare), NEVER))
         self.energies, self._below, self._labels = self._walk()
 
@@ -163,12 +181,11 @@ class _Judge:
         opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below >= 0)
         for number in opened.tolist():
             if claim.objective is Objective.ENERGY and not self._is_loose:
-                value = int(self._below[number]) + mac_value(self._bare)
-                raise claim.wrong(f"{self._named(number)}: a better chain costs {value:,} fJ, it says {claim.value:,}")
+                raise claim.better(self._named(number), int(self._below[number]) + mac_value(self._bare), 0)
             for placed in with_windows(self._choices.placement(number)):
                 walker = Walker(claim, self._named(number), placed, self._sums)
-                if walker.bound is not None and walker.bound < claim.value:
-                    labels += walker.labels_below(claim.value)
+                if walker.bound is not None and claim.best.is_above(*walker.bound):
+                    labels += walker.labels_below()
         return labels
 
     def _named(self, number: int) -> str:
@@ -193,19 +210,6 @@ def _divisor_count(number: int) -> int:
         count += (number % one == 0) + (number % one == 0 and one * one < number)
         one += 1
     return count
-
-
-def _energy_below(claim: Claim, cycles: int) -> int:
-    """The energy below which a chain of a choice may be better than the claim, if it takes at least so many cycles."""
-    match claim.objective:
-        case Objective.LATENCY:
-            return NEVER if cycles < claim.value else 0
-        case Objective.EDP:
-            return min(NEVER, -(-claim.value // cycles))
-        case Objective.ED2P:
-            return min(NEVER, -(-claim.value // (cycles * cycles)))
-        case _:
-            return min(NEVER, claim.value)
 
 
 def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:

@@ -1,8 +1,8 @@
 """Every mapping of all choices of what is spread that none beats in both energy and latency.
 
-Choices are opened in the order of their least energy times their steps, so that good points come early. A choice is
-left out if a point takes no more cycles than it has steps, and has no more energy than any of its mappings: than its
-bound, or than the search for energy alone finds.
+Choices are opened in the order of their least energy times their least cycles, so that good points come early. A
+choice is left out if a point takes no more cycles than it does at least, and has no more energy than any of its
+mappings: than its bound, or than the search for energy alone finds.
 """
 
 from bisect import bisect_right
@@ -13,6 +13,7 @@ import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
+from tilestitch.mapping.tree.cycle_bounds import least_cycles
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.labels import NEVER, NOTHING
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -21,7 +22,8 @@ from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.spatial import Opener, placement
 from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
-from tilestitch.mapping.tree.timed_search import front_with
+from tilestitch.mapping.tree.timed_search import FrontPoint, front_with
+from tilestitch.mapping.tree.timed_spread import FEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,14 @@ def front_of_choices(
     arithmetic = round(bare.tree.mac_pj * bare.nest.macs * FEMTO)
     energies = np.minimum(units_fj(task, choices) + bounds_fj(task, choices, loose=not is_plain), NEVER)
     steps = choices.steps.prod(axis=1)
+    cycles = np.ceil(least_cycles(task, choices, loose=len(choices) > FEW))
     opener = Opener(task, choices) if is_plain else None
-    points: list[FoundMapping] = []
+    points: list[FrontPoint] = []
     count, opened, is_proven = 0, 0, True
     fitting = np.flatnonzero(energies < NEVER)
-    order = fitting[np.argsort((energies[fitting] + arithmetic).astype(np.float64) * steps[fitting], kind="stable")]
+    order = fitting[np.argsort((energies[fitting] + arithmetic).astype(np.float64) * cycles[fitting], kind="stable")]
     for number in order.tolist():
-        below = _energy_below(points, int(steps[number]), arithmetic)
+        below = _energy_below(points, int(cycles[number]), arithmetic)
         if energies[number] >= below:
             continue
         if count > most_labels:
@@ -76,8 +79,8 @@ def front_of_choices(
     bound_pj = (int(energies.min()) + arithmetic) / FEMTO
     found = (
         replace(
-            one,
-            bound_pj=min(bound_pj, points[0].price.energy_pj),
+            one.found,
+            bound_pj=min(bound_pj, points[0].found.price.energy_pj),
             bound_cycles=int(steps[fitting].min()),
             is_proven=is_proven,
             labels=count,
@@ -87,12 +90,10 @@ def front_of_choices(
     return SpatialFront(tuple(found), len(choices), opened)
 
 
-def _energy_below(points: Sequence[FoundMapping], steps: int, arithmetic: int) -> int:
-    """How much energy a mapping of so many steps must be below to be on the front, without arithmetic.
+def _energy_below(points: Sequence[FrontPoint], cycles: int, arithmetic: int) -> int:
+    """How much energy a mapping of so many cycles must be below to be on the front, without arithmetic.
 
     Points are in ascending order of energy, and so in descending order of cycles.
     """
-    at = bisect_right([-one.price.latency_cycles for one in points], -steps - 1)
-    if at == len(points):
-        return NEVER
-    return int(np.ceil(points[at].price.energy_pj * FEMTO)) - arithmetic
+    at = bisect_right([-one.cycles for one in points], -cycles - 1)
+    return NEVER if at == len(points) else points[at].energy_fj - arithmetic

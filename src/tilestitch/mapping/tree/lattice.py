@@ -1,6 +1,6 @@
 """The lattice of tiles: of every loop the divisors of its steps, ordered by divisibility."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -32,6 +32,23 @@ class Lattice:
             powers = np.array([prime**power for power in range(size)], np.int64)
             found[..., loop] *= powers.reshape([-1 if at == axis else 1 for at in range(len(self.shape))])
         return found.reshape(self.points, len(self.steps))
+
+    def point(self, tile: Sequence[int]) -> int:
+        """The point of a tile that divides the steps; of a loop that says 0, all steps."""
+        whole = [some or all_ for some, all_ in zip(tile, self.steps, strict=True)]
+        return int(self.points_of(np.array([whole], np.int64))[0])
+
+    def points_of(self, tiles: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The points of tiles that divide the steps, a row each."""
+        found = np.zeros(len(tiles), np.int64)
+        for (loop, prime), size in zip(self.primes, self.shape, strict=False):
+            power, left = np.zeros(len(tiles), np.int64), tiles[:, loop].copy()
+            for _ in range(size - 1):
+                divides = left % prime == 0
+                power += divides
+                left = np.where(divides, left // prime, left)
+            found = found * size + power
+        return found
 
 
 def lattice_of(steps: tuple[int, ...]) -> Lattice:

@@ -9,20 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending, tiered
+from tilestitch.base.jit import compiled, inner, lending, tiered
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
-from tilestitch.mapping.tree.quick import (
-    TOO_MUCH,
-    Arrays,
-    Placed,
-    common_loops,
-    cut_of,
-    divisors,
-    from_units,
-    in_turn_fj,
-    no_choice,
-    place,
-)
+from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
+from tilestitch.mapping.tree.quick_bounds import common_loops, divisors, in_turn_fj
+from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, from_units, no_choice, place
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 TOO_LARGE = 3  # energies that are not compared
@@ -57,7 +48,7 @@ class Desk(NamedTuple):
 
 
 @lending
-def _lay(ground: Ground, desk: Desk, state: int, point: int) -> None:
+def lay(ground: Ground, desk: Desk, state: int, point: int) -> None:
     """Take a label at this state and point."""
     desk.tile[:] = 1
     desk.here[:] = 0
@@ -74,7 +65,7 @@ def _lay(ground: Ground, desk: Desk, state: int, point: int) -> None:
 
 
 @lending
-def _rest(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
+def rest_of(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
     """The least that all cuts that are not chosen cost, if no memory were shared, a step along an axis further."""
     rest, last = 0, len(desk.placed) - 1
     for operand in range(last + 1):
@@ -89,7 +80,7 @@ def _rest(ground: Ground, desk: Desk, partial: int, axis: int) -> int:
 
 
 @lending
-def _closes(ground: Ground, desk: Desk, component: int) -> bool:
+def closes(ground: Ground, desk: Desk, component: int) -> bool:
     """Whether all operands that share a memory have their cut there."""
     for operand in range(len(desk.placed)):
         for other in range(ground.first[operand] + desk.chosen[operand], ground.first[operand + 1]):
@@ -114,7 +105,7 @@ def _go_on(
 ) -> tuple[int, int]:
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
     state, point = labels.state[label], labels.point[label]
-    _lay(ground, desk, state, point)
+    lay(ground, desk, state, point)
     operands, depth = len(desk.placed), 0
     for operand in range(operands):
         depth += desk.placed[operand]
@@ -138,7 +129,7 @@ def _go_on(
                 desk.taken[component] += room
                 if desk.taken[component] > ground.limit[component]:
                     continue
-                if _closes(ground, desk, component):
+                if closes(ground, desk, component):
                     desk.taken[component] = 0.0
             if cost >= NEVER:
                 continue
@@ -152,7 +143,7 @@ def _go_on(
             if desk.powers[axis] + 1 >= ground.axes[axis, 2]:
                 continue
             target += ground.strides[operands, axis]
-        rest = _rest(ground, desk, partial, axis)
+        rest = rest_of(ground, desk, partial, axis)
         place_number = to_state * ground.points + target
         if spent + rest >= below or is_beaten(labels, heads, place_number, spent, desk.taken):
             continue
@@ -186,84 +177,102 @@ def _have_room(
     return True
 
 
-@compiled
-def least_of_choice(
-    arrays: Arrays,
-    bounds: Arrays,
-    togo: np.ndarray,
-    offsets: np.ndarray,
-    over: np.ndarray,
-    under: np.ndarray,
-    steps: np.ndarray,
-    shared: np.ndarray,
-    limit: np.ndarray,
-    heads: np.ndarray,
-    most: int,
-    below: int,
-    final_sums: bool,
-) -> tuple[int, int, int, np.ndarray]:
-    """How the search of one choice ended, its least cost or a bound of it, how many labels there were, and its chain.
+class Sheet(NamedTuple):
+    """One choice, laid out for its search."""
 
-    `over` and `under` are [operand, fan-out, loop], `shared` of every cut the memory that operands share, or -1, and
-    `limit` the bits of those. `togo` has from `offsets` on what cuts of each operand cost at least, from `least_from`.
-    `heads` is all -1, before and after. What does not cost less than `below` is no chain.
+    over: np.ndarray  # [operand, fan-out, loop] how far loops are spread, as fractions
+    under: np.ndarray
+    steps: np.ndarray
+    togo: np.ndarray  # what cuts cost at least, from `least_from`
+    offsets: np.ndarray  # by operand: where its part begins
+    shared: np.ndarray  # by cut: which of the memories that operands share it lies in, or -1
+    limit: np.ndarray  # by shared memory: its bits
+
+
+@inner
+def ground_of(
+    arrays: Arrays, bounds: Arrays, sheet: Sheet, final_sums: bool
+) -> tuple[int, Placed, Ground, tuple[int, int]]:
+    """What a search stands on, and why there is none: `FOUND` if there is one, else `NOTHING` or `TOO_LARGE`.
+
+    At last what results cost at the units in whole femtojoules, and 1 if partial sums come from them.
     """
     operands, loops = arrays.moving.shape
+    steps = sheet.steps
     unplaced = no_choice(arrays)
     placed = Placed(
         unplaced.over, unplaced.under, unplaced.share, unplaced.differing, unplaced.exchanging, unplaced.outside,
         unplaced.whole, unplaced.instances, steps, int(np.prod(steps)),
     )  # fmt: skip
-    nothing = np.empty((0, 2), np.int64)
-    everything = np.ones(loops, np.bool_)
-    axes = divisors(steps, everything)
+    axes = divisors(steps, np.ones(loops, np.bool_))
     strides = np.ones((operands + 1, len(axes)), np.int64)  # of the lattice of each operand, and of all loops
     points = 1
     for axis in range(len(axes) - 1, -1, -1):
         strides[operands, axis] = points
         points *= axes[axis, 2]
-    first = np.zeros(operands + 1, np.int64)
-    inner = np.ones(operands, np.int64)
+    first, inside = np.zeros(operands + 1, np.int64), np.ones(operands, np.int64)
     for operand in range(operands):
-        place(arrays, placed, operand, over[operand], under[operand], 0.0)
+        place(arrays, placed, operand, sheet.over[operand], sheet.under[operand], 0.0)
         for axis in range(len(axes) - 1, -1, -1):
             strides[operand, axis] = 0
             if arrays.moving[operand, axes[axis, 0]]:
-                strides[operand, axis] = inner[operand]
-                inner[operand] *= axes[axis, 2]
+                strides[operand, axis] = inside[operand]
+                inside[operand] *= axes[axis, 2]
         cuts = arrays.levels[operand] + (0 if operand == operands - 1 else 1)
         first[operand + 1] = first[operand] + cuts
-    in_turn = 0
+    ended, in_turn = FOUND, 0
     if operands == 3:
         common = common_loops(arrays)
         one, other = in_turn_fj(arrays, placed, 0, common), in_turn_fj(arrays, placed, 1, common)
         in_turn = min(one, other)
         if in_turn < 0:
-            return TOO_LARGE, NEVER, 0, nothing
+            ended = TOO_LARGE
     is_partial, units_fj = from_units(arrays, placed)
     if units_fj < 0:
-        return TOO_LARGE, NEVER, 0, nothing
-    fixed = int(units_fj)
-    below = min(below, NEVER) - fixed if below < NEVER else NEVER
+        ended = TOO_LARGE
     place_of, states = np.empty(operands, np.int64), 2
     for operand in range(operands):
         place_of[operand] = states
         states *= first[operand + 1] - first[operand] + 1
-    if not _have_room(bounds, placed, first, shared, limit, final_sums):
-        return NOTHING, NEVER, 0, nothing
+    if ended == FOUND and not _have_room(bounds, placed, first, sheet.shared, sheet.limit, final_sums):
+        ended = NOTHING
     ground = Ground(
-        first, place_of, axes, strides, inner, offsets, togo, in_turn, shared, limit, points, final_sums,
+        first, place_of, axes, strides, inside, sheet.offsets, sheet.togo, in_turn, sheet.shared, sheet.limit, points,
+        final_sums,
     )  # fmt: skip
-    desk = Desk(
+    return ended, placed, ground, (int(units_fj), 1 if is_partial else 0)
+
+
+@inner
+def desk_of(ground: Ground, loops: int) -> Desk:
+    """Room for the label at hand."""
+    operands = len(ground.place_of)
+    return Desk(
         np.zeros(operands, np.int64), np.zeros(operands, np.int64), np.zeros(operands, np.int64),
-        np.zeros(len(axes), np.int64), np.ones(loops, np.int64), np.zeros(len(limit), np.float64),
+        np.zeros(len(ground.axes), np.int64), np.ones(loops, np.int64), np.zeros(len(ground.limit), np.float64),
     )  # fmt: skip
-    labels = empty(1024, len(limit))
+
+
+@compiled
+def least_of_choice(
+    arrays: Arrays, bounds: Arrays, sheet: Sheet, heads: np.ndarray, most: int, below: int, final_sums: bool
+) -> tuple[int, int, int, np.ndarray]:
+    """How the search of one choice ended, its least cost or a bound of it, how many labels there were, and its chain.
+
+    `heads` is all -1, before and after. What does not cost less than `below` is no chain.
+    """
+    nothing = np.empty((0, 2), np.int64)
+    ended, placed, ground, (fixed, start) = ground_of(arrays, bounds, sheet, final_sums)
+    if ended != FOUND:
+        return ended, NEVER, 0, nothing
+    operands, points, first = len(ground.place_of), ground.points, ground.first
+    below = min(below, NEVER) - fixed if below < NEVER else NEVER
+    desk = desk_of(ground, len(sheet.steps))
+    labels = empty(1024, len(sheet.limit))
     order = order_of(labels)
     count, waiting = 0, 0
     ended, value, chain = NOTHING, NEVER, nothing
-    start = 1 if is_partial else 0
-    least_of_all = _rest(ground, desk, start, -1)
+    least_of_all = rest_of(ground, desk, start, -1)
     if least_of_all < below:
         labels.bound[0], labels.rank[0], labels.spent[0], labels.state[0], labels.point[0] = (
             least_of_all,
@@ -287,7 +296,7 @@ def least_of_choice(
         if count > most:
             ended, value = STOPPED, labels.bound[label] + fixed
             break
-        if count + operands + len(axes) > len(labels.bound):
+        if count + operands + len(ground.axes) > len(labels.bound):
             labels = grown(labels, len(labels.bound))
             order = order_of(labels)
         more, waiting = _go_on(

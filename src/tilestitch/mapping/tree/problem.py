@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,18 @@ def states_of(problem: labels.Problem) -> int:
     return 2 * problem.cost.shape[2] * prod(int(count) + 1 for count in np.diff(problem.first))
 
 
-def least_from(cuts: Sequence[Cut], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
+class Passing(Protocol):
+    """A cut, at every point, as what is behind it depends on it."""
+
+    @property
+    def is_partial(self) -> NDArray[np.bool_]:
+        """Whether partial sums go on from there."""
+        ...
+
+
+def least_from(
+    cuts: Sequence[Passing], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
     """Of every cut of one operand the least that it and the later ones cost from a point on: [cut, partial, point]."""
     points = int(np.prod(shape))
     found = np.empty((len(cuts), 2, points), np.int64)

@@ -10,7 +10,7 @@ from tilestitch.hardware.tree import MachineTree
 from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
-from tilestitch.mapping.tree.quick import sharing_of
+from tilestitch.mapping.tree.quick_arrays import sharing_of
 
 MOST_SLIDES = 4096
 
@@ -22,7 +22,7 @@ def can_slide(tree: MachineTree) -> bool:
 
 
 def needs_tables(placed: PlacedNest) -> bool:
-    """Whether crossings are priced or placed otherwise than `quick` knows it: by windows, an order, or mixed axes."""
+    """Whether crossings cost, or lie, otherwise than `quick_prices` knows: by windows, an order, or mixed axes."""
     tree = placed.tree
     is_even = any(memory.has_even_storage for memory in tree.memories)
     if placed.order or is_even or can_slide(tree):

@@ -4,32 +4,24 @@ Choices are opened in the order of a bound: of every operand the least that it c
 where the bound is not below the best mapping that is known.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import product
-from math import inf, prod
+from dataclasses import replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
-from tilestitch.mapping.tree.choice_rows import seen_factors
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
-from tilestitch.mapping.tree.cycle_bounds import least_cycles
-from tilestitch.mapping.tree.found import FoundMapping
-from tilestitch.mapping.tree.lattice import points_of
-from tilestitch.mapping.tree.opened import TOO_LARGE, least_of_choice
-from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-from tilestitch.mapping.tree.problem import MOST_STATES
-from tilestitch.mapping.tree.quick import tables_alone
+from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
+from tilestitch.mapping.tree.opener import Opener
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
-from tilestitch.mapping.tree.sliding import needs_tables, with_slides
-from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, compared, in_turn_fj, task_of, units_fj
+from tilestitch.mapping.tree.sliding import needs_tables
+from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, in_turn_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
-from tilestitch.mapping.tree.timed_search import best_in_order
+from tilestitch.mapping.tree.timed_spread import best_spread_in_time, placement
 
 __all__ = [
     "Opener",
@@ -43,28 +35,7 @@ __all__ = [
     "units_fj",
 ]
 
-FEW = 2**16  # choices for all of which closer bounds of time are made
 BATCH = 256  # choices whose bounds are made together
-TOGETHER = 2**22  # points of the lattices of choices whose tables are
-
-
-@dataclass(frozen=True, slots=True)
-class SpatialSearch:
-    """The best mapping of all choices, and how many there were and were opened."""
-
-    found: FoundMapping
-    choices: int
-    opened: int
-
-
-def placement(bare: PlacedNest, choices: Choices, number: int) -> PlacedNest:
-    """The nest with one of the choices."""
-    spread: list[Unrolled] = []
-    for at, loop in product(range(len(bare.tree.axes)), range(len(bare.nest.loops))):
-        factor = Fraction(int(choices.over[number, at, loop]), int(choices.under[number, at, loop]))
-        if factor != 1:
-            spread.append(Unrolled(bare.tree.axes[at].name, loop, factor))
-    return replace(bare, unrolled=tuple(spread))
 
 
 def best_spread(
@@ -90,7 +61,7 @@ def best_spread(
     units = units_fj(task, choices)
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
     if objective is not Objective.ENERGY:
-        return _best_in_time(task, choices, bounds, most_labels, objective)
+        return best_spread_in_time(task, choices, bounds, most_labels, objective)
     if needs_tables(bare):
         return _best_by_tables(task, choices, bounds, most_labels)
     best, winner, used, opened, left = labels.NEVER, -1, 0, 0, labels.NEVER
@@ -143,46 +114,6 @@ def best_spread(
     return SpatialSearch(replace(found, labels=used), len(choices), opened)
 
 
-def _best_in_time(
-    task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int, objective: Objective
-) -> SpatialSearch:
-    """Choices by the least energy and the least cycles that each can have, together.
-
-    Of equal ones the first counts, by the least energy and the steps alone.
-    """
-    steps = choices.steps.prod(axis=1)
-    fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
-
-    def values(fj: NDArray[np.int64], cycles: NDArray[np.float64]) -> NDArray[np.float64]:
-        energies = 1.0 if objective is Objective.LATENCY else fj / FEMTO + fixed_pj
-        squared = cycles if objective is Objective.ED2P else 1.0
-        return np.where(fj >= labels.NEVER, inf, energies * cycles * squared)
-
-    firsts = np.argsort(values(bounds, steps.astype(np.float64)), kind="stable")
-    ranks = np.empty(len(choices), np.int64)
-    ranks[firsts] = np.arange(len(choices))
-    cycles, close = least_cycles(task, choices, loose=len(choices) > FEW), bounds
-    if len(choices) <= FEW:
-        close = units_fj(task, choices) + bounds_fj(task, choices, loose=False) + in_turn_fj(task, choices)
-        close = np.maximum(bounds, np.minimum(close, labels.NEVER))
-    least = values(close, cycles) * (1 - 1e-12)
-    order = [number for number in np.lexsort((ranks, least)).tolist() if least[number] < inf]
-    searched: set[int] = set()
-
-    def ordered() -> Iterator[tuple[PlacedNest, float, int]]:
-        for number in order:
-            for one in with_slides([placement(task.bare, choices, number)]):
-                yield one, float(least[number]), int(ranks[number])
-                searched.add(number)
-
-    found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
-    if found is None:
-        raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
-    bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
-    found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
-    return SpatialSearch(found, len(choices), len(searched))
-
-
 def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int) -> SpatialSearch:
     """Choices by their bounds, each with the tables of its placement."""
     best: FoundMapping | None = None
@@ -208,70 +139,3 @@ def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64
     bound_pj = min(left_pj, best.price.energy_pj)
     proven = replace(best, bound_pj=bound_pj, is_proven=bound_pj >= best.price.energy_pj, labels=count)
     return SpatialSearch(proven, len(choices), opened)
-
-
-class Opener:
-    """Opens choices one after another, with one array for the places of labels."""
-
-    def __init__(self, task: SpreadTask, choices: Choices) -> None:
-        self._task, self._choices = task, choices
-        self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
-        self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-        self._heads = np.full(0, -1, np.int32)
-        self._rows: dict[int, int] = {}  # of the choices that were taken
-        cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
-        self._states = 2 * prod(one + 1 for one in cuts)
-
-    def each(self, numbers: NDArray[np.int64]) -> Iterator[int]:
-        """Choices one after another, some of them laid out together."""
-        some = max(1, TOGETHER // points_of(self._task.bare.nest.extents))
-        for start in range(0, len(numbers), some):
-            self.take(numbers[start : start + some])
-            yield from numbers[start : start + some].tolist()
-
-    def take(self, numbers: NDArray[np.int64]) -> None:
-        """Lay out choices that are opened next, with one table for those that an operand cannot tell apart."""
-        task, chosen = self._task, self._choices[numbers]
-        pairs = [seen_factors(task.view(chosen, number), task.levels) for number in range(len(task.operands))]
-        self._over, self._under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
-        self._rows = {number: row for row, number in enumerate(numbers.tolist())}
-        self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
-        tables: list[NDArray[np.int64]] = []
-        for number in range(len(task.operands)):
-            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
-            over, under = self._over[first, number], self._under[first, number]
-            final = task.sums is Sums.FINAL
-            table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], final)
-            self._offsets[:, number] = starts[back] + sum(map(len, tables))
-            compared(task, table[:1])
-            tables.append(table)
-        self._togo = np.concatenate(tables)
-
-    def least(self, number: int, most_labels: int, below: int) -> tuple[int, int, int]:
-        """How the search of a choice ended, its least cost or bound in femtojoules, and the labels that it took."""
-        if number not in self._rows:
-            self.take(np.array([number]))
-        task, steps, row = self._task, self._choices.steps[number], self._rows[number]
-        places = self._states * points_of(steps.tolist())
-        if places > MOST_STATES:
-            raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
-        if places > len(self._heads):
-            self._heads = np.full(places, -1, np.int32)
-        ended, value, count, _ = least_of_choice(
-            task.arrays,
-            task.bounds,
-            self._togo,
-            self._offsets[row],
-            self._over[row],
-            self._under[row],
-            steps,
-            task.shared,
-            task.limit,
-            self._heads,
-            most_labels,
-            below,
-            task.sums is Sums.FINAL,
-        )
-        if ended == TOO_LARGE:
-            raise TooLarge(f"{task.bare.nest.name}: energies above 5e14 pJ are not compared; use smaller loops")
-        return int(ended), int(value), int(count)

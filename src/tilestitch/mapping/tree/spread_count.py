@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import Axis
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.tree.choices import MOST_CHOICES, Ragged, SpatialSpace
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
 _Whole = NDArray[np.int64]
+
+MOST_PARTS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class SpreadList:
 
 
 def spread_list(bare: PlacedNest, space: SpatialSpace) -> SpreadList:
-    """All choices of a nest that spreads nothing yet. Raises `TooLarge` for more than two million on the way."""
+    """All choices of a nest that spreads nothing yet. Raises `TooLarge` for more than eight million on the way."""
     tables = tuple(tuple(_options(bare, loop, space)) for loop in range(len(bare.nest.loops)))
     sizes = np.array([axis.size for axis in bare.tree.axes], np.int64)
     rows = np.zeros((1, 0), np.int64)
@@ -117,7 +119,7 @@ def spread_list(bare: PlacedNest, space: SpatialSpace) -> SpreadList:
                 new_filled[:, one.filled], new_most[:, one.filled] = one.factors[one.filled], one.most
             chosen = np.concatenate([rows[fits], np.full((int(fits.sum()), 1), number, np.int64)], axis=1)
             parts.append((chosen, now[fits], new_filled, new_most))
-            if sum(len(part[0]) for part in parts) > 4 * MOST_CHOICES:
+            if sum(len(part[0]) for part in parts) > MOST_PARTS:
                 raise TooLarge(f"{bare.nest.name}: more choices of what to spread than the checker counts")
         rows, used, filled, most = (np.concatenate([part[at] for part in parts]) for at in range(4))
     larger = filled + 1

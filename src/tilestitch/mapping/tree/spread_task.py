@@ -16,7 +16,8 @@ from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.quick import Arrays, arrays_of, in_turn_alone, least_alone, relaxed, units_alone
+from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of, relaxed
+from tilestitch.mapping.tree.quick_bounds import in_turn_alone, least_alone, units_alone
 from tilestitch.mapping.tree.tables import Sums
 
 

@@ -128,10 +128,14 @@ def _is_below(target: Target, spent_fj: int, cycles: int) -> bool:
     if target.objective == LATENCY:
         return cycles < target.whole
     if target.objective == FRONT:
-        for point in range(len(target.front)):
-            if target.front[point, 0] <= spent_fj and target.front[point, 1] <= cycles:
-                return False
-        return True
+        low, high = 0, len(target.front)  # of the points with no more energy the last one is the fastest
+        while low < high:
+            middle = (low + high) // 2
+            if target.front[middle, 0] <= spent_fj:
+                low = middle + 1
+            else:
+                high = middle
+        return low == 0 or target.front[low - 1, 1] > cycles
     value = float(spent_fj) * cycles
     if target.objective == SQUARE:
         value *= cycles

@@ -65,7 +65,7 @@ class Pending(NamedTuple):
 
 
 @tiered
-def _empty(size: int, ports: int, components: int) -> TimedLabels:
+def timed_empty(size: int, ports: int, components: int) -> TimedLabels:
     return TimedLabels(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -88,9 +88,9 @@ def _empty(size: int, ports: int, components: int) -> TimedLabels:
 
 
 @tiered
-def _grown(old: TimedLabels, used: int) -> TimedLabels:
+def timed_grown(old: TimedLabels, used: int) -> TimedLabels:
     """The same labels with room for twice as many."""
-    new = _empty(2 * used, old.busy.shape[1], old.taken.shape[1])
+    new = timed_empty(2 * used, old.busy.shape[1], old.taken.shape[1])
     new.least_fj[:used], new.least_cycles[:used], new.value[:used] = old.least_fj, old.least_cycles, old.value
     new.rank[:used], new.spent[:used], new.alone[:used] = old.rank, old.spent, old.alone
     new.turn[:used], new.ready[:used], new.state[:used] = old.turn, old.ready, old.state
@@ -101,7 +101,7 @@ def _grown(old: TimedLabels, used: int) -> TimedLabels:
 
 
 @tiered
-def _order_of(labels: TimedLabels) -> Order:
+def timed_order(labels: TimedLabels) -> Order:
     """By its value, then by the bound of energy, then by that of latency."""
     return Order(labels.value, labels.least_fj, labels.least_cycles, labels.rank)
 
@@ -194,7 +194,7 @@ def keeps_up(
 
 
 @tiered
-def _is_beaten(
+def is_beaten_in_time(
     labels: TimedLabels,
     heads: np.ndarray,
     place: int,
@@ -245,7 +245,7 @@ def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
 
 
 @tiered
-def _chains(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
+def chains_of(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
     chains = np.empty((len(found), cuts, 2), np.int64)
     for number in range(len(found)):
         chains[number] = chain_of(labels, found[number], cuts)
@@ -271,7 +271,7 @@ def least_chains(
         place_of[operand] = states
         states *= base.first[operand + 1] - base.first[operand] + 1
     heads = np.full(states * points, -1, np.int32)
-    labels = _empty(1024, ports, len(base.limit))
+    labels = timed_empty(1024, ports, len(base.limit))
     placed, busy = np.zeros(operands, np.int64), timed.busy.copy()
     taken = np.zeros(len(base.limit), np.float64)
     found = np.empty(64, np.int64)
@@ -293,9 +293,9 @@ def least_chains(
             place = state * points + target
             hopeless = value > cutoff or cycles >= fastest or (len(known) > 0 and _is_known(known, energy, cycles))
             others = timed.left[target] - 1
-            if not hopeless and not _is_beaten(labels, heads, place, spent, pace, busy, taken, pending, others):
+            if not hopeless and not is_beaten_in_time(labels, heads, place, spent, pace, busy, taken, pending, others):
                 if count == len(labels.value):
-                    labels = _grown(labels, count)
+                    labels = timed_grown(labels, count)
                 labels.least_fj[count], labels.least_cycles[count], labels.value[count] = energy, cycles, value
                 labels.rank[count], labels.spent[count], labels.alone[count] = rank, spent, alone
                 labels.turn[count], labels.ready[count], labels.state[count] = turn, ready, state
@@ -304,13 +304,13 @@ def least_chains(
                 labels.busy[count, :], labels.taken[count, :] = busy, taken
                 labels.following[count] = heads[place]
                 heads[place] = count
-                push(labels.heap, _order_of(labels), waiting, count)
+                push(labels.heap, timed_order(labels), waiting, count)
                 count, waiting = count + 1, waiting + 1
         move += 1
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and label < 0:
-                label = pop(labels.heap, _order_of(labels), waiting)
+                label = pop(labels.heap, timed_order(labels), waiting)
                 waiting -= 1
                 if labels.dead[label] or labels.least_cycles[label] >= fastest:
                     label = -1
@@ -380,4 +380,4 @@ def least_chains(
     values = np.empty((many, 2), np.int64)
     for at in range(many):
         values[at, 0], values[at, 1] = labels.spent[chosen[at]], labels.alone[chosen[at]]
-    return ended, bound, count, values, _chains(labels, chosen, cuts)
+    return ended, bound, count, values, chains_of(labels, chosen, cuts)

@@ -20,7 +20,7 @@ from tilestitch.mapping.tree.timed_labels import TimedProblem, least_chains
 from tilestitch.mapping.tree.timed_problem import fixed_fj, timed_problem
 
 FEW_LABELS = 200_000  # enough for some mapping, where what is left counts more than once
-_NUMBERS = {
+NUMBERS = {
     Objective.PARETO: timed_labels.FRONT,
     Objective.LATENCY: timed_labels.FASTEST,
     Objective.EDP: timed_labels.EDP,
@@ -33,9 +33,22 @@ class _Searched:
     """What came of one placement: mappings, and how far the search went."""
 
     found: tuple[FoundMapping, ...]
+    energies_fj: tuple[int, ...]  # of these, those of every cut rounded before they are added
     is_proven: bool
     bound: float  # of the objective, for all mappings that are not below what was known before
     labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """A mapping on a front, and its energy in whole femtojoules, by which points are compared."""
+
+    found: FoundMapping
+    energy_fj: int
+
+    @property
+    def cycles(self) -> int:
+        return self.found.price.latency_cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +108,17 @@ def best_in_time(placements: Sequence[PlacedNest], sums: Sums, most_labels: int,
 
 
 def best_in_order(
-    ordered: Iterable[tuple[PlacedNest, float, int]], sums: Sums, most_labels: int, objective: Objective
+    ordered: Iterable[tuple[PlacedNest, float, int]],
+    sums: Sums,
+    most_labels: int,
+    objective: Objective,
+    ceiling: float = inf,
 ) -> tuple[FoundMapping | None, int]:
     """The best mapping of placements that come with bounds, the least first, and how many of them were searched.
 
     Of equal mappings that of the placement with the least rank is taken, which comes with the bounds. Its bounds of
-    energy and of cycles alone are those of its placement. None where no mapping fits the memories.
+    energy and of cycles alone are those of its placement. No value above the `ceiling` is looked for; energies of that
+    are femtojoules. None where no mapping fits the memories.
     """
     best: FoundMapping | None = None
     bound, count, opened, first = inf, 0, 0, 0
@@ -112,7 +130,7 @@ def best_in_order(
             break
         opened += 1
         task = _task(placed, sums)
-        searched = _search(task, objective, best, most_labels)
+        searched = _search(task, objective, best, most_labels, ceiling=ceiling)
         count, bound = count + searched.labels, min(bound, searched.bound)
         for found in searched.found:
             if best is None or _key(found, rank) < _key(best, first):
@@ -133,31 +151,30 @@ def pareto_front(placements: Sequence[PlacedNest], sums: Sums, most_labels: int)
     Raises `DoesNotFit` where no mapping fits the memories.
     """
     placements = with_slides(placements)
-    points: list[FoundMapping] = []
+    points: list[FrontPoint] = []
     count, proven = 0, True
     for placed, _ in _in_order(placements, sums, Objective.PARETO):
-        task = _task(placed, sums)
-        searched = _search(task, Objective.PARETO, None, most_labels, points)
-        count, proven = count + searched.labels, proven and searched.is_proven
-        points = _merged([*points, *searched.found])
+        points, was_proven, more = front_with(points, placed, sums, most_labels)
+        count, proven = count + more, proven and was_proven
     if not points:
         raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
-    return Front(tuple(replace(one, is_proven=proven, labels=count) for one in points), proven, count)
+    return Front(tuple(replace(one.found, is_proven=proven, labels=count) for one in points), proven, count)
 
 
 def front_with(
-    points: Sequence[FoundMapping], placed: PlacedNest, sums: Sums, most_labels: int
-) -> tuple[list[FoundMapping], bool, int]:
+    points: Sequence[FrontPoint], placed: PlacedNest, sums: Sums, most_labels: int
+) -> tuple[list[FrontPoint], bool, int]:
     """A front with what one placement adds, whether it was searched to the end, and its labels."""
     searched = _search(_task(placed, sums), Objective.PARETO, None, most_labels, points)
-    return _merged([*points, *searched.found]), searched.is_proven, searched.labels
+    added = map(FrontPoint, searched.found, searched.energies_fj)
+    return _merged([*points, *added]), searched.is_proven, searched.labels
 
 
-def _merged(points: Sequence[FoundMapping]) -> list[FoundMapping]:
+def _merged(points: Sequence[FrontPoint]) -> list[FrontPoint]:
     """Those that no other beats, in ascending order of energy; of equal ones the first."""
-    kept: list[FoundMapping] = []
-    for one in sorted(points, key=lambda one: (one.price.energy_pj, one.price.latency_cycles)):
-        if not kept or one.price.latency_cycles < kept[-1].price.latency_cycles:
+    kept: list[FrontPoint] = []
+    for one in sorted(points, key=lambda one: (one.energy_fj, one.cycles)):
+        if not kept or one.cycles < kept[-1].cycles:
             kept.append(one)
     return kept
 
@@ -189,15 +206,16 @@ def _search(
     objective: Objective,
     best: FoundMapping | None,
     most_labels: int,
-    points: Sequence[FoundMapping] = (),
+    points: Sequence[FrontPoint] = (),
+    ceiling: float = inf,
 ) -> _Searched:
     """Search one placement for what is not worse than `best`, or than points of a front."""
-    number = _NUMBERS[objective]
-    cutoff = min(_ceiling(task, objective, best), _first_value(task, objective)) * (1 + timed_labels.SLACK)
-    rows = [[_most_fj(one, task) - fixed_fj(task.tables), one.price.latency_cycles] for one in points]
-    known = np.array(rows, np.int64).reshape(-1, 2)
-    ended, left, count, values, chains = least_chains(task.timed, number, cutoff, known, 1, most_labels)
+    number = NUMBERS[objective]
+    first = _first_value(task, objective) if ceiling == inf else ceiling
+    cutoff = min(_ceiling(task, objective, best), first) * (1 + timed_labels.SLACK)
     fixed, bound = fixed_fj(task.tables), inf
+    known = np.array([[one.energy_fj - fixed, one.cycles] for one in points], np.int64).reshape(-1, 2)
+    ended, left, count, values, chains = least_chains(task.timed, number, cutoff, known, 1, most_labels)
     if ended == labels.STOPPED:
         bound = left[0] if objective is Objective.LATENCY else left[0] / FEMTO
     if ended == labels.STOPPED and len(values) == 0:
@@ -210,15 +228,17 @@ def _search(
                 break
         else:
             raise TooLarge(f"{task.placed.nest.name}: no mapping among {count:,} labels; allow more")
+    energies: tuple[int, ...] = ()
     if objective is Objective.PARETO:
         found = tuple(task.found(objective, chain) for chain in chains)
+        energies = tuple(spent + fixed for spent, _ in values.tolist())
     else:
         power = {Objective.LATENCY: 1, Objective.EDP: 1, Objective.ED2P: 2}[objective]
         factor = 0 if objective is Objective.LATENCY else 1
         keys = [((int(fj) + fixed) ** factor * int(cycles) ** power, int(fj)) for fj, cycles in values.tolist()]
         found = (task.found(objective, chains[keys.index(min(keys))]),) if keys else ()
     bound = min([bound, *(one.value for one in found)])
-    return _Searched(found, ended != labels.STOPPED, bound, int(count))
+    return _Searched(found, energies, ended != labels.STOPPED, bound, int(count))
 
 
 def _first_value(task: _Task, objective: Objective) -> float:

@@ -5,10 +5,11 @@ import numpy as np
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import table_walk
-from tilestitch.mapping.tree.certificate import chain_fj, mac_value, value_in
+from tilestitch.mapping.tree.certificate import chain_fj, mac_value
 from tilestitch.mapping.tree.chain import PlacedCrossing, TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim
 from tilestitch.mapping.tree.crossings import Part
+from tilestitch.mapping.tree.optimum import Bound, Optimum
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.table_walk import Least, Target
@@ -21,6 +22,7 @@ _KINDS = {
     Objective.LATENCY: table_walk.LATENCY,
     Objective.EDP: table_walk.PRODUCT,
     Objective.ED2P: table_walk.SQUARE,
+    Objective.PARETO: table_walk.FRONT,
 }
 
 
@@ -35,26 +37,22 @@ class Walker:
         self._price = _potential(claim, cuts, cuts.price)
 
     @property
-    def bound(self) -> int | None:
-        """Below what no chain comes; none where nothing fits."""
+    def bound(self) -> tuple[int, int] | None:
+        """Below what energy and what latency no chain comes; none where nothing fits."""
         cuts, total = self.tables.cuts, self._beside
         for operand, first in enumerate(cuts.first[:-1]):
             least = int(self._price[first, cuts.from_units if operand == cuts.write else 0, 0])
             if least >= NEVER:
                 return None
             total += least
-        cycles = int(cuts.alone + (cuts.left[0] - 1) * cuts.turn)
-        return value_in(self.claim.objective, total, cycles)
+        return total, int(cuts.alone + (cuts.left[0] - 1) * cuts.turn)
 
-    def labels_below(self, value: int) -> int:
-        """How many labels it took to see that no chain is below a value. Raises `InputError` where one is."""
-        ended, pairs, labels = self.walk(_target(self.claim.objective, value, self._beside))
+    def labels_below(self) -> int:
+        """How many labels it took to see that no chain is better than the claim. Raises `InputError` where one is."""
+        ended, pairs, labels = self.walk(_target(self.claim.best, self._beside))
         for energy, cycles in pairs:
-            found = value_in(self.claim.objective, energy, cycles)
-            if ended == SURVIVED or found < value:
-                raise self.claim.wrong(
-                    f"{self.where}: a better chain costs {self.claim.said(found)}, it says {value:,}"
-                )
+            if ended == SURVIVED or self.claim.best.is_above(energy, cycles):
+                raise self.claim.better(self.where, energy, cycles)
         return labels
 
     def walk(self, target: Target) -> tuple[int, list[tuple[int, int]], int]:
@@ -89,16 +87,17 @@ def _potential(claim: Claim, cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:
     return found
 
 
-def _target(objective: Objective, value: int, beside: int) -> Target:
-    kind = _KINDS[objective]
+def _target(best: Optimum, beside: int) -> Target:
+    kind = _KINDS[best.objective]
     is_whole = kind in (table_walk.ENERGY, table_walk.LATENCY)
-    return Target(kind, beside, min(value, NEVER) if is_whole else 0, float(value), np.zeros((0, 2), np.int64))
+    front = np.array(best.front, np.int64).reshape(-1, 2)
+    return Target(kind, beside, min(best.value, NEVER) if is_whole else 0, float(best.value), front)
 
 
-def check_walked_chain(claim: Claim, mapping: TreeMapping, placed: PlacedNest, sums: Sums) -> None:
-    """Refuse a chain that is none, does not fit, or has another value than is claimed."""
+def check_walked_chain(claim: Claim, said: Bound, mapping: TreeMapping, tables: WalkTables) -> None:
+    """Refuse a chain that is none, does not fit, or is worth something else than is said."""
+    placed = tables.checked.placed
     claim.expect_chain(placed, mapping)
-    tables = walk_tables(placed, sums)
     for operand, crossing, end in mapping.rows:
         if placed.slide(operand, crossing) is None or end > len(mapping.loops):
             raise claim.wrong("its mapping has a row of windows where none slide")
@@ -116,9 +115,7 @@ def check_walked_chain(claim: Claim, mapping: TreeMapping, placed: PlacedNest, s
             raise claim.wrong(f"its chain does not store evenly in {name}")
     _check_rooms(claim, mapping, tables, crossings)
     cycles = 0 if claim.objective is Objective.ENERGY else latency_cycles(placed, mapping)
-    value = value_in(claim.objective, chain_fj(placed, mapping), cycles)
-    if value != claim.value:
-        raise claim.wrong(f"its chain costs {claim.said(value)}, it says {claim.value:,}")
+    claim.expect_value(said, chain_fj(placed, mapping), cycles)
 
 
 def _check_rows(claim: Claim, mapping: TreeMapping, placed: PlacedNest, crossings: list[PlacedCrossing]) -> None:

@@ -1,0 +1,144 @@
+"""Opens spatial choices: lays out what their searches ask, for many choices together, and starts the searches."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.tree.choice_rows import seen_factors
+from tilestitch.mapping.tree.choices import Choices
+from tilestitch.mapping.tree.lattice import points_of
+from tilestitch.mapping.tree.opened import TOO_LARGE, Sheet, least_of_choice
+from tilestitch.mapping.tree.problem import MOST_STATES
+from tilestitch.mapping.tree.quick_bounds import tables_alone
+from tilestitch.mapping.tree.spread_task import SpreadTask, compared
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.tree.timed_opened import Aim, Clock, best_of_choice
+from tilestitch.mapping.tree.timed_quick import BUSY, WAIT, WORK, Timing, clocks_alone, starts_of
+
+TOGETHER = 2**24  # entries at most in tables that are made together, if no two choices shared any
+
+_Whole = NDArray[np.int64]
+
+
+class Opener:
+    """Opens choices one after another, with one array for the places of labels; with `timing` in time as well."""
+
+    def __init__(self, task: SpreadTask, choices: Choices, timing: Timing | None = None) -> None:
+        self._task, self._choices, self._timing = task, choices, timing
+        self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
+        self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+        self._clock, self._clock_offsets = self._togo, self._offsets
+        self._cycles = np.empty(0, np.int64)
+        self._heads = np.full(0, -1, np.int32)
+        self._rows: dict[int, int] = {}  # of the choices that were taken
+        cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
+        self._states = 2 * prod(one + 1 for one in cuts)
+
+    def blocks(self, numbers: _Whole) -> Iterator[slice]:
+        """Choices in groups that are laid out together."""
+        task, steps = self._task, self._choices.steps[numbers]
+        known = {one: points_of([one]) for one in np.unique(steps).tolist()}
+        points = np.array([known[one] for one in steps.ravel().tolist()], np.int64).reshape(steps.shape)
+        sizes = np.zeros(len(numbers), np.int64)
+        for number, operand in enumerate(task.operands):
+            sizes += 2 * (len(operand.memories) + 1) * np.where(task.arrays.moving[number], points, 1).prod(axis=1)
+        kinds = 1 if self._timing is None else 1 + BUSY + self._timing.shared
+        group = np.cumsum(sizes * kinds) // TOGETHER
+        ends = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(numbers)]
+        yield from (slice(start, end) for start, end in pairwise(ends) if start < end)
+
+    def each(self, numbers: _Whole) -> Iterator[int]:
+        """Choices one after another, some of them laid out together."""
+        for block in self.blocks(numbers):
+            self.take(numbers[block])
+            yield from numbers[block].tolist()
+
+    def take(self, numbers: _Whole) -> None:
+        """Lay out choices that are opened next, with one table for those that an operand cannot tell apart."""
+        task, chosen = self._task, self._choices[numbers]
+        pairs = [seen_factors(task.view(chosen, number), task.levels) for number in range(len(task.operands))]
+        self._over, self._under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
+        self._rows = {number: row for row, number in enumerate(numbers.tolist())}
+        self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
+        tables: list[_Whole] = []
+        for number in range(len(task.operands)):
+            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
+            over, under = self._over[first, number], self._under[first, number]
+            final = task.sums is Sums.FINAL
+            table, starts = tables_alone(task.bounds, number, over, under, chosen.steps[first], final)
+            self._offsets[:, number] = starts[back] + sum(map(len, tables))
+            compared(task, table[:1])
+            tables.append(table)
+        self._togo = np.concatenate(tables)
+        if self._timing is not None:
+            self._take_cycles(self._timing, chosen)
+
+    def _take_cycles(self, timing: Timing, chosen: Choices) -> None:
+        """Lay out cycles: tables of each operand, and below what no latency comes."""
+        task, result = self._task, len(self._task.operands) - 1
+        kinds = BUSY + timing.shared
+        first, back = task.different(chosen, result, sees_steps=True)
+        spread = self._over[first, result], self._under[first, result], chosen.steps[first]
+        at_units, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
+        self._clock_offsets = np.empty((len(chosen), result + 1), np.int64)
+        tables: list[_Whole] = []
+        least = np.zeros((len(chosen), kinds), np.int64)
+        for number in range(result + 1):
+            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
+            spread = self._over[first, number], self._under[first, number], chosen.steps[first]
+            table, starts, roots = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)
+            if roots[0, 0, 0] < 0:
+                raise TooLarge(f"{task.bare.nest.name}: latencies above 3e14 cycles are not compared one by one")
+            self._clock_offsets[:, number] = starts[back] + sum(map(len, tables))
+            tables.append(table)
+            least += roots[back, partial if number == result else 0]
+        self._clock = np.concatenate(tables)
+        total, waits = chosen.steps.prod(axis=1), at_units.max(axis=1, initial=0)
+        turns = 1 + waits + (total - 1) * np.maximum(1, waits)
+        busy = at_units[:, : timing.shared] * total[:, np.newaxis] + least[:, BUSY:]
+        stops = waits + total + least[:, WORK]
+        self._cycles = np.max([turns + least[:, WAIT], stops, busy.max(axis=1, initial=0)], axis=0)
+
+    def least_cycles(self) -> _Whole:
+        """Below what no latency of the choices that are laid out comes, in their order, where any mapping fits."""
+        return self._cycles
+
+    def _sheet(self, number: int) -> Sheet:
+        if number not in self._rows:
+            self.take(np.array([number]))
+        task, steps, row = self._task, self._choices.steps[number], self._rows[number]
+        places = self._states * points_of(steps.tolist())
+        if places > MOST_STATES:
+            raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
+        if places > len(self._heads):
+            self._heads = np.full(places, -1, np.int32)
+        return Sheet(self._over[row], self._under[row], steps, self._togo, self._offsets[row], task.shared, task.limit)
+
+    def least(self, number: int, most_labels: int, below: int) -> tuple[int, int, int]:
+        """How the search of a choice ended, its least cost or bound in femtojoules, and the labels that it took."""
+        task, sheet = self._task, self._sheet(number)
+        ended, value, count, _ = least_of_choice(
+            task.arrays, task.bounds, sheet, self._heads, most_labels, below, task.sums is Sums.FINAL
+        )
+        self._expect_compared(ended)
+        return int(ended), int(value), int(count)
+
+    def best(self, number: int, aim: Aim, most_labels: int) -> tuple[int, int, float, int]:
+        """How the search of a choice in time ended, its labels, and the value and energy of what was found or left."""
+        assert self._timing is not None
+        task, sheet = self._task, self._sheet(number)
+        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], BUSY + self._timing.shared)
+        tables = task.arrays, task.bounds, self._timing
+        final = task.sums is Sums.FINAL
+        ended, count, value, energy, _ = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, final)
+        self._expect_compared(ended)
+        return int(ended), int(count), float(value), int(energy)
+
+    def _expect_compared(self, ended: int) -> None:
+        if ended == TOO_LARGE:
+            name = self._task.bare.nest.name
+            raise TooLarge(f"{name}: energies above 5e14 pJ are not compared; use smaller loops")

@@ -1,0 +1,291 @@
+"""The search of `timed_labels.py` for one spatial choice, without tables over the lattice, as `opened.py` has it.
+
+It says below which value nothing of the choice is. So it ends with the first complete label, and of choices that are
+equally good the caller decides.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import lending, tiered
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED
+from tilestitch.mapping.tree.opened import TOO_LARGE, Desk, Ground, Sheet, closes, desk_of, ground_of, lay, rest_of
+from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
+from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, held_elements
+from tilestitch.mapping.tree.timed_labels import (
+    Pending,
+    TimedLabels,
+    is_beaten_in_time,
+    timed_empty,
+    timed_grown,
+    timed_order,
+    value_of,
+)
+from tilestitch.mapping.tree.timed_quick import BUSY, WAIT, WORK, Timing, serve_crossing
+from tilestitch.mapping.tree.waiting import pop, push
+
+
+class Clock(NamedTuple):
+    """The least cycles of one choice, from `clocks_alone`, and where those of each operand begin."""
+
+    table: np.ndarray
+    offsets: np.ndarray
+    kinds: int
+
+
+class Aim(NamedTuple):
+    """What is looked for."""
+
+    objective: int
+    fixed_fj: float  # of every mapping, without what results cost at the units
+    cutoff: float  # a value; nothing above it
+    tie: float  # what is no better than this value
+    tie_fj: float  # costs no more than this
+    weight: int  # bounds count what is left so often: more than once finds some mapping sooner, and proves nothing
+
+
+@lending
+def _crossing_of(ground: Ground, operand: int, cut: int) -> int:
+    """The crossing that a cut pays for; -1 of the outermost memory."""
+    if cut == ground.first[operand + 1] - ground.first[operand] - 1:
+        return -1
+    return cut + 1 if operand == len(ground.place_of) - 1 else cut
+
+
+@lending
+def _pending(timing: Timing, ground: Ground, desk: Desk, busy: np.ndarray) -> Pending:
+    """What cuts that are not chosen will do; of ports that none of them needs, `busy` is forgotten."""
+    hides, stops = False, False
+    for operand in range(len(desk.chosen)):
+        for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
+            hidden = timing.hides[operand, _crossing_of(ground, operand, cut)]
+            hides, stops = hides or hidden, stops or not hidden
+    for port in range(len(busy)):
+        needed = False
+        for operand in range(len(desk.chosen)):
+            for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
+                needed = needed or timing.uses[operand, _crossing_of(ground, operand, cut), port]
+        if not needed:
+            busy[port] = 0
+    return Pending(hides, stops)
+
+
+@lending
+def _clock_at(ground: Ground, clock: Clock, desk: Desk, kind: int, partial: int, axis: int) -> int:
+    """The least of one kind that all cuts that are not chosen take, a step along an axis further."""
+    total, last = 0, len(desk.chosen) - 1
+    for operand in range(last + 1):
+        cut = desk.chosen[operand]
+        if cut < ground.first[operand + 1] - ground.first[operand]:
+            at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
+            at += (cut * 2 + (partial if operand == last else 0)) * ground.inner[operand]
+            total += int(clock.table[clock.offsets[operand] + at * clock.kinds + kind])
+    return total
+
+
+@lending
+def _least_cycles(
+    ground: Ground, clock: Clock, desk: Desk, where: tuple[int, int, int, int], pace: tuple[int, int, int],
+    busy: np.ndarray,
+) -> int:  # fmt: skip
+    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles, weight."""
+    partial, axis, others, weight = where
+    alone, turn, ready = pace
+    least = max(
+        alone + others * turn + weight * _clock_at(ground, clock, desk, WAIT, partial, axis),
+        alone + others * ready + weight * _clock_at(ground, clock, desk, WORK, partial, axis),
+    )
+    for port in range(len(busy)):
+        left = weight * _clock_at(ground, clock, desk, BUSY + port, partial, axis)
+        least = max(least, (others + 1) * busy[port] + left)
+    return least
+
+
+@lending
+def _is_hopeless(aim: Aim, value: float, energy_fj: int) -> bool:
+    return value > aim.cutoff or (value >= aim.tie and energy_fj > aim.tie_fj)
+
+
+@lending
+def _enter(
+    labels: TimedLabels, heads: np.ndarray, count: int, place: int, bound: tuple[int, int, float],
+    pace: tuple[int, int, int], of: tuple[int, int, int, int, int],
+) -> None:  # fmt: skip
+    """Write a label; `bound` are energy, cycles and value, `of` are spent, rank, state, point and its parent."""
+    labels.least_fj[count], labels.least_cycles[count], labels.value[count] = bound
+    labels.alone[count], labels.turn[count], labels.ready[count] = pace
+    labels.spent[count], labels.rank[count], labels.state[count], labels.point[count], labels.parent[count] = of
+    labels.dead[count], labels.action[count] = False, -1
+    labels.following[count] = heads[place]
+    heads[place] = count
+
+
+@lending
+def _place(
+    arrays: Arrays, ground: Ground, desk: Desk, placed: Placed, operand: int, partial: int
+) -> tuple[int, int]:  # fmt: skip
+    """Place the next cut of an operand: what it costs, and 1 if partial sums go on; NEVER where it cannot, -1."""
+    action = ground.first[operand] + desk.placed[operand]
+    if action >= ground.first[operand + 1]:
+        return NEVER, 0
+    is_write = operand == len(desk.placed) - 1
+    side = partial if is_write else 0
+    cost, room, after = cut_of(arrays, placed, operand, desk.placed[operand], desk.tile, side, ground.final_sums)
+    if cost == TOO_MUCH:
+        return -1, 0
+    desk.chosen[operand] += 1
+    component = int(ground.shared[action])
+    if component >= 0:
+        desk.taken[component] += room
+        if desk.taken[component] > ground.limit[component]:
+            return NEVER, 0
+        if closes(ground, desk, component):
+            desk.taken[component] = 0.0
+    return int(cost), 1 if after else 0
+
+
+@lending
+def _go_on(
+    labels: TimedLabels, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim], desk: Desk,
+    room: tuple[np.ndarray, np.ndarray], fixed_fj: float, label: int, counts: tuple[int, int],
+) -> tuple[int, int]:  # fmt: skip
+    """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
+    arrays, timing, placed, ground, clock, aim = tools
+    (busy, served), (count, waiting) = room, counts
+    state, point = labels.state[label], labels.point[label]
+    lay(ground, desk, state, point)
+    operands, depth, inside = len(desk.placed), 0, 1
+    for operand in range(operands):
+        depth += desk.placed[operand]
+    for loop in range(len(desk.tile)):
+        inside *= desk.tile[loop]
+    tiles = placed.total // inside
+    for move in range(operands + len(ground.axes)):
+        for component in range(len(desk.taken)):
+            desk.taken[component] = labels.taken[label, component]
+        for operand in range(operands):
+            desk.chosen[operand] = desk.placed[operand]
+        for port in range(len(busy)):
+            busy[port] = labels.busy[label, port]
+        alone, turn, ready = labels.alone[label], labels.turn[label], labels.ready[label]
+        to_state, partial, spent, target, axis, left = state, state % 2, labels.spent[label], point, -1, tiles
+        if move < operands:
+            cost, after = _place(arrays, ground, desk, placed, move, partial)
+            if cost < 0:
+                return -1, waiting
+            if cost >= NEVER:
+                continue
+            crossing = _crossing_of(ground, move, desk.placed[move])
+            if crossing >= 0:
+                held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
+                where = (move, crossing)
+                wait = int(serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, served))
+                alone += wait
+                ready += 0 if timing.hides[move, crossing] else wait
+                turn = max(turn, wait)
+                for port in range(len(busy)):
+                    if timing.uses[move, crossing, port]:
+                        busy[port] += int(served[port])
+                        turn = max(turn, busy[port])
+            turn = max(turn, ready)
+            to_state += ground.place_of[move]
+            if move == operands - 1:
+                to_state += after - partial
+                partial = after
+            spent += cost
+        else:
+            axis = move - operands
+            if desk.powers[axis] + 1 >= ground.axes[axis, 2]:
+                continue
+            target += ground.strides[operands, axis]
+            times = ground.axes[axis, 1]
+            alone, ready, turn = alone + (times - 1) * turn, ready + (times - 1) * turn, times * turn
+            for port in range(len(busy)):
+                busy[port] *= times
+            left = tiles // times
+        rest = rest_of(ground, desk, partial, axis)
+        if rest >= NEVER:
+            continue
+        pending, pace = _pending(timing, ground, desk, busy), (alone, turn, ready)
+        energy = spent + aim.weight * rest
+        cycles = _least_cycles(ground, clock, desk, (partial, axis, left - 1, aim.weight), pace, busy)
+        value = value_of(aim.objective, fixed_fj, energy, cycles)
+        place = to_state * ground.points + target
+        if _is_hopeless(aim, value, energy):
+            continue
+        if is_beaten_in_time(labels, heads, place, spent, pace, busy, desk.taken, pending, left - 1):
+            continue
+        rank = (depth + (1 if move < operands else 0)) * ground.points + target
+        _enter(labels, heads, count, place, (energy, cycles, value), pace, (spent, rank, to_state, target, label))
+        for port in range(len(busy)):
+            labels.busy[count, port] = busy[port]
+        for component in range(len(desk.taken)):
+            labels.taken[count, component] = desk.taken[component]
+        push(labels.heap, timed_order(labels), waiting, count)
+        count, waiting = count + 1, waiting + 1
+    return count, waiting
+
+
+@tiered
+def best_of_choice(
+    tables: tuple[Arrays, Arrays, Timing], sheet: Sheet, clock: Clock, aim: Aim, heads: np.ndarray, most: int,
+    final_sums: bool,
+) -> tuple[int, int, float, int, int]:  # fmt: skip
+    """How the search of one choice ended, how many labels there were, and the value, energy and cycles of the best.
+
+    `tables` are the operands, the same relaxed, and their ports. Energies are femtojoules without `aim.fixed_fj`. Where
+    it stopped, value, energy and cycles are bounds of what was not looked at. `heads` is all -1, before and after.
+    """
+    arrays, bounds, timing = tables
+    ended, placed, ground, (units_fj, start) = ground_of(arrays, bounds, sheet, final_sums)
+    if ended != FOUND:
+        return ended, 0, np.inf, NEVER, NEVER
+    fixed_fj, operands, points = aim.fixed_fj + units_fj, len(ground.place_of), ground.points
+    desk = desk_of(ground, len(sheet.steps))
+    labels = timed_empty(256, timing.shared, len(sheet.limit))
+    busy, served = np.zeros(timing.shared, np.int64), np.zeros(timing.many)
+    wait = int(serve_crossing(arrays, timing, placed, (operands - 1, 0), desk.tile, 1.0, start == 1, served))
+    for port in range(timing.shared):
+        busy[port] = int(served[port])
+    count, waiting = 0, 0
+    aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.weight)
+    rest = rest_of(ground, desk, start, -1)
+    if rest < NEVER:
+        pace = (1 + wait, max(1, wait), 1)
+        labels.busy[0, :], labels.taken[0, :] = busy, 0.0
+        where = (start, -1, placed.total - 1, aim.weight)
+        cycles = _least_cycles(ground, clock, desk, where, pace, busy)
+        value = value_of(aim.objective, fixed_fj, aim.weight * rest, cycles)
+        if not _is_hopeless(aim, value, aim.weight * rest):
+            _enter(labels, heads, 0, start * points, (aim.weight * rest, cycles, value), pace, (0, 0, start, 0, -1))
+            labels.heap[0] = 0
+            count, waiting = 1, 1
+    ended, label = NOTHING, -1
+    while waiting > 0:
+        label = pop(labels.heap, timed_order(labels), waiting)
+        waiting -= 1
+        if labels.dead[label]:
+            continue
+        if labels.rank[label] // points == ground.first[operands]:
+            ended = FOUND
+            break
+        if count > most:
+            ended = STOPPED
+            break
+        if count + operands + len(ground.axes) > len(labels.value):
+            labels = timed_grown(labels, len(labels.value))
+        more, waiting = _go_on(
+            labels, heads, (arrays, timing, placed, ground, clock, aim), desk, (busy, served), fixed_fj, label,
+            (count, waiting),
+        )  # fmt: skip
+        if more < 0:
+            ended = TOO_LARGE
+            break
+        count = more
+    for number in range(count):
+        heads[labels.state[number] * points + labels.point[number]] = -1
+    if ended in (FOUND, STOPPED):
+        energy = labels.least_fj[label] + units_fj
+        return ended, count, labels.value[label], energy, labels.least_cycles[label]
+    return ended, count, np.inf, NEVER, NEVER

@@ -1,0 +1,243 @@
+"""How long crossings take, compiled: one spatial choice after another asks for it, without tables over the lattice.
+
+Cycles are those of `crossings.served`, for machines whose crossings take ports of memories and nothing else. Of each
+operand alone there are tables of the least that its cuts take from a tile on, on the lattice of the loops that move it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.jit import lending, tiered
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.tree.crossings import OperandOnTree
+from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
+from tilestitch.mapping.tree.quick_bounds import divisors, placed_alone
+from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice, tile_at
+
+WAIT, WORK, BUSY = 0, 1, 2  # kinds of cycles: a crossing once; what the units stop for in all; of each shared port
+_MOST_CYCLES = 2.0**48  # of one cut; the search that makes tables says which sums are too large
+
+
+class Timing(NamedTuple):
+    """The ports of the operands. Those come first whose cycles add up beside the units' work."""
+
+    number: np.ndarray  # [operand, level, side, 2] of all ports, or -1; sides are towards units and outwards
+    cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
+    hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
+    uses: np.ndarray  # [operand, crossing, shared port]
+    shared: int  # ports whose cycles add up
+    many: int  # all ports
+
+
+def only_ports_take_time(tree: MachineTree) -> bool:
+    """Whether nothing but ports of memories takes time: no network of a stated bandwidth and no DMA engine."""
+    rates = (network.bits_per_cycle for axis in tree.axes for network in axis.networks)
+    return not tree.engines and all(rate is None for rate in rates)
+
+
+def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
+    """The ports of operands that move anything; the last one is the result."""
+    levels = max(len(one.memories) for one in operands)
+    tree = operands[0].placed.tree
+    keys: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+    cycles = np.zeros((len(operands), levels, 2, 2))
+    users: dict[tuple[int, int], dict[tuple[int, int], bool]] = {}
+    hides = np.zeros((len(operands), levels), np.bool_)
+    for at, one in enumerate(operands):
+        for level, memory in enumerate(one.memories):
+            hides[at, level] = one.is_hidden(level)
+            for side, flows in enumerate(RESULT_FLOWS if one.is_write else READ_FLOWS):
+                for which, flow in enumerate(flows):
+                    port = memory.port(one.placed.homes[one.number], flow)
+                    crossing = level + side
+                    if port is None:
+                        continue
+                    key = tree.memories.index(memory), memory.ports.index(port)
+                    keys[at, level, side, which] = key
+                    cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
+                    if crossing < len(one.memories):
+                        users.setdefault(key, {})[at, crossing] = one.is_hidden(crossing)
+    adding = sorted(key for key, own in users.items() if len(own) > 1 and any(own.values()))
+    ports = [*adding, *sorted(set(keys.values()) - set(adding))]
+    number = np.full((len(operands), levels, 2, 2), -1, np.int64)
+    for where, key in keys.items():
+        number[where] = ports.index(key)
+    uses = np.zeros((len(operands), levels, len(adding)), np.bool_)
+    for port, key in enumerate(adding):
+        for operand, crossing in users[key]:
+            uses[operand, crossing, port] = True
+    return Timing(number, cycles, hides, uses, len(adding), len(ports))
+
+
+@lending
+def _serve(
+    arrays: Arrays, timing: Timing, where: tuple[int, int, int], bits: float, back: float, served: np.ndarray
+) -> None:
+    """Enter the cycles of the two directions of one end of a crossing."""
+    operand, level, side = where
+    for which in range(2 if operand == len(arrays.axes) - 1 else 1):
+        port = timing.number[operand, level, side, which]
+        if port >= 0:
+            granule = arrays.ports[operand, level, side, 2 * which]
+            width = arrays.ports[operand, level, side, 2 * which + 1]
+            accesses = np.ceil(np.ceil((back if which == 1 else bits) / granule) * granule / width)
+            served[port] += np.ceil(accesses * timing.cycles[operand, level, side, which] - 1e-9)
+
+
+@lending
+def serve_crossing(
+    arrays: Arrays, timing: Timing, placed: Placed, cut: tuple[int, int], tile: np.ndarray, held: float, partial: bool,
+    served: np.ndarray,
+) -> float:  # fmt: skip
+    """Cycles of every port for one crossing of an operand at a tile, once; those of the busiest are returned.
+
+    `cut` are the operand and the crossing, `held` elements in each memory inside, before they are rounded.
+    """
+    operand, crossing = cut
+    is_write = operand == len(arrays.axes) - 1
+    served[:] = 0.0
+    bits = arrays.bits[operand, 1 if is_write and not partial else 0]
+    held = np.rint(held)
+    outer = held * placed.differing[operand, crossing]
+    if not is_write and arrays.sharing[operand, crossing] >= TOGETHER:
+        outer = np.rint(held_elements(arrays, placed, operand, crossing + 1, tile))
+    returns = is_write and (partial or (crossing == 0 and not arrays.has_latches))
+    _serve(arrays, timing, (operand, crossing, 0), outer * bits, outer * bits if returns else 0.0, served)
+    if crossing > 0:
+        _serve(arrays, timing, (operand, crossing - 1, 1), held * bits, held * bits if returns else 0.0, served)
+    wait = 0.0
+    for port in range(timing.many):
+        wait = max(wait, served[port])
+    return wait
+
+
+@lending
+def _fill_clock(
+    arrays: Arrays, timing: Timing, placed: Placed, cut: tuple[int, int], axes: np.ndarray, final_sums: bool,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray], found: np.ndarray,
+) -> bool:  # fmt: skip
+    """The part of `clocks_alone` of one cut; false where there are too many cycles. `room` is written to."""
+    operand, number = cut
+    is_write, cuts, points, kinds = operand == len(arrays.axes) - 1, found.shape[0], found.shape[2], found.shape[3]
+    crossing = number + 1 if is_write else number
+    tile, powers, served = room
+    stays = crossing > 0 or arrays.has_latches
+    times = placed.total
+    for loop in range(len(tile)):
+        tile[loop] = 1 if arrays.moving[operand, loop] or not stays else placed.steps[loop]
+        times //= tile[loop]
+    for axis in range(len(axes)):
+        powers[axis] = 0
+    for point in range(points):
+        wait = -1.0
+        for side in range(2 if is_write else 1):
+            held, fits, to = 1.0, point == 0, 0
+            if crossing > 0:
+                held, _, fits, partial = tile_at(arrays, placed, operand, crossing - 1, tile, side, final_sums)
+                to = 1 if partial else 0
+            here = found[number, side, point]
+            for kind in range(kinds):
+                here[kind] = 0 if fits else NEVER
+            if not fits or number == cuts - 1:
+                continue
+            if wait < 0:  # which is the same for both sides
+                wait = serve_crossing(arrays, timing, placed, (operand, crossing), tile, held, to == 1, served)
+                if wait * times > _MOST_CYCLES:
+                    return False
+            behind = found[number + 1, to, point]
+            here[WAIT] = min(NEVER, int(wait) + behind[WAIT])
+            here[WORK] = min(NEVER, behind[WORK] + (0 if timing.hides[operand, crossing] else int(wait) * times))
+            for port in range(timing.shared):
+                here[BUSY + port] = min(NEVER, int(served[port]) * times + behind[BUSY + port])
+        for axis in range(len(axes) - 1, -1, -1):
+            loop = axes[axis, 0]
+            powers[axis] += 1
+            if powers[axis] < axes[axis, 2]:
+                tile[loop] *= axes[axis, 1]
+                times //= axes[axis, 1]
+                break
+            for _ in range(axes[axis, 2] - 1):
+                tile[loop] //= axes[axis, 1]
+                times *= axes[axis, 1]
+            powers[axis] = 0
+    for side in range(2 if is_write else 1):
+        _rows_outwards(found[number, side], axes)
+    if not is_write:
+        for point in range(points):
+            for kind in range(kinds):
+                found[number, 1, point, kind] = found[number, 0, point, kind]
+    return True
+
+
+@lending
+def _rows_outwards(here: np.ndarray, axes: np.ndarray) -> None:
+    """Of every point and kind the least of it and all larger points."""
+    stride = len(here)
+    for axis in range(len(axes)):
+        block, stride = stride, stride // axes[axis, 2]
+        for start in range(0, len(here), block):
+            for point in range(start + block - stride - 1, start - 1, -1):
+                for kind in range(here.shape[1]):
+                    here[point, kind] = min(here[point, kind], here[point + stride, kind])
+
+
+@tiered
+def clocks_alone(
+    arrays: Arrays, timing: Timing, operand: int, spread: tuple[np.ndarray, np.ndarray, np.ndarray], final_sums: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The least cycles that each cut and the later ones take an operand from a tile on, of many choices.
+
+    One choice after another, each [cut, partial, point, kind] of the loops that move it; where each begins; and those
+    of the first cut at the least tile: [choice, partial, kind], of which [0, 0, 0] is -1 where there are too many.
+    `spread` are numerators and denominators [choice, fan-out, loop] and the steps. The operands are `relaxed`: then the
+    other loops are best all inside.
+    """
+    over, under, steps = spread
+    kinds, cuts = BUSY + timing.shared, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
+    table, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
+    roots = np.zeros((len(over), 2, kinds), np.int64)
+    empty, served = no_choice(arrays), np.zeros(timing.many)
+    for number in range(len(over)):
+        placed = placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
+        axes = divisors(placed.steps, arrays.moving[operand])
+        points = 1
+        for axis in range(len(axes)):
+            points *= axes[axis, 2]
+        found = np.empty((cuts, 2, points, kinds), np.int64)
+        room = (placed.steps.copy(), np.zeros(len(axes), np.int64), served)
+        for cut in range(cuts - 1, -1, -1):
+            if not _fill_clock(arrays, timing, placed, (operand, cut), axes, final_sums, room, found):
+                roots[0, 0, 0] = -1
+                return table, first, roots
+        for kind in range(kinds):
+            roots[number, 0, kind], roots[number, 1, kind] = found[0, 0, 0, kind], found[0, 1, 0, kind]
+        first[number + 1] = first[number] + found.size
+        while first[number + 1] > len(table):
+            table = np.concatenate((table, np.empty(len(table), np.int64)))
+        table[first[number] : first[number + 1]] = found.reshape(-1)
+    return table[: first[len(over)]], first, roots
+
+
+@tiered
+def starts_of(
+    arrays: Arrays, timing: Timing, spread: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of many choices the cycles of every port for the results of one iteration, and whether these are partial sums.
+
+    `spread` is what the result sees, as in `clocks_alone`.
+    """
+    over, under, steps = spread
+    write = len(arrays.axes) - 1
+    found, partial = np.zeros((len(over), timing.many), np.int64), np.zeros(len(over), np.int64)
+    empty, served, tile = no_choice(arrays), np.zeros(timing.many), np.ones(steps.shape[1], np.int64)
+    for number in range(len(over)):
+        placed = placed_alone(arrays, empty, write, over[number], under[number], steps[number])
+        is_partial, _ = from_units(arrays, placed)
+        serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, is_partial, served)
+        partial[number] = 1 if is_partial else 0
+        for port in range(timing.many):
+            found[number, port] = int(served[port])
+    return found, partial

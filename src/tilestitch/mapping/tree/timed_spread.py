@@ -1,0 +1,256 @@
+"""The best mapping in time of a nest, of all choices of what it spreads over the units.
+
+Choices are taken in the order of the least energy and the steps that each can have, closer bounds are made of those
+that are left, and what these do not settle is searched. The searches say how good a choice is; of those that are as
+good as the best the mappings are then found by the search that makes tables of the whole lattice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choices import Choices
+from tilestitch.mapping.tree.cycle_bounds import least_cycles
+from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
+from tilestitch.mapping.tree.opener import Opener
+from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
+from tilestitch.mapping.tree.sliding import needs_tables, with_slides
+from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, in_turn_fj, units_fj
+from tilestitch.mapping.tree.tables import FEMTO
+from tilestitch.mapping.tree.timed_opened import Aim
+from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
+from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, best_in_order
+
+FEW = 2**16  # choices for all of which closer bounds of time are made, where tables are
+BATCH = 256  # choices of which it is asked whether any fits
+MANY = 2**16  # choices whose bounds are made together, once some mapping is known
+SEVERAL = 2**10  # choices of which loose bounds of cycles are asked before closer ones are made
+
+_Whole = NDArray[np.int64]
+_Values = NDArray[np.float64]
+
+
+def placement(bare: PlacedNest, choices: Choices, number: int) -> PlacedNest:
+    """The nest with one of the choices."""
+    spread: list[Unrolled] = []
+    for at, loop in product(range(len(bare.tree.axes)), range(len(bare.nest.loops))):
+        factor = Fraction(int(choices.over[number, at, loop]), int(choices.under[number, at, loop]))
+        if factor != 1:
+            spread.append(Unrolled(bare.tree.axes[at].name, loop, factor))
+    return replace(bare, unrolled=tuple(spread))
+
+
+def best_spread_in_time(
+    task: SpreadTask, choices: Choices, bounds: _Whole, most_labels: int, objective: Objective
+) -> SpatialSearch:
+    """Choices by the least energy (`bounds`, in femtojoules) and the least cycles that each can have, together.
+
+    Of equal ones the first counts, by the least energy and the steps alone.
+    """
+    if not needs_tables(task.bare) and only_ports_take_time(task.bare.tree):
+        try:
+            return _InTime(task, choices, bounds, objective).best(most_labels)
+        except TooLarge:
+            pass  # the other search says what is, or compares it
+    return best_by_tables(task, choices, bounds, most_labels, objective)
+
+
+def _values(task: SpreadTask, objective: Objective, fj: _Whole, cycles: _Values | _Whole) -> _Values:
+    """What mappings of such energies (without arithmetic) and cycles are worth; infinite where none fits."""
+    fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
+    energies = 1.0 if objective is Objective.LATENCY else fj / FEMTO + fixed_pj
+    squared = cycles if objective is Objective.ED2P else 1.0
+    return np.where(fj >= labels.NEVER, inf, energies * cycles.astype(np.float64) * squared)
+
+
+def _ranks(values: _Values) -> tuple[_Whole, _Whole]:
+    """Choices in the order of their values, and the place of each in it."""
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return order, ranks
+
+
+class _InTime:
+    """Goes through all choices of a nest, each with a search of its own."""
+
+    def __init__(self, task: SpreadTask, choices: Choices, bounds: _Whole, objective: Objective) -> None:
+        self._task, self._choices, self._bounds, self._objective = task, choices, bounds, objective
+        self._steps = choices.steps.prod(axis=1)
+        self._loose = _values(task, objective, bounds, self._steps)
+        self._order, self._ranks = _ranks(self._loose)
+        self._opener = Opener(task, choices, timing_of(task.operands))
+        self._fixed_fj = round(task.bare.tree.mac_pj * task.bare.nest.macs * FEMTO)
+        cuts = sum(len(one.memories) + 1 for one in task.operands)
+        least = int(bounds.min()) + self._fixed_fj
+        # whole femtojoules of cuts, and picojoules of a mapping, may differ by so much
+        self._doubt = 1e-11 if objective is Objective.LATENCY else 1e-11 + 2 * (cuts + 2) / max(1, least)
+        self._doubt_fj = cuts + 2
+        self._best, self._best_fj = inf, inf  # of those that were found; in femtojoules
+        self._found: dict[int, tuple[float, float]] = {}  # choices with the value and the energy of what was found
+        self._used, self._opened = 0, 0
+        self._left = inf  # below what nothing comes that was not looked at
+
+    def best(self, most_labels: int) -> SpatialSearch:
+        """The best mapping of all choices; DoesNotFit where none fits."""
+        start, size = 0, 32
+        while start < len(self._order) and self._used <= most_labels:
+            block = self._order[start : start + size]
+            block = block[(self._loose[block] <= self._cutoff / self._unit) & (self._loose[block] < inf)]
+            if len(block) == 0:
+                break
+            self._search_block(block, most_labels)
+            start, size = start + size, MANY
+        if self._used > most_labels and start < len(self._order):
+            self._left = min(self._left, float(self._loose[self._order[start]]))
+        return self._finished(most_labels)
+
+    @property
+    def _unit(self) -> float:
+        """How much a value of the compiled search is of a value."""
+        return 1.0 if self._objective is Objective.LATENCY else float(FEMTO)
+
+    @property
+    def _cutoff(self) -> float:
+        return self._best * (1 + self._doubt)
+
+    def _closer(self, block: _Whole) -> _Whole:
+        """Closer bounds of the energies of some choices."""
+        some = self._choices[block]
+        close = units_fj(self._task, some) + bounds_fj(self._task, some, loose=False) + in_turn_fj(self._task, some)
+        return np.maximum(self._bounds[block], np.minimum(close, labels.NEVER))
+
+    def _left_by_ports(self, block: _Whole) -> _Whole:
+        """Of some choices those that loose bounds of the ports' cycles leave: many are alike to those."""
+        cycles = least_cycles(self._task, self._choices[block], loose=True) * (1 - 1e-12)
+        values = _values(self._task, self._objective, self._bounds[block], np.maximum(cycles, self._steps[block]))
+        return block[values <= self._cutoff / self._unit]
+
+    def _search_block(self, block: _Whole, most_labels: int) -> None:
+        if len(block) > SEVERAL:
+            block = self._left_by_ports(block)
+        if len(block) == 0:
+            return
+        close = self._closer(block)
+        values = _values(self._task, self._objective, close, self._steps[block])
+        chosen = (values <= self._cutoff / self._unit) & (close < labels.NEVER)
+        block, close = block[chosen], close[chosen]
+        for some in self._opener.blocks(block):
+            part, own = block[some], close[some]
+            self._opener.take(part)
+            least = _values(self._task, self._objective, own, self._opener.least_cycles())
+            for at in np.lexsort((self._ranks[part], least)).tolist():
+                if least[at] > self._cutoff / self._unit or (
+                    self._objective is Objective.LATENCY
+                    and least[at] >= self._best
+                    and own[at] + self._fixed_fj > self._best_fj + self._doubt_fj
+                ):
+                    continue
+                if self._used > most_labels:
+                    self._left = min(self._left, float(least[at]))
+                    continue
+                self._search(int(part[at]), most_labels)
+
+    def _search(self, number: int, most_labels: int) -> None:
+        """Search one choice; the first one quickly before, so that there is something to be held against."""
+        if self._best == inf:
+            for weight in (4, 64):
+                ended, count, value, energy = self._opener.best(number, self._aim(weight), FEW_LABELS)
+                self._used += count
+                if ended == labels.FOUND:
+                    self._keep(number, value, energy)
+                    break
+        ended, count, value, energy = self._opener.best(number, self._aim(1), most_labels)
+        self._used, self._opened = self._used + count, self._opened + (count > 0)
+        if ended == labels.STOPPED:
+            self._left = min(self._left, value / self._unit)
+        elif ended == labels.FOUND:
+            self._keep(number, value, energy)
+
+    def _aim(self, weight: int) -> Aim:
+        tie, tie_fj = inf, inf
+        if self._objective is Objective.LATENCY:
+            tie, tie_fj = self._best, self._best_fj - self._fixed_fj + self._doubt_fj
+        return Aim(NUMBERS[self._objective], float(self._fixed_fj), self._cutoff, tie, tie_fj, weight)
+
+    def _keep(self, number: int, value: float, energy: int) -> None:
+        self._found[number] = (value, float(energy + self._fixed_fj))
+        self._best, self._best_fj = min((self._best, self._best_fj), self._found[number])
+
+    def _finished(self, most_labels: int) -> SpatialSearch:
+        """The mapping of the best choice, found again with tables of its lattice."""
+        bare = self._task.bare
+        if not self._found and self._left < inf:  # labels ran out before any mapping was found
+            chosen, ceiling = self._order[:BATCH].tolist(), inf
+        else:
+            ceiling = self._cutoff
+            chosen = [one for one in self._found if self._is_as_good(*self._found[one])]
+        ordered = ((placement(bare, self._choices, one), 0.0, int(self._ranks[one])) for one in chosen)
+        found, _ = best_in_order(ordered, self._task.sums, max(most_labels, FEW_LABELS), self._objective, ceiling)
+        if found is None:
+            raise DoesNotFit(f"{bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+        bound = min(self._left, found.bound)
+        proven = bound >= found.value
+        found = replace(
+            found,
+            is_proven=proven,
+            labels=self._used,
+            bound_value=found.value if proven else bound,
+            bound_pj=self._least_fitting(self._bounds) / FEMTO + bare.tree.mac_pj * bare.nest.macs,
+            bound_cycles=self._least_fitting(self._steps),
+        )
+        return SpatialSearch(found, len(self._choices), self._opened)
+
+    def _is_as_good(self, value: float, fj: float) -> bool:
+        """Whether nothing better was found; of the same latency nothing that costs less."""
+        if self._objective is Objective.LATENCY:
+            return (value, fj) <= (self._best, self._best_fj + self._doubt_fj)
+        return value <= self._cutoff
+
+    def _least_fitting(self, numbers: _Whole) -> int:
+        """The least of these numbers of all choices of which any mapping fits."""
+        order = np.argsort(np.where(self._bounds < labels.NEVER, numbers, labels.NEVER), kind="stable")
+        for start in range(0, len(order), BATCH):
+            block = order[start : start + BATCH]
+            fitting = block[self._closer(block) < labels.NEVER]
+            if len(fitting):
+                return int(numbers[fitting[0]])
+        raise AssertionError("a mapping was found")
+
+
+def best_by_tables(
+    task: SpreadTask, choices: Choices, bounds: _Whole, most_labels: int, objective: Objective
+) -> SpatialSearch:
+    """Choices by their bounds, each with the tables of its placement."""
+    steps = choices.steps.prod(axis=1)
+    fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
+    _, ranks = _ranks(_values(task, objective, bounds, steps))
+    cycles, close = least_cycles(task, choices, loose=len(choices) > FEW), bounds
+    if len(choices) <= FEW:
+        close = units_fj(task, choices) + bounds_fj(task, choices, loose=False) + in_turn_fj(task, choices)
+        close = np.maximum(bounds, np.minimum(close, labels.NEVER))
+    least = _values(task, objective, close, cycles) * (1 - 1e-12)
+    order = [number for number in np.lexsort((ranks, least)).tolist() if least[number] < inf]
+    searched: set[int] = set()
+
+    def ordered() -> Iterator[tuple[PlacedNest, float, int]]:
+        for number in order:
+            for one in with_slides([placement(task.bare, choices, number)]):
+                yield one, float(least[number]), int(ranks[number])
+                searched.add(number)
+
+    found: FoundMapping | None
+    found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
+    if found is None:
+        raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
+    bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
+    found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
+    return SpatialSearch(found, len(choices), len(searched))
