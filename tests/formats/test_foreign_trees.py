@@ -7,6 +7,7 @@ import pytest
 from tests.helpers.foreign_trees import ACCELFORGE, ERT, SUBTREES, SUBTREES_ERT, TIMELOOP
 from tilestitch.base.errors import InputError
 from tilestitch.formats.accelforge.tree_machine import accelforge_tree
+from tilestitch.formats.foreign_price import foreign_price
 from tilestitch.formats.foreign_tree import MAX_BITS, UNLIMITED, energy_table
 from tilestitch.formats.timeloop.tree_machine import timeloop_tree
 from tilestitch.hardware.tree import Flow
@@ -146,7 +147,9 @@ def test_a_product_on_accelforge_s_machine_costs_what_its_evaluator_says():
     bare = PlacedNest(nest, 8, ("I", "W", "O"), (), tree)
     found = best_spread(bare).found
     assert found.is_proven
-    assert found.price.energy_pj == pytest.approx(1_085_440, rel=1e-12)
+    theirs = foreign_price("AccelForge", found.placed, found.mapping)
+    assert theirs.energy_pj == pytest.approx(1_085_440, rel=1e-12)
+    assert found.price.energy_pj == pytest.approx(1_087_488, rel=1e-12)  # 4,096 first sums are read as well
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ class ForeignTree:
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops by axis
     steps: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # least and most, by memory and loop
     bits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of operands: innermost and outermost
+    meshes: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)  # axes along X and Y, by target
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops from the innermost, by memory
 
 
 def energy_table(text: str, where: str) -> EnergyTable:

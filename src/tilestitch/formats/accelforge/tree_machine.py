@@ -60,9 +60,15 @@ class _Action:
 
 
 def accelforge_tree(
-    text: str, where: str, energies: EnergyTable | None = None, bits: Mapping[str, int] | None = None
+    text: str,
+    where: str,
+    energies: EnergyTable | None = None,
+    bits: Mapping[str, int] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> ForeignTree:
     """The tree of an architecture's file; `bits` are those of a value of each tensor, where sizes depend on them.
+
+    `names` are what the layers call the tensors: input, weight or output by name.
 
     Raises `InputError` with the keys that lead to what a tree cannot say, and where energies are missing.
     """
@@ -70,6 +76,7 @@ def accelforge_tree(
     top = file.fields(("arch",), ("variables", "workload", "renames", "mapper", "model", "config", "component_models"))
     arch = top["arch"].fields(("nodes",), ("extra_attributes_for_all_component_models", "name"))
     read = _Read(energies or {}, bits or {})
+    read.held |= {name: frozenset((role,)) for name, role in (names or {}).items()}
     nodes = tuple(_flat(arch["nodes"]))
     for node in nodes:  # the rate of the units makes cycles of seconds
         if node.entries()[TAG].text() == "!Compute":
@@ -81,7 +88,8 @@ def accelforge_tree(
     clock = round(read.hz) if read.hz is not None else None
     name = where.removesuffix(".yaml").removesuffix(".yml")
     tree = tree_of_parts(name, read.parts, read.mac_pj, "", clock, file)
-    return ForeignTree(replace(tree, reads_first_sums=False), tuple(dict.fromkeys(read.notes)))
+    tree = replace(tree, has_latches=False, reads_first_sums=False)
+    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)))
 
 
 def _flat(part: Part) -> Iterator[Part]:

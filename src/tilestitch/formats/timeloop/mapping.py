@@ -69,8 +69,8 @@ def _directives(part: Part, nest: LoopNest, targets: TimeloopTargets) -> Iterato
         if kind not in _KINDS:
             fields["type"].expected(f"one of {', '.join(_KINDS)}")
         if kind in ("temporal", "spatial"):
-            factors = _factors(fields["factors"], nest) if "factors" in fields else {}
-            order = _permutation(fields["permutation"], nest) if "permutation" in fields else ()
+            factors = loop_factors(fields["factors"], nest) if "factors" in fields else {}
+            order = loop_permutation(fields["permutation"], nest) if "permutation" in fields else ()
             yield _Directive(entry, target, factors, order), kind
             continue
         virtual = [f"inter_{name}_spatial" for name in targets.elements]
@@ -78,7 +78,8 @@ def _directives(part: Part, nest: LoopNest, targets: TimeloopTargets) -> Iterato
             fields["bypass"].refuse("not supported: every array is in every memory; expected an empty list")
 
 
-def _factors(part: Part, nest: LoopNest) -> dict[int, int]:
+def loop_factors(part: Part, nest: LoopNest) -> dict[int, int]:
+    """Factors by the number of their loop; 0 is what the others leave."""
     if isinstance(part.value, list):
         text = " ".join(item.text("a factor") for item in part.items("factors"))
     else:
@@ -103,7 +104,7 @@ def _factor(word: str, part: Part, nest: LoopNest) -> tuple[int, int]:
     return loop_number(name, nest, part.place), int(digits)
 
 
-def _permutation(part: Part, nest: LoopNest) -> tuple[int, ...]:
+def loop_permutation(part: Part, nest: LoopNest) -> tuple[int, ...]:
     """The named loops, outermost first."""
     if isinstance(part.value, list):
         names = [item.text("a loop") for item in part.items("loops")]

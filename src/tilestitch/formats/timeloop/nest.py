@@ -70,7 +70,11 @@ def timeloop_problem(text: str, where: str, name: str = "problem") -> LoopNest:
 
 def _beside_a_problem(file: Part) -> tuple[str, ...]:
     """Other top keys of one file for everything are for other readers."""
-    known = ("architecture", "components", "variables", "mapper", "mapping", "globals", "mapspace")
+    known = (
+        *("architecture", "components", "compound_components", "variables", "mapper", "mapping", "globals", "mapspace"),
+        *("architecture_constraints", "mapspace_constraints", "ERT", "ART", "dumped_by_timeloop_front_end"),
+        "sparse_optimizations",  # which the reader of the machine refuses
+    )
     return tuple(key for key in known if key in file.entries())
 
 

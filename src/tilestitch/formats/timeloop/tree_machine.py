@@ -12,7 +12,7 @@ Source: the input formats of Timeloop v0.2 to v0.4, and the designs of its exerc
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tilestitch.formats.foreign_file import Part, yaml_file
@@ -33,7 +33,7 @@ from tilestitch.formats.foreign_tree import (
 )
 from tilestitch.formats.timeloop.constraints import factors_of, permutation_of, spread_loops
 from tilestitch.formats.timeloop.machine import TAGS
-from tilestitch.hardware.tree import Axis, Flow, Port, TreeMemory
+from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
 from tilestitch.hardware.yaml_tree import TAG
 
 _TOP = (
@@ -115,8 +115,18 @@ def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None) ->
         )
     name = plain_component(where.removesuffix(".yaml").removesuffix(".yml"))
     tree = tree_of_parts(name, read.parts, read.mac_pj, "", read.clock_hz, file)
-    factors, only, steps = _restrictions(nodes, read)
-    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, _bits(tree.memories, read))
+    tree = replace(tree, has_latches=False, reads_first_sums=False)
+    factors, only, steps, orders = _restrictions(nodes, read)
+    bits = _bits(tree.memories, read)
+    return ForeignTree(tree, tuple(dict.fromkeys(read.notes)), factors, only, steps, bits, read.meshes, orders)
+
+
+def with_sliding_windows(tree: MachineTree) -> MachineTree:
+    """The tree in which no memory is filled again with what neighbouring windows share, as Timeloop prices mappings.
+
+    A search on it takes hundreds of times as long, so that `timeloop_tree` leaves this out.
+    """
+    return replace(tree, memories=tuple(replace(memory, has_sliding_window=True) for memory in tree.memories))
 
 
 def _nodes(part: Part) -> Iterator[_Node]:
@@ -383,11 +393,17 @@ def _bits(memories: Sequence[TreeMemory], read: _Read) -> dict[str, tuple[int, i
 
 def _restrictions(
     nodes: Sequence[_Node], read: _Read
-) -> tuple[dict[tuple[str, str], int], dict[str, tuple[str, ...]], dict[tuple[str, str], tuple[int, int]]]:
-    """What constraints say of spread factors, of loops along axes, and of steps at memories."""
+) -> tuple[
+    dict[tuple[str, str], int],
+    dict[str, tuple[str, ...]],
+    dict[tuple[str, str], tuple[int, int]],
+    dict[str, tuple[str, ...]],
+]:
+    """What constraints say of spread factors, of loops along axes, of steps at memories, and of their order there."""
     factors: dict[tuple[str, str], int] = {}
     only: dict[str, tuple[str, ...]] = {}
     steps: dict[tuple[str, str], tuple[int, int]] = {}
+    orders: dict[str, tuple[str, ...]] = {}
     known = _loops(nodes, read)
     memories = {part.name for part in read.parts if isinstance(part, TreeMemory)}
     for node in nodes:
@@ -397,9 +413,9 @@ def _restrictions(
             if "factors" in fields and node.name in memories:
                 for loop, sign, factor in factors_of(fields["factors"]):
                     steps[node.name, loop] = (factor if sign == "=" else 1, factor)
-            if "permutation" in fields:
-                read.notes.append("permutations of loops do not restrict the search; left out")
-    return factors, only, steps
+            if "permutation" in fields and node.name in memories:
+                orders[node.name] = permutation_of(fields["permutation"])
+    return factors, only, steps, orders
 
 
 def _spread(
