@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
+from tilestitch.formats.accelforge.read_workload import accelforge_layers
 from tilestitch.formats.dmazerunner.machine import dmazerunner_machine
 from tilestitch.formats.dmazerunner.nest import dmazerunner_layers, dmazerunner_mapping
 from tilestitch.formats.einsum import einsum_nest
@@ -61,6 +62,8 @@ def open_nests(given: str | Path, load_graph: Callable[[str | Path], Graph]) -> 
         text = file_text(path, "YAML", MAX_YAML_BYTES)
         if re.search(r"^\s*problem\s*:", text, re.MULTILINE) is not None:
             return Nests(path.stem, (_one(timeloop_problem(text, path.name, path.stem)),))
+        if re.search(r"^workload\s*:", text, re.MULTILINE) is not None:
+            return Nests(path.stem, _different([(nest, 1) for nest in accelforge_layers(text, path.name)]))
         return Nests(path.stem, _different([(nest, 1) for nest in zigzag_layers(text, path.name)]))
     return network_nests(load_graph(given))
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES
-from tilestitch.commands.map.tree_sources import ROLES
 from tilestitch.formats.foreign_file import Part, yaml_file
 from tilestitch.formats.foreign_tree import ForeignTree
 from tilestitch.formats.limits import MAX_EXTENT
-from tilestitch.formats.timeloop.constraints import factors_of
-from tilestitch.hardware.tree import MachineTree
+from tilestitch.formats.timeloop.constraints import factors_of, permutation_of
+from tilestitch.hardware.tree import ROLES, MachineTree
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.placed import CutLimit, PlacedNest
 
@@ -39,6 +38,7 @@ class Constraints:
     tiles: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # by memory and loop
     order: tuple[tuple[str, int], ...] = ()  # loops and factors of the innermost steps in turn; 0: all that are left
     notes: tuple[str, ...] = ()
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # loops from the innermost, by memory
 
     def loops(self) -> tuple[str, ...]:
         """Every loop that is named, once."""
@@ -56,6 +56,7 @@ class Constraints:
             {**other.tiles, **self.tiles},
             self.order or other.order,
             (*other.notes, *self.notes),
+            {**other.orders, **self.orders},
         )
 
     def space(self, space: SpatialSpace) -> SpatialSpace:
@@ -93,15 +94,28 @@ class Constraints:
         return replace(tree, memories=tuple(memories))
 
 
-def open_constraints(given: Path, tree: MachineTree) -> Constraints:
+@dataclass(frozen=True, slots=True)
+class ConstraintText:
+    """What a file of constraints says, and its name."""
+
+    text: str
+    file: str
+
+
+def constraint_text(given: Path) -> ConstraintText:
+    """Read a file of constraints; what it means depends on the machine."""
+    return ConstraintText(file_text(given, "YAML", MAX_YAML_BYTES), given.name)
+
+
+def open_constraints(given: ConstraintText, tree: MachineTree) -> Constraints:
     """The constraints in a file, ours or Timeloop's. Raises `InputError` for what it does not understand."""
-    file = yaml_file(file_text(given, "YAML", MAX_YAML_BYTES), given.name)
+    file = yaml_file(given.text, given.file)
     keys = [key for key in _TIMELOOP if key in file.entries()]
     found = _timeloop(file, keys, tree) if keys else _ours(file, tree)
     for memory, operands in found.bypass.items():
         for operand in operands:
             if tree.chain(operand)[-1].name == memory:
-                raise InputError(f"{given.name}: {memory} is the outermost memory of {operand}, which begins there")
+                raise InputError(f"{given.file}: {memory} is the outermost memory of {operand}, which begins there")
     return found
 
 
@@ -191,6 +205,7 @@ def _timeloop(file: Part, keys: Sequence[str], tree: MachineTree) -> Constraints
     notes: list[str] = []
     steps: dict[tuple[str, str], tuple[int, int]] = {}  # of loops at a memory
     factors, bypass = dict(found.factors), dict(found.bypass)
+    orders: dict[str, tuple[str, ...]] = {}
     names = [memory.name for memory in tree.memories]
     for key in keys:
         part = file.entries()[key]
@@ -207,9 +222,10 @@ def _timeloop(file: Part, keys: Sequence[str], tree: MachineTree) -> Constraints
             axes = [axis.name for axis in tree.axes]
             if name not in (names if kind != "spatial" else (*axes, *names)):
                 fields["target"].refuse(f"no part of {tree.name} has the name {name}; known: {', '.join(names)}")
-            for ignored in ("permutation", "split"):
-                if ignored in fields:
-                    notes.append(f"{fields[ignored].place}: the order of loops is not restricted; left out")
+            if "permutation" in fields and kind == "temporal":
+                orders[name] = permutation_of(fields["permutation"])
+            elif "permutation" in fields or "split" in fields:
+                notes.append(f"{target.place}: what goes along X and along Y is that of the machine; left out")
             if kind in _DATASPACE:
                 held = tree.memories[names.index(name)].operands
                 for item in fields["keep"].items("operands", least=0) if "keep" in fields else ():
@@ -224,7 +240,8 @@ def _timeloop(file: Part, keys: Sequence[str], tree: MachineTree) -> Constraints
                         fields["factors"].refuse(f"{loop}: expected a fixed factor of what is spread, as in {loop}=4")
                     else:
                         factors[_axis(name, fields["target"], tree), loop] = factor
-    return replace(found, factors=factors, bypass=bypass, tiles=_tiles(steps, names, file), notes=tuple(notes))
+    tiles = _tiles(steps, names, file)
+    return replace(found, factors=factors, bypass=bypass, tiles=tiles, notes=tuple(notes), orders=orders)
 
 
 def _axis(name: str, part: Part, tree: MachineTree) -> str:
@@ -278,7 +295,7 @@ def constraints_of(foreign: ForeignTree, where: str, loops: Iterable[str]) -> Co
     What names loops that no layer has is left out, with a note; so are factors at a memory that say nothing of a tile.
     """
     tiles, left = tiles_of_steps(foreign.steps, [memory.name for memory in foreign.tree.memories])
-    found = Constraints(where, foreign.factors, foreign.only, {}, {}, tiles)
+    found = Constraints(where, foreign.factors, foreign.only, {}, {}, tiles, orders=foreign.orders)
     unknown = [loop for loop in found.loops() if loop and loop not in set(loops)]
     if unknown:
         note = f"{where}: its constraints name loops that no layer has ({', '.join(unknown)}); all of them left out"

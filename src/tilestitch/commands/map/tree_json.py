@@ -11,7 +11,7 @@ from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.tree.chain import window_rows
 from tilestitch.mapping.tree.search import FoundMapping
 
-_UNITS = {
+UNITS = {
     "energy": "picojoules",
     "latency": "cycles",
     "edp": "picojoules x cycles",
@@ -30,7 +30,7 @@ def tree_values(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> di
         "network": mapped.task.name,
         "machine": mapped.task.tree.name,
         "numbers": "estimated",
-        "units": _UNITS,
+        "units": UNITS,
         "objective": str(mapped.objective),
         "sums": str(mapped.sums),
         "energy_pj": mapped.energy_pj,
@@ -40,7 +40,7 @@ def tree_values(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> di
         "edp_pj_cycles": mapped.edp_pj_cycles,
         "proven_best": mapped.is_proven,
         "notes": list(mapped.task.notes),
-        "layers": [_layer(one) for one in mapped.layers],
+        "layers": [layer_values(one) for one in mapped.layers],
         "unmapped": [{"name": one.name, "reason": one.reason} for one in mapped.unmapped],
     }
     if explained:
@@ -53,7 +53,8 @@ def tree_values(mapped: TreeMappings, explained: Sequence[Explained] = ()) -> di
     return found
 
 
-def _layer(layer: MappedOnTree) -> dict[str, Any]:
+def layer_values(layer: MappedOnTree) -> dict[str, Any]:
+    """What the JSON says of one layer."""
     found = layer.found
     placed, price = found.placed, found.price
     operands = [array.name for array in placed.operands]

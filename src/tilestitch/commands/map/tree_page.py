@@ -8,7 +8,7 @@ import numpy as np
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import ceil_div
 from tilestitch.commands.map.tree_json import tree_values
-from tilestitch.commands.map.tree_proofs import TreeProof, value_text
+from tilestitch.commands.map.tree_proofs import TreeProof, claimed_text
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings
 from tilestitch.commands.map.tree_text import LEAST, factor_text, proof_text, tree_text, verdict_text
 from tilestitch.formats.einsum import nest_text
@@ -62,7 +62,7 @@ def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: Objective) -
         if proof is None
         else {
             "problem": proof.certificate.problem,
-            "value": f"{objective} than {value_text(objective, proof.certificate.value)}",
+            "value": claimed_text(objective, proof.certificate),
             "choices": proof.choices,
             "opened": proof.opened,
             "layers": list(proof.names),

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
 from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.units import counted
 from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
-from tilestitch.commands.map.tree_run import TreeMappings, TreeTask, placed_layers
-from tilestitch.commands.map.tree_sources import wired
+from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, TreeTask, placed_layers
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.certificate import (
     FIELDS,
     OPTIONAL,
-    UNITS,
     TreeCertificate,
     certificate_from,
     certificate_json,
@@ -23,8 +23,7 @@ from tilestitch.mapping.tree.certificate import (
 )
 from tilestitch.mapping.tree.checking import check_certificate
 from tilestitch.mapping.tree.choices import SpatialSpace
-from tilestitch.mapping.tree.claim import SHORT_UNITS, Verdict
-from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.claim import Verdict
 from tilestitch.mapping.tree.free_certificate import (
     FREE_FIELDS,
     FREE_OPTIONAL,
@@ -35,12 +34,28 @@ from tilestitch.mapping.tree.free_certificate import (
     free_digest,
 )
 from tilestitch.mapping.tree.free_checking import check_free_certificate
+from tilestitch.mapping.tree.front_certificate import (
+    FREE_FRONT_FIELDS,
+    FRONT_FIELDS,
+    FreeFrontCertificate,
+    FrontCertificate,
+    free_front_certificate_of,
+    free_front_from,
+    free_front_json,
+    front_certificate_of,
+    front_from,
+    front_json,
+)
+from tilestitch.mapping.tree.front_checking import check_free_front, check_front
+from tilestitch.mapping.tree.optimum import SHORT_UNITS, UNITS
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 
 FORMAT = "tilestitch.tree-certificates"
 VERSION = 1
 _HEAD = ("objective", "unit", "sums", "proofs")
+
+Proof: TypeAlias = TreeCertificate | FreeCertificate | FrontCertificate | FreeFrontCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +75,46 @@ class _Problem:
     numbers: tuple[int, ...]
     names: tuple[str, ...]
 
-    def certificate(self, found: FoundMapping, objective: Objective) -> TreeCertificate | FreeCertificate:
-        if self.space is not None:
-            return free_certificate_of(self.placements[0], self.space, found, objective)
-        return certificate_of(self.placements, found, objective)
+    def certificate(self, layer: MappedOnTree, objective: Objective) -> Proof:
+        bare, space = self.placements[0], self.space
+        if objective is Objective.PARETO and space is not None:
+            return free_front_certificate_of(bare, space, layer.front)
+        if objective is Objective.PARETO:
+            return front_certificate_of(self.placements, layer.front)
+        if space is not None:
+            return free_certificate_of(bare, space, layer.found, objective)
+        return certificate_of(self.placements, layer.found, objective)
 
-    def read(self, part: JsonPart) -> TreeCertificate | FreeCertificate:
+    def read(self, part: JsonPart, objective: Objective) -> Proof:
+        bare = self.placements[0]
+        if objective is Objective.PARETO and self.space is not None:
+            return free_front_from(part.fields(("layers", *FREE_FRONT_FIELDS)), bare)
+        if objective is Objective.PARETO:
+            return front_from(part.fields(("layers", *FRONT_FIELDS)), bare)
         if self.space is not None:
-            return free_certificate_from(part.fields(("layers", *FREE_FIELDS), FREE_OPTIONAL), self.placements[0])
-        return certificate_from(part.fields(("layers", *FIELDS), OPTIONAL), self.placements[0])
+            return free_certificate_from(part.fields(("layers", *FREE_FIELDS), FREE_OPTIONAL), bare)
+        return certificate_from(part.fields(("layers", *FIELDS), OPTIONAL), bare)
 
-    def verdict(self, certificate: TreeCertificate | FreeCertificate, sums: Sums, objective: Objective) -> Verdict:
-        if isinstance(certificate, FreeCertificate):
-            assert self.space is not None
-            return check_free_certificate(certificate, self.placements[0], self.space, sums, objective)
-        return check_certificate(certificate, self.placements, sums, objective)
+    def verdict(self, certificate: Proof, sums: Sums, objective: Objective) -> Verdict:
+        if isinstance(certificate, TreeCertificate):
+            return check_certificate(certificate, self.placements, sums, objective)
+        if isinstance(certificate, FrontCertificate):
+            return check_front(certificate, self.placements, sums)
+        assert self.space is not None
+        if isinstance(certificate, FreeFrontCertificate):
+            return check_free_front(certificate, self.placements[0], self.space, sums)
+        return check_free_certificate(certificate, self.placements[0], self.space, sums, objective)
+
+
+def _json(certificate: Proof, placed: PlacedNest) -> dict[str, Any]:
+    """A certificate as an object of JSON."""
+    if isinstance(certificate, FreeCertificate):
+        return free_certificate_json(certificate, placed)
+    if isinstance(certificate, FreeFrontCertificate):
+        return free_front_json(certificate, placed)
+    if isinstance(certificate, FrontCertificate):
+        return front_json(certificate, placed)
+    return certificate_json(certificate, placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +124,19 @@ class TreeProof:
     numbers: tuple[int, ...]
     names: tuple[str, ...]
     placed: PlacedNest  # any of the ways to spread loops
-    certificate: TreeCertificate | FreeCertificate
+    certificate: Proof
 
     @property
     def choices(self) -> int:
         """How many ways to spread loops, and to let windows slide, there are."""
-        one = self.certificate
-        return one.choices if isinstance(one, FreeCertificate) else len(one.choices)
+        choices = self.certificate.choices
+        return choices if isinstance(choices, int) else len(choices)
 
     @property
     def opened(self) -> int:
         """How many of them their bounds do not settle."""
         one = self.certificate
-        if isinstance(one, FreeCertificate):
+        if isinstance(one, FreeCertificate | FreeFrontCertificate):
             return sum(block.opened for block in one.blocks)
         return sum(choice.is_opened for choice in one.choices)
 
@@ -111,7 +151,7 @@ def tree_certificates(mapped: TreeMappings) -> tuple[TreeProof, ...]:
             one.numbers,
             one.names,
             one.placements[0],
-            one.certificate(mapped.layers[one.numbers[0]].found, mapped.objective),
+            one.certificate(mapped.layers[one.numbers[0]], mapped.objective),
         )
         for one in _problems(mapped.task, mapped.sums, mapped.objective).values()
     )
@@ -119,13 +159,7 @@ def tree_certificates(mapped: TreeMappings) -> tuple[TreeProof, ...]:
 
 def tree_certificates_json(mapped: TreeMappings, proofs: Sequence[TreeProof]) -> str:
     """The file of the certificates of a run."""
-    rows: list[dict[str, Any]] = []
-    for one in proofs:
-        if isinstance(one.certificate, FreeCertificate):
-            fields = free_certificate_json(one.certificate, one.placed)
-        else:
-            fields = certificate_json(one.certificate, one.placed)
-        rows.append({"layers": one.names, **fields})
+    rows = [{"layers": one.names, **_json(one.certificate, one.placed)} for one in proofs]
     head = {"objective": mapped.objective, "unit": UNITS[mapped.objective], "sums": mapped.sums}
     return document_text(FORMAT, VERSION, {**head, "proofs": Rows(rows)})
 
@@ -144,7 +178,7 @@ def check_tree_certificates(
     expect_asked("objective", objective, asked.objective, where)
     expect_asked("sums", sums, asked.sums, where)
     problems = _problems(task, sums, objective)
-    proofs: dict[str, TreeCertificate | FreeCertificate] = {}
+    proofs: dict[str, Proof] = {}
     for part in found["proofs"].items("proofs"):
         entries = part.entries()
         if "problem" not in entries:
@@ -158,7 +192,7 @@ def check_tree_certificates(
                 named = "the workload, the layers, the machine and the options of what is spread"
             proof_of_nothing(part, checked, problem, named)
         expect_new(part, problem, proofs)
-        proofs[problem] = problems[problem].read(part)
+        proofs[problem] = problems[problem].read(part, objective)
         expect_layers(entries, problems[problem].names)
     lines: dict[int, str] = {}
     for done, (problem, one) in enumerate(problems.items()):
@@ -171,20 +205,26 @@ def check_tree_certificates(
     return "\n".join(lines[number] for number in sorted(lines))
 
 
-def value_text(objective: Objective, value: int) -> str:
-    """A value with its unit."""
-    return f"{value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
+def claimed_text(objective: Objective, proof: Proof) -> str:
+    """What a proof says of a layer: of its least value, or of its front from the first point to the last."""
+    if isinstance(proof, TreeCertificate | FreeCertificate):
+        value = f"{proof.value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
+        return f"no mapping has less {objective} than {value}"
+    ends = [f"{one.energy_fj:,} fJ in {one.cycles:,} cycles" for one in (proof.points[0], proof.points[-1])]
+    points, reach = counted(len(proof.points), "mapping"), " to ".join(dict.fromkeys(ends))
+    return f"no mapping is missing on its front of {points}, {reach}, and none of them beats another"
 
 
-def _line(
-    name: str, proof: TreeCertificate | FreeCertificate, verdict: Verdict, objective: Objective, sums: Sums
-) -> str:
+def _line(name: str, proof: Proof, verdict: Verdict, objective: Objective, sums: Sums) -> str:
     ways = "1 way to spread loops" if verdict.choices == 1 else f"{verdict.choices:,} ways to spread loops"
-    of_which = " for that of the mapping" if isinstance(proof, FreeCertificate) else ""
+    of_which = ""
+    if isinstance(proof, FreeCertificate):
+        of_which = " for that of the mapping"
+    elif isinstance(proof, FreeFrontCertificate):
+        of_which = " for those of the front" if len(proof.taken) > 1 else " for that of the front"
     chains = f", with {verdict.chains:,} chains{of_which} if no memory is shared" if verdict.chains else ""
-    least = f"no mapping has less {objective} than {value_text(objective, proof.value)}"
     return (
-        f"{name}: proven: {least} (sums {sums}, estimated); {ways}, "
+        f"{name}: proven: {claimed_text(objective, proof)} (sums {sums}, estimated); {ways}, "
         f"{verdict.opened:,} opened{chains}; {verdict.labels:,} labels of the checker"
     )
 

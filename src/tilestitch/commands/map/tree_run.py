@@ -10,8 +10,15 @@ from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
-from tilestitch.commands.map.tree_constraints import Constraints, expect_known_loops, open_constraints
+from tilestitch.commands.map.tree_constraints import (
+    Constraints,
+    ConstraintText,
+    constraint_text,
+    expect_known_loops,
+    open_constraints,
+)
 from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
+from tilestitch.commands.map.tree_permutations import with_permutations
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
     as_wide_as_on,
@@ -19,16 +26,17 @@ from tilestitch.commands.map.tree_sources import (
     is_timeloop_problem,
     is_zigzag_workload,
     layers_of_nests,
-    wired,
     with_words,
     zigzag_layers_of,
 )
 from tilestitch.formats.zigzag.tree_mapping import ZigzagMapping, chosen_mapping, placed_layer, zigzag_tree_mappings
 from tilestitch.hardware.preset_files import preset_names
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree_chip import missing_of
 from tilestitch.hardware.tree_load import has_array
 from tilestitch.hardware.yaml_tree import read_tree
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.free_front import front_of_choices
@@ -111,6 +119,77 @@ class TreeMappings(Brief):
         return all(layer.found.is_proven for layer in self.layers)
 
 
+@dataclass(frozen=True, slots=True)
+class TreeWork:
+    """The layers of a workload, for any machine; and what a file of ZigZag's spreads of them, if one does."""
+
+    name: str
+    layers: tuple[TreeLayer, ...]
+    notes: tuple[str, ...]
+    is_in_words: bool = False  # of the machine, whose bits they are
+    is_network: bool = False  # which has operators that are not mapped
+    file: str = ""  # of layers, beside that of mappings
+    mappings: tuple[ZigzagMapping, ...] = ()
+    mapping_file: str = ""
+    mapping_notes: tuple[str, ...] = ()
+
+
+def zigzag_work(workload: str, spatial: str) -> TreeWork:
+    """ZigZag's layers and spatial mapping. Raises `InputError` for what is wrong with a file."""
+    text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), Path(spatial).name
+    name, layers, notes = zigzag_layers_of(workload)
+    mappings, mapping_notes = zigzag_tree_mappings(text, where)
+    return TreeWork(
+        name,
+        layers,
+        notes,
+        file=Path(workload).name,
+        mappings=mappings,
+        mapping_file=where,
+        mapping_notes=mapping_notes,
+    )
+
+
+def free_work(workload: Model, load: Callable[[Model], Nests]) -> TreeWork:
+    """The different layers of a network, of einsum or of another program's file (`load`)."""
+    if isinstance(workload, str | Path) and is_zigzag_workload(str(workload)):
+        name, layers, notes = zigzag_layers_of(str(workload))
+        return TreeWork(name, _different(layers), notes)
+    nests = load(workload)
+    is_in_words = isinstance(workload, str | Path) and is_timeloop_problem(str(workload))
+    return TreeWork(nests.name, *layers_of_nests(nests), is_in_words, bool(nests.unmapped))
+
+
+def layers_on(work: TreeWork, opened: OpenedTree) -> tuple[tuple[TreeLayer, ...], tuple[str, ...]]:
+    """The layers of a workload as wide as a machine has their words, and the notes on them."""
+    layers = work.layers
+    if opened.bits and not work.mapping_file and (work.is_in_words or opened.has_own_bits):
+        layers = with_words(layers, opened.tree, opened.bits)
+    return as_wide_as_on(opened.tree, layers, work.notes)
+
+
+def task_on(
+    work: TreeWork,
+    opened: OpenedTree,
+    space: SpatialSpace,
+    names: Sequence[str] = (),
+    constraints: ConstraintText | None = None,
+) -> TreeTask:
+    """A workload on a tree, with `names` of layers or all of them; a space is free where no file says what is spread.
+
+    Raises `InputError` for layers that are not there, and constraints that say nothing.
+    """
+    layers, notes = layers_on(work, opened)
+    chosen = layers_named(layers, names, work.file or work.name)
+    tree, fixed = _constrained(opened, layers, constraints)
+    if work.mapping_file and (fixed.factors or fixed.only):
+        file = work.mapping_file
+        raise InputError(f"{fixed.file}: {file} fixes what is spread; leave spatial out, or --spatial {file}")
+    notes = (*notes, *opened.notes, *work.mapping_notes, *fixed.notes)
+    free = None if work.mapping_file else fixed.space(space)
+    return TreeTask(work.name, tree, chosen, work.mappings, work.mapping_file, notes, free, fixed)
+
+
 def open_tree_task(
     workload: str, machine: GivenTree, spatial: str, names: Sequence[str], constraints: Path | None = None
 ) -> TreeTask:
@@ -118,21 +197,12 @@ def open_tree_task(
 
     Raises `InputError` for what is wrong with a file.
     """
-    text, where = file_text(Path(spatial), "YAML", MAX_YAML_BYTES), [Path(given).name for given in (workload, spatial)]
-    _, layers, notes = zigzag_layers_of(workload)
-    opened = open_tree(machine)
-    mappings, mapping_notes = zigzag_tree_mappings(text, where[1])
-    layers, notes = as_wide_as_on(opened.tree, layers, notes)
-    chosen = _chosen(layers, names, where[0])
-    tree, fixed = _constrained(opened, layers, constraints)
-    if fixed.factors or fixed.only:
-        raise InputError(f"{fixed.file}: {where[1]} fixes what is spread; leave spatial out, or --spatial {where[1]}")
-    notes = (*notes, *opened.notes, *mapping_notes, *fixed.notes)
-    return TreeTask(Path(workload).stem, tree, chosen, mappings, where[1], notes, constraints=fixed)
+    work, opened = zigzag_work(workload, spatial), open_tree(machine)
+    return task_on(work, opened, SpatialSpace(), names, None if constraints is None else constraint_text(constraints))
 
 
 def _constrained(
-    opened: OpenedTree, layers: Sequence[TreeLayer], constraints: Path | None
+    opened: OpenedTree, layers: Sequence[TreeLayer], constraints: ConstraintText | None
 ) -> tuple[MachineTree, Constraints]:
     """A machine with what constraints let pass by its memories, and the constraints, its own among them."""
     if constraints is None:
@@ -169,22 +239,14 @@ def open_free_task(
 
     Raises `InputError` for what is wrong with a file.
     """
-    if isinstance(workload, str | Path) and is_zigzag_workload(str(workload)):
-        name, layers, notes = zigzag_layers_of(str(workload))
-        layers = _different(layers)
-    else:
-        nests = load(workload)
-        name = nests.name
-        layers, notes = layers_of_nests(nests)
-    opened = open_tree(machine, energies, layers)
-    is_in_words = isinstance(workload, str | Path) and is_timeloop_problem(str(workload))
-    if opened.bits and (is_in_words or opened.has_own_bits):
-        layers = with_words(layers, opened.tree, opened.bits)
-    layers, notes = as_wide_as_on(opened.tree, layers, notes)
-    chosen = _chosen(layers, names, name)
-    tree, fixed = _constrained(opened, layers, constraints)
-    notes = (*notes, *opened.notes, *fixed.notes)
-    return TreeTask(name, tree, chosen, (), "", notes, fixed.space(space), fixed)
+    work = free_work(workload, load)
+    opened = open_tree(machine, energies, work.layers)
+    task = task_on(work, opened, space, names, None if constraints is None else constraint_text(constraints))
+    if work.is_network and machine in preset_names() and not any(missing_of(opened.tree)):
+        command = f"tilestitch compile {work.name} --machine {opened.tree.name}"
+        note = f"{command} runs the whole network: one tile loads while another is multiplied"
+        task = replace(task, notes=(*task.notes, note))
+    return task
 
 
 def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
@@ -196,7 +258,7 @@ def _different(layers: Sequence[TreeLayer]) -> tuple[TreeLayer, ...]:
     return tuple(found.values())
 
 
-def _chosen(layers: tuple[TreeLayer, ...], names: Sequence[str], where: str) -> tuple[TreeLayer, ...]:
+def layers_named(layers: tuple[TreeLayer, ...], names: Sequence[str], where: str) -> tuple[TreeLayer, ...]:
     """The layers of those names or numbers, all of them where none is named."""
     found: list[TreeLayer] = []
     for name in names:
@@ -241,6 +303,9 @@ def map_on_tree(
             continue
         points = [replace(one, placed=replace(one.placed, nest=layer.nest)) for one in outcome.points]
         found = min(points, key=lambda one: one.price.edp_pj_cycles)
+        if task.constraints.orders and objective is not Objective.PARETO:
+            found, said = with_permutations(found, task.constraints.orders)
+            notes = (*notes, *said)
         front = tuple(points) if objective is Objective.PARETO else ()
         counts = (outcome.choices, outcome.opened)
         layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front, layer.times, *counts))

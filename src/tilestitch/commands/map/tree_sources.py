@@ -5,22 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilestitch.base.errors import InputError
 from tilestitch.base.text_files import file_text
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.formats.zigzag.tree_workload import ZigzagLayer, zigzag_tree_layers
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.ir.loop_nest import LoopOperand
-from tilestitch.mapping.tree.choices import SpatialSpace
-from tilestitch.mapping.tree.placed import PlacedNest, placed_faults
+from tilestitch.mapping.tree.bound import as_wide, bound
+from tilestitch.mapping.tree.placed import PlacedNest
 
 SUMS_AS_RESULTS = "sums that are added to have the width of results, as in the nests of the network"
-# What nests and machines call the first operand that is read, the second, and the result.
-ROLES = (
-    ("I", "I1", "A", "Input", "Inputs"),
-    ("W", "I2", "B", "Weight", "Weights"),
-    ("O", "C", "Z", "Output", "Outputs"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +64,10 @@ def as_wide_as_on(
         return tuple(layers), tuple(notes)
     found: list[TreeLayer] = []
     for layer in layers:
-        reads = tuple(_as_wide(array, bits) for array in layer.nest.reads)
-        nest = replace(layer.nest, reads=reads, write=_as_wide(layer.nest.write, sum_bits))
-        found.append(replace(layer, nest=nest, final_bits=bits))
+        found.append(replace(layer, nest=as_wide(layer.nest, bits, sum_bits), final_bits=bits))
     kept = [note for note in notes if note != SUMS_AS_RESULTS]
     note = f"elements have {bits} bits, and {sum_bits} while they are added to, as on {tree.name}"
     return tuple(found), (*kept, note)
-
-
-def _as_wide(array: LoopOperand, bits: int) -> LoopOperand:
-    return replace(array, element_bits=bits) if array.element_bits else array  # of no bits: nothing is moved
 
 
 def zigzag_layers_of(model: str) -> tuple[str, tuple[TreeLayer, ...], tuple[str, ...]]:
@@ -102,56 +88,5 @@ def layers_of_nests(nests: Nests) -> tuple[tuple[TreeLayer, ...], tuple[str, ...
 
 
 def bound_nest(layer: TreeLayer, tree: MachineTree) -> PlacedNest:
-    """A layer with what the machine calls its operands, and nothing spread.
-
-    An operand has its own name where the machine knows it; else the name that the machine has for its role: its
-    first or second input, by name or else by place, or the result. Raises `InputError` where that is no name for each.
-    """
-    names = [array.name for array in layer.nest.operands]
-    homes = names if set(names) <= set(tree.operands) else _by_role(names, tree)
-    placed = PlacedNest(layer.nest, layer.final_bits, tuple(homes), (), tree)
-    for fault in placed_faults(placed):
-        raise InputError(f"layer {layer.nest.name}: {fault}")
-    return placed
-
-
-def wired(placed: PlacedNest, space: SpatialSpace) -> SpatialSpace:
-    """The choices of a space that the axes of a machine allow.
-
-    Those that name operands take loops that go through exactly these. Along those outside every memory of the result,
-    as that of clusters with a DRAM each, nothing can be added up: they take loops of the result.
-    """
-    only, result = dict(space.only), placed.homes[-1]
-    apart = placed.tree.fan_outs(result)[-1]
-    for axis in placed.tree.axes:
-        if not axis.operands and axis.name not in apart:
-            continue
-        loops: list[str] = []
-        for number, loop in enumerate(placed.nest.loops):
-            operands = _operands_of(placed, number)
-            is_of_axis = not axis.operands or operands == set(axis.operands)
-            if is_of_axis and (axis.name not in apart or result in operands):
-                loops.append(loop.name)
-        only[axis.name] = tuple(name for name in only.get(axis.name, loops) if name in loops) or ("",)
-    return replace(space, only=only)
-
-
-def _operands_of(placed: PlacedNest, loop: int) -> set[str]:
-    """What the machine calls the operands that a loop goes through."""
-    return {home for home, array in zip(placed.homes, placed.nest.operands, strict=True) if loop in array.indexed_by}
-
-
-def _by_role(names: Sequence[str], tree: MachineTree) -> list[str]:
-    roles = [next((role for role in (0, 1) if name in ROLES[role]), -1) for name in names[:-1]]
-    if sorted(roles) != [0, 1]:
-        roles = list(range(len(names) - 1))
-    homes: list[str] = []
-    for name, role in zip(names, (*roles, len(ROLES) - 1), strict=True):
-        known = [one for one in ROLES[min(role, len(ROLES) - 1)] if one in tree.operands]
-        homes.append(name if name in tree.operands else known[0] if known else "")
-    if len(names) != len(ROLES) or "" in homes or len(set(homes)) != len(homes):
-        raise InputError(
-            f"machine {tree.name}: its memories hold {', '.join(tree.operands)}; the operands of the layer are "
-            f"{', '.join(names)}; expected those names in the machine, or I, W and O for two inputs and a result"
-        )
-    return homes
+    """A layer with what the machine calls its operands, and nothing spread; see `bound`."""
+    return bound(layer.nest, layer.final_bits, tree)

@@ -142,7 +142,7 @@ def _layer_lines(layer: MappedOnTree) -> list[str]:
     lines = [f"  note: {note}" for note in layer.notes]
     if layer.front:
         lines += _front_lines(layer)
-    lines += _loop_lines(found)
+    lines += loop_lines(found)
     for row in window_rows(placed, found.mapping):
         lines.append(f"  windows of {row.operand} slide into {row.into} along {row.loop}, {row.steps:,} in a row")
     rows = [("units", "", "multiply-accumulate", f"{placed.nest.macs:,}", *_share(price.mac_pj, price.energy_pj))]
@@ -158,7 +158,7 @@ def _share(energy_pj: float, all_pj: float) -> tuple[str, str]:
     return format_energy(energy_pj), f"{energy_pj / all_pj:.1%}" if all_pj > 0 else "-"
 
 
-def _loop_lines(found: FoundMapping) -> list[str]:
+def loop_lines(found: FoundMapping) -> list[str]:
     """The loops from the outermost, and which memory holds which operand inside each."""
     placed, mapping = found.placed, found.mapping
     names = [loop.name for loop in placed.nest.loops]

@@ -38,7 +38,7 @@ class TreeOptions:
     """What a search on a machine tree may do; the options of `tilestitch map` of the same names.
 
     `spatial` is ZigZag's mapping file, which fixes what is spread; without one all choices are searched. `uneven` lets
-    the operands of a PE array change at places of their own, for the least energy.
+    the operands of a PE array change at places of their own; cycles are then those of a tree.
     """
 
     objective: Objective = Objective.EDP
@@ -56,6 +56,11 @@ class TreeOptions:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise InputError(f"utilization: expected a share from 0 to 1, found {shown(share)}")
         return SpatialSpace(Ragged.ALL if self.ragged else Ragged.NONE if self.uneven else Ragged.FILLING, share)
+
+    def expect_fixed(self) -> None:
+        """Refuse what says something of choices beside a file that fixes what is spread."""
+        if self.ragged or self.utilization:
+            raise InputError("options: spatial fixes what is spread; leave out ragged and utilization")
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +174,7 @@ def map_either(
     if asked.uneven:
         if tree is not None:
             raise InputError("options: uneven goes with the name or file of a PE array; a tree says its own storage")
-        given = uneven_array(str(machine), objective)
+        given = uneven_array(str(machine))
     if asked.spatial is None:
         task = open_free_task(
             model,
@@ -180,11 +185,11 @@ def map_either(
             None if asked.constraints is None else Path(asked.constraints),
         )
     else:
-        if asked.ragged or asked.utilization or asked.constraints is not None:
-            raise InputError("options: spatial fixes what is spread; leave out ragged, utilization and constraints")
+        asked.expect_fixed()
         if not isinstance(model, str | Path):
             raise InputError(f"model: with spatial expected the path of ZigZag's layers, found {shown(model)}")
-        task = open_tree_task(str(model), given, str(asked.spatial), layers)
+        constraints = None if asked.constraints is None else Path(asked.constraints)
+        task = open_tree_task(str(model), given, str(asked.spatial), layers, constraints)
     of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
     if not fold_bn:
         of_network["fold_bn"] = False

@@ -1,0 +1,139 @@
+"""The best fused mapping of every chain of a network on a machine tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tilestitch.api import Model, choice_of, expect_count, load_graph, shown
+from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
+from tilestitch.base.html import Record
+from tilestitch.base.progress import Progress, quiet
+from tilestitch.base.shown import Shown
+from tilestitch.commands.map.chains import NamedChain, chains_of, einsum_chain
+from tilestitch.commands.map.fused_text import fused_json, fused_text
+from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
+from tilestitch.commands.map.tree_machines import GivenTree, open_tree
+from tilestitch.commands.map.tree_sources import SUMS_AS_RESULTS, TreeLayer, as_wide_as_on, bound_nest
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, homes_of
+from tilestitch.mapping.fused.search import MOST_LABELS, FoundChain, best_chain
+from tilestitch.mapping.tree.bound import wired
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.tables import Sums
+from tilestitch.passes import simplify
+
+NO_HOME = "nothing runs together: no memory but the outermost is one for all units and holds results as well as inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class FuseOptions:
+    """How chains are fused: at most so many operators together, of two to four, and labels of each group."""
+
+    most: int = MOST_OPERATORS
+    sums: Sums = Sums.FULL
+    space: SpatialSpace = field(default_factory=SpatialSpace)
+    effort: int = MOST_LABELS
+
+
+@dataclass(frozen=True, repr=False)
+class FusedChains(MappedChains, Shown):
+    """The best fused mapping of every different chain of a network; every number is estimated."""
+
+    def __str__(self) -> str:
+        return fused_text(self)
+
+    def to_json(self) -> str:
+        """What `tilestitch map --fuse --json` writes."""
+        return fused_json(self)
+
+    def heading(self) -> str:
+        """Chains, machine, and the sums."""
+        return (
+            f"{self.task.name} on {self.task.tree.name}: {self.energy_pj:,.0f} pJ fused, {self.unfused_pj:,.0f} pJ "
+            "unfused (estimated)"
+        )
+
+    def records(self) -> tuple[Record, ...]:
+        """A row for each chain."""
+        return tuple(
+            {
+                "operators": " > ".join(chain.names),
+                "times": chain.times,
+                "energy_pj": found.energy_pj,
+                "unfused_pj": found.unfused_pj,
+                "bound_pj": found.bound_pj,
+                "groups": len(found.groups),
+                "proven_best": found.is_proven,
+            }
+            for chain, found in self.chains
+        )
+
+
+def map_fused(
+    model: Model,
+    machine: GivenTree,
+    options: FuseOptions = FuseOptions(),
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] = {},
+    fold_bn: bool = True,
+    layers: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> FusedChains:
+    """The fused mapping of least energy of every different chain of products of a network, on a machine tree.
+
+    A model may also be a line of several products, such as `S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) *
+    V[n,e]; m=8 n=8 d=4 e=4`. `layers` names operators whose
+    chains are mapped. Raises `InputError` for a model without products, and `DoesNotFit` where no chain has a mapping.
+    """
+    told, most, sums = progress or quiet, options.most, choice_of("sums", options.sums, Sums)
+    expect_count("effort", options.effort)
+    if not isinstance(most, int) or isinstance(most, bool) or not 2 <= most <= MOST_OPERATORS:
+        raise InputError(f"fuse: expected 2 to {MOST_OPERATORS} operators that run together, found {shown(most)}")
+    if isinstance(model, str | Path) and "+=" in str(model):
+        name, chains = "einsum", (einsum_chain(str(model)),)
+    else:
+        graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
+        name, chains = graph.name, _chosen(chains_of(graph), layers, graph.name)
+    task = _task(name, machine, chains, options.space, most)
+    found: list[tuple[NamedChain, FoundChain]] = []
+    unmapped: list[UnmappedChain] = []
+    links = homes = 0
+    for number, (chain, layers_of_chain) in enumerate(zip(task.chains, task.layers, strict=True)):
+        told("map chains", number, len(task.chains))
+        placed = tuple(bound_nest(layer, task.tree) for layer in layers_of_chain)
+        bound = Chain(" > ".join(chain.names), placed, chain.links)
+        links += len(bound.links)
+        homes += sum(len(homes_of(bound, link)) for link in range(len(bound.links)))
+        spaces = [wired(one, task.space) for one in placed]
+        try:
+            found.append((chain, best_chain(bound, sums, spaces, options.effort, most=most)))
+        except (DoesNotFit, TooLarge) as error:
+            unmapped.append(UnmappedChain(chain.names, str(error)))
+    if not found:
+        raise DoesNotFit("\n".join(one.reason for one in unmapped))
+    if links and not homes:
+        task = replace(task, notes=(*task.notes, NO_HOME))
+    return FusedChains(task, sums, tuple(found), tuple(unmapped))
+
+
+def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: SpatialSpace, most: int) -> FusedTask:
+    opened = open_tree(machine)
+    if not chains:
+        raise InputError(f"{name}: no convolution and no matrix product, so there is nothing to map")
+    flat = [TreeLayer(nest, nest.write.element_bits, nest.kind) for chain in chains for nest in chain.nests]
+    wide, notes = as_wide_as_on(opened.tree, flat, (SUMS_AS_RESULTS,))
+    layers: list[tuple[TreeLayer, ...]] = []
+    at = 0
+    for chain in chains:
+        layers.append(wide[at : at + len(chain.nests)])
+        at += len(chain.nests)
+    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), (*notes, *opened.notes), space, most)
+
+
+def _chosen(chains: Sequence[NamedChain], names: Sequence[str], where: str) -> tuple[NamedChain, ...]:
+    """The chains that have an operator of one of these names."""
+    for name in names:
+        if not any(name in chain.names for chain in chains):
+            known = ", ".join(chain.names[0] for chain in chains[:8])
+            raise InputError(f"--layer {name}: {where} has no such product; chains begin with {known}")
+    return tuple(chain for chain in chains if not names or set(names) & set(chain.names))

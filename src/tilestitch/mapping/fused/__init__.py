@@ -1,0 +1,1 @@
+"""Chains of operators mapped together on a machine tree."""

@@ -1,0 +1,181 @@
+"""Blocks of neighbours that are joined: their cuts on the lattice of the loops that go through all of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.mapping.fused.inner import Laid
+from tilestitch.mapping.fused.shapes import Group
+from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.lattice import Lattice, lattice_of
+from tilestitch.mapping.tree.problem import least_from
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Ways to one tile of a block: how many cuts of each operand are placed, what they cost, and the rooms."""
+
+    placed: NDArray[np.int64]
+    partial: NDArray[np.bool_]
+    spent: NDArray[np.int64]
+    taken: NDArray[np.float64]
+    label: NDArray[np.int64]  # which way of an operator, or which label of a block
+
+    def __getitem__(self, chosen: NDArray[np.bool_] | slice) -> "Rows":
+        return Rows(
+            self.placed[chosen], self.partial[chosen], self.spent[chosen], self.taken[chosen], self.label[chosen]
+        )
+
+    def __len__(self) -> int:
+        return len(self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Where a join came from: blocks, and of each a way of its operator or one of its labels."""
+
+    blocks: tuple[tuple[int, int], ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """The labels of several operators that are joined."""
+
+    first: int
+    last: int
+    threads: tuple[tuple[int, ...], ...]
+    lattice: Lattice
+    cuts: Field
+    operands: tuple[tuple[int, int], ...]  # operator and operand, of each chain of cuts that is left
+    swept: Swept | None = None
+    came: list[Came] = field(default_factory=list)
+    by_point: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def keep(self, swept: Swept, count: int, came: list[Came]) -> None:
+        """Take the labels of a sweep."""
+        self.swept, self.came = swept, came
+        alive = np.flatnonzero(~swept.dead[:count])
+        order = alive[np.argsort(swept.point[alive], kind="stable")]
+        points, starts = np.unique(swept.point[order], return_index=True)
+        for point, labels_there in zip(points.tolist(), np.split(order, starts[1:]), strict=True):
+            self.by_point[point] = labels_there
+
+    def rows(self, point: int) -> Rows | None:
+        """The labels at a tile."""
+        found = self.by_point.get(point)
+        if found is None or self.swept is None:
+            return None
+        state = self.swept.state[found]
+        return Rows(self.counts(state), state % 2 == 1, self.swept.spent[found], self.swept.taken[found], found)
+
+    def counts(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many cuts of each operand are placed."""
+        steps, sizes = radix(self.cuts.first.tolist()), np.diff(self.cuts.first) + 1
+        columns = [state // step % size for step, size in zip(steps, sizes.tolist(), strict=False)]
+        return np.column_stack(columns) if columns else np.empty((len(state), 0), np.int64)
+
+    def states(self, rows: Rows) -> NDArray[np.int64]:
+        """The states of the sweep that rows are in."""
+        steps = radix(self.cuts.first.tolist())
+        return rows.placed @ np.array(steps[:-1], np.int64) + rows.partial
+
+    def within(self, point: int, rows: Rows, budget: int) -> NDArray[np.bool_]:
+        """Which rows at a tile could still end within a budget."""
+        total, first = rows.spent.copy(), self.cuts.first
+        for operand in range(len(first) - 1):
+            cut = first[operand] + rows.placed[:, operand]
+            left = cut < first[operand + 1]
+            if left.any():
+                side = np.where(rows.partial & (operand == self.cuts.write), 1, 0)[left]
+                total[left] += self.cuts.togo[cut[left], side, point]
+        return total <= budget
+
+
+def block_of(group: Group, first: int, last: int) -> Block:
+    """A block with the cuts of its operators in memories that all units share, and without labels."""
+    threads = group.chain.threads(first, last)
+    lattice = lattice_of(group.extents(first, last))
+    operands = group.operands(first, last)
+    cuts: list[_Cut] = []
+    starts = [0]
+    togo: list[NDArray[np.int64]] = []
+    at_tiles = {number: _at_tiles(group, number, first, threads, lattice) for number in range(first, last + 1)}
+    for number, operand in operands:
+        own = list(at_tiles[number].cuts(group, operand))
+        cuts += own
+        starts.append(len(cuts))
+        if own:
+            togo.append(least_from(own, [one.cost for one in own], lattice.shape))
+    points, shape = lattice.points, lattice.shape
+    nothing = np.empty((0, 2, points))
+    result = (last, len(group.bare[last].nest.reads))
+    made = Field(
+        cost=np.stack([one.cost for one in cuts]) if cuts else nothing.astype(np.int64),
+        room=np.stack([one.room for one in cuts]) if cuts else nothing,
+        after=np.stack([one.is_partial for one in cuts]) if cuts else np.empty((0, points), np.bool_),
+        part=np.array([one.part for one in cuts], np.int64),
+        stays=np.ones(len(group.rooms.names), np.bool_),
+        limit=np.array(group.rooms.limit_bits, np.float64),
+        first=np.array(starts, np.int64),
+        write=operands.index(result) if result in operands else -1,
+        togo=np.concatenate(togo) if togo else nothing.astype(np.int64),
+        strides=np.array([np.prod(shape[at + 1 :], dtype=np.int64) for at in range(len(shape))], np.int64),
+        shape=np.array(shape, np.int64),
+        order=order_of_states(starts),
+    )
+    return Block(first, last, threads, lattice, made, tuple(operands))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cut:
+    """One cut at every tile of a block; of two rows the second is for partial sums from below."""
+
+    cost: NDArray[np.int64]
+    room: NDArray[np.float64]
+    is_partial: NDArray[np.bool_]
+    part: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AtTiles:
+    """An operator at every tile of a block: its tables, the points in them, and how often it runs."""
+
+    bases: tuple[Laid, ...]
+    points: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    def cuts(self, group: Group, operand: int) -> Sequence[_Cut]:
+        """The cuts of an operand in memories that all units share."""
+        one = self.bases[0]
+        at = one.operands.index(operand)
+        memories = one.tables.placed.tree.memories
+        found: list[_Cut] = []
+        for number in range(one.outer[at], len(one.cuts[at])):
+            cost = self._column(lambda base, number=number: base.cuts[at][number].cost_fj)
+            memory = one.cuts[at][number].memory
+            assert memory is not None
+            found.append(
+                _Cut(
+                    np.where(cost >= labels.NEVER, labels.NEVER, cost * self.times),
+                    self._column(lambda base, number=number: base.cuts[at][number].room_bits),
+                    self._column(lambda base, number=number: base.cuts[at][number].is_partial),
+                    group.rooms.names.index(memories[memory].name),
+                )
+            )
+        return found
+
+    def _column(self, of: Callable[[Laid], NDArray]) -> NDArray:
+        if all(one is self.bases[0] for one in self.bases):
+            return of(self.bases[0])[..., self.points]
+        return np.stack([of(one)[..., at] for one, at in zip(self.bases, self.points, strict=True)], axis=-1)
+
+
+def _at_tiles(group: Group, number: int, first: int, threads: Sequence[tuple[int, ...]], lattice: Lattice) -> _AtTiles:
+    places = [group.place(number, first, threads, tile) for tile in lattice.tiles().tolist()]
+    bases = [group.laid(number, place.base) for place in places]
+    points = [one.lattice.point(place.tile) for one, place in zip(bases, places, strict=True)]
+    return _AtTiles(tuple(bases), np.array(points, np.int64), np.array([place.times for place in places], np.int64))

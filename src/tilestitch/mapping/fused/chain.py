@@ -1,0 +1,192 @@
+"""Operators in a row, each reading what the one before it wrote, and what they share.
+
+A thread is a loop that goes through several operators: the loop of one that indexes an axis of its result, the loop of
+the next that indexes the same axis of what it reads, and so on. Only threads can be loops around several operators.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tilestitch.hardware.tree import MachineTree, TreeMemory
+from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
+from tilestitch.mapping.tree.placed import PlacedNest
+
+MOST_OPERATORS = 4  # of a group that is searched as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How an operator reads the result of the one before it.
+
+    `whole` are axes of the intermediate that the reader needs complete, as softmax needs its rows. What happens to
+    each element in between reads and writes it so many times in the memory where it lies.
+    """
+
+    read: int  # which read of the next operator it is
+    whole: frozenset[int] = frozenset()
+    passes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Halo:
+    """An axis of an intermediate that is read through a window: `step` x tile + `apart` x (size - 1)."""
+
+    step: int
+    apart: int
+    size: int
+
+    def window(self, tile: int) -> int:
+        """Indices that so many neighbouring windows take."""
+        return self.step * (tile - 1) + self.apart * (self.size - 1) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A loop of an operator and the loop of the next one that go along the same axis of the intermediate."""
+
+    axis: int
+    writes: int
+    reads: int
+    halo: Halo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Operators on one tree, with what each reads from the one before; what they spread is fixed, or nothing yet."""
+
+    name: str
+    operators: tuple[PlacedNest, ...]
+    links: tuple[Link, ...]
+    overlaps: frozenset[int] = frozenset()  # axes of intermediates along which windows that overlap may be shared
+
+    @property
+    def tree(self) -> MachineTree:
+        return self.operators[0].tree
+
+    def intermediate(self, link: int) -> tuple[LoopOperand, LoopOperand]:
+        """The intermediate as it is written, and as it is read."""
+        return self.operators[link].nest.write, self.operators[link + 1].nest.reads[self.links[link].read]
+
+    def crossings(self, link: int) -> tuple[Crossing, ...]:
+        """The loops that may be shared over a link."""
+        return tuple(one for one in _crossings(self, link) if one.halo is None or one.axis in self.overlaps)
+
+    def threads(self, first: int, last: int) -> tuple[tuple[int, ...], ...]:
+        """The loops that go through all operators from the first to the last: one loop number of each."""
+        found = [(loop,) for loop in range(len(self.operators[first].nest.loops))]
+        for link in range(first, last):
+            onward = {one.writes: one.reads for one in self.crossings(link)}
+            found = [(*loops, onward[loops[-1]]) for loops in found if loops[-1] in onward]
+        return tuple(found)
+
+    def has_halo(self, first: int, last: int) -> bool:
+        """Whether some loop of a group goes through windows that overlap."""
+        used = [{thread[at] for thread in self.threads(first, last)} for at in range(last - first + 1)]
+        return any(
+            one.halo is not None and one.writes in used[link - first]
+            for link in range(first, last)
+            for one in self.crossings(link)
+        )
+
+    def window_axes(self) -> tuple[int, ...]:
+        """The axes of intermediates along which windows overlap."""
+        axes = {one.axis for link in range(len(self.links)) for one in _crossings(self, link) if one.halo is not None}
+        return tuple(sorted(axes))
+
+    def part(self, first: int, last: int) -> "Chain":
+        """The operators from the first to the last by themselves."""
+        return replace(self, operators=self.operators[first : last + 1], links=self.links[first:last])
+
+
+def chain_faults(chain: Chain) -> Iterator[str]:
+    """Why operators are no chain: a result that is not what is read."""
+    for number in range(len(chain.links)):
+        written, read = chain.intermediate(number)
+        names = f"{chain.operators[number].nest.name} to {chain.operators[number + 1].nest.name}"
+        if len(written.axes) != len(read.axes):
+            yield f"{names}: the result has {len(written.axes)} axes and is read with {len(read.axes)}"
+        elif any(len(terms) > 1 for terms in written.axes):
+            yield f"{names}: an axis of the result has several loops"
+        elif any(made > there for made, there in zip(written.shape, read.shape, strict=True)):
+            yield f"{names}: the result of shape {written.shape} is read as {read.shape}"
+
+
+def _crossings(chain: Chain, link: int) -> Iterator[Crossing]:
+    written, read = chain.intermediate(link)
+    extents, later = (chain.operators[at].nest.extents for at in (link, link + 1))
+    for axis, (made, taken) in enumerate(zip(written.axes, read.axes, strict=True)):
+        if axis in chain.links[link].whole or len(made) != 1 or made[0][1] != 1 or not taken:
+            continue
+        writes = made[0][0]
+        if len(taken) > 1:
+            taken = tuple(one for one in taken if later[one[0]] > 1) or taken[:1]
+        if len(taken) == 1 and taken[0][1] == 1 and extents[writes] == later[taken[0][0]]:
+            yield Crossing(axis, writes, taken[0][0])
+        elif len(taken) == 2 and all(step > 0 for _, step in taken):
+            # the window is the smaller loop; the other one goes over the image
+            (reads, step), (inside, apart) = sorted(taken, key=lambda term: -later[term[0]])
+            yield Crossing(axis, writes, reads, Halo(step, apart, later[inside]))
+
+
+def windowed(nest: LoopNest, tile: Sequence[int]) -> LoopNest:
+    """A nest of so many iterations of each loop, on operands that have no more than they had."""
+    loops = tuple(Loop(loop.name, extent) for loop, extent in zip(nest.loops, tile, strict=True))
+    if loops == nest.loops:
+        return nest
+    reads = tuple(_cropped(one, tile, nest.extents) for one in nest.reads)
+    return replace(nest, loops=loops, reads=reads, write=_cropped(nest.write, tile, nest.extents))
+
+
+def _cropped(array: LoopOperand, tile: Sequence[int], extents: Sequence[int]) -> LoopOperand:
+    cut = {loop for loop, (some, extent) in enumerate(zip(tile, extents, strict=True)) if some != extent}
+    shape = [
+        min(size, extent) if any(loop in cut for loop, _ in terms) else size
+        for terms, size, extent in zip(array.axes, array.shape, array.extents(tile), strict=True)
+    ]
+    return replace(array, shape=tuple(shape))
+
+
+def is_shared_by_all(tree: MachineTree, memory: TreeMemory) -> bool:
+    """Whether there is one such memory for all units."""
+    return all(axis.name in memory.serves for axis in tree.axes)
+
+
+def homes_of(chain: Chain, link: int) -> tuple[TreeMemory, ...]:
+    """Where an intermediate may stay, from the innermost: memories for all units that hold it written and read.
+
+    Not the outermost: there it goes anyway if it does not stay.
+    """
+    writer, reader = chain.operators[link], chain.operators[link + 1]
+    written = writer.chain(len(writer.nest.reads))
+    read = reader.chain(chain.links[link].read)
+    return tuple(
+        one for one in written[:-1] if one in read[:-1] and is_shared_by_all(chain.tree, one) and one.bank_bits == 0
+    )
+
+
+def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:
+    """A nest whose operand ends in a memory: a copy of it that holds nothing else and has room for all.
+
+    What the intermediate takes of the memory itself is counted where operators are joined.
+    """
+    name = placed.homes[operand]
+    ports = tuple(replace(port, flows=tuple(one for one in port.flows if one[0] == name)) for port in home.ports)
+    copy = replace(
+        home,
+        name=f"{home.name} ({name})",
+        operands=(name,),
+        ports=tuple(port for port in ports if port.flows),
+        size_bits=2**62,
+        buffers=1,
+        has_sliding_window=False,
+    )
+    found: list[TreeMemory] = []
+    inside = True
+    for memory in placed.tree.memories:
+        if memory.name == home.name:
+            inside = False
+        kept = memory if inside else replace(memory, operands=tuple(one for one in memory.operands if one != name))
+        found.append(kept)
+        if memory.name == home.name:
+            found.append(copy)
+    return replace(placed, tree=replace(placed.tree, memories=tuple(found)))

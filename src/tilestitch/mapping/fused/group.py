@@ -1,0 +1,303 @@
+"""The least energy of a group of operators whose intermediates all stay in memories that the units share.
+
+Blocks of neighbours grow by joins. At a join the loops outside are those that all operators of the block share; each
+block before it has run up to there, one after another, and what lies in a memory is the most that any of them needs
+at a time. From the join on cuts of all operators are placed on one chain of tiles.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of
+from tilestitch.mapping.fused.inner import InnerSearch, Joint
+from tilestitch.mapping.fused.shapes import Group, Place
+from tilestitch.mapping.fused.sweep import radix, sweep
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.lattice import lattice_of
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """An operator on the way to a mapping: how it comes to where it is joined."""
+
+    operator: int
+    joint: Joint
+    budget: int
+    search: InnerSearch
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A block on the way to a mapping: the blocks or ways in it, and the cuts placed outside, with their tiles."""
+
+    first: int
+    last: int
+    inside: tuple["Joined | Alone", ...]
+    threads: tuple[tuple[int, ...], ...]
+    joint: tuple[int, ...]  # the tile of the threads at which it is joined
+    steps: tuple[tuple[int, int, int, tuple[int, ...]], ...]  # operator, operand, cut of those shared, tile of threads
+
+
+@dataclass(slots=True, eq=False)
+class GroupSearch:
+    """The search of a group.
+
+    Where windows overlap along a loop that its operators share, all of them are joined at one place.
+    """
+
+    group: Group
+    spaces: tuple[SpatialSpace | None, ...]
+    most: int
+    labels: int = 0
+    _inner: dict[tuple[int, tuple[int, ...], int], InnerSearch] = field(default_factory=dict)
+    _blocks: dict[tuple[int, int], Block] = field(default_factory=dict)
+    _least: tuple[int, ...] = ()
+
+    def least_fj(self) -> int:
+        """Below what the group does not come."""
+        return sum(self.each_fj()) + self.group.fixed_fj
+
+    def each_fj(self) -> tuple[int, ...]:
+        """Below what no operator comes, each with all memories for itself."""
+        if not self._least:
+            self._least = tuple(self._least_of(number) for number in range(self.group.last + 1))
+        return self._least
+
+    def _least_of(self, number: int) -> int:
+        """What an operator costs at least over all windows; those whose bound is above the least are not searched."""
+        group = self.group
+        threads = group.chain.threads(0, group.last) if group.has_halo else ()
+        extents = group.extents(0, group.last) if group.has_halo else ()
+        places = [group.place(number, 0, threads, tile) for tile in lattice_of(extents).tiles().tolist()]
+        searches = [self._search(number, *kind) for kind in sorted({(one.base, one.times) for one in places})]
+        best = labels.NEVER
+        for one in sorted(searches, key=lambda one: one.bound_fj()):
+            if one.bound_fj() >= best:
+                break
+            best = min(best, one.least_fj())
+        return best
+
+    def _search(self, number: int, base: tuple[int, ...], times: int) -> InnerSearch:
+        key = (number, base, times)
+        if key not in self._inner:
+            group = self.group
+            self._inner[key] = InnerSearch(
+                group.base(number, base),
+                group.joints(number),
+                group.rooms,
+                group.sums,
+                self.spaces[number],
+                times,
+                group.parts(number, base),
+            )
+        return self._inner[key]
+
+    def best(self, budget: int) -> tuple[int, Joined] | None:
+        """The least energy within a budget, and how it is made; none where there is none.
+
+        Raises `TooLarge` where there are more labels than allowed.
+        """
+        if self.least_fj() > budget:
+            return None
+        self._blocks.clear()
+        last = self.group.last
+        if self.group.has_halo:
+            self._join(0, last, [[(at, at) for at in range(last + 1)]], budget)
+        else:
+            for length in range(2, last + 2):
+                for first in range(last + 2 - length):
+                    self._join(first, first + length - 1, list(_divided(first, first + length - 1)), budget)
+        block = self._blocks[0, last]
+        rows = block.rows(block.lattice.points - 1)
+        if rows is None:
+            return None
+        whole = (rows.placed == np.diff(block.cuts.first)).all(axis=1)
+        if not whole.any():
+            return None
+        rows = rows[whole]
+        at = int(np.argmin(rows.spent))
+        return int(rows.spent[at]) + self.group.fixed_fj, self._joined(block, int(rows.label[at]), budget)
+
+    def _join(self, first: int, last: int, ways: Sequence[Sequence[tuple[int, int]]], budget: int) -> None:
+        """Join the operators of a block in each of several ways, at every tile that they share."""
+        block = block_of(self.group, first, last)
+        self._blocks[first, last] = block
+        others = (value for number, value in enumerate(self.each_fj()) if not first <= number <= last)
+        rest = budget - sum(others) - self.group.fixed_fj
+        points: list[NDArray[np.int64]] = []
+        seeds: list[Rows] = []
+        came: list[Came] = []
+        for point, tile in enumerate(block.lattice.tiles().tolist()):
+            for blocks in ways:
+                found = _Fold(self, block, tile, rest, budget).all_of(blocks)
+                if found is None:
+                    continue
+                rows, origins = found
+                keep = block.within(point, rows, rest)
+                seeds.append(rows[keep])
+                points.append(np.full(int(keep.sum()), point, np.int64))
+                came += [Came(tuple(blocks), one) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
+        if not came:
+            return
+        heads = np.full(radix(block.cuts.first.tolist())[-1] * block.lattice.points, -1, np.int64)
+        count, swept = sweep(
+            block.cuts,
+            np.concatenate(points),
+            np.concatenate([block.states(rows) for rows in seeds]),
+            np.concatenate([rows.spent for rows in seeds]),
+            np.concatenate([rows.taken for rows in seeds]),
+            heads,
+            rest,
+            self.most,
+        )
+        if count < 0:
+            raise TooLarge(f"{self.group.chain.name}: more than {self.most:,} labels of the fused search; allow more")
+        self.labels += count
+        block.keep(swept, count, came)
+
+    def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
+        """The ways of operators to a tile of a larger block that ends all their intermediates there."""
+        if start == end:
+            rows = self._ways_at(self.group.place(start, outer.first, outer.threads, tile), start, budget)
+        else:
+            block = self._blocks[start, end]
+            rows = block.rows(block.lattice.point(tile_inside(block, outer.first, outer.threads, tile)))
+        if rows is None:
+            return None
+        keep = np.ones(len(rows), np.bool_)
+        for at, (number, operand) in enumerate(self.group.operands(start, end)):
+            is_written = number == end < self.group.last and operand == len(self.group.bare[number].nest.reads)
+            if is_written or (number == start > 0 and operand == self.group.chain.links[number - 1].read):
+                one = self.group.laid(number, self.group.bare[number].nest.extents)
+                which = one.operands.index(operand)
+                keep &= rows.placed[:, at] == len(one.cuts[which]) - one.outer[which]
+        return rows[keep]
+
+    def _ways_at(self, place: Place, number: int, budget: int) -> Rows | None:
+        each = self.each_fj()
+        own = budget - self.group.fixed_fj - sum(each) + each[number]
+        search = self._search(number, place.base, place.times)
+        if search.bound_fj() > own:
+            return None
+        ways, count = search.ways(own, self.most)
+        self.labels += count
+        rows = ways.at(lattice_of(place.base).point(place.tile))
+        if rows.start == rows.stop:
+            return None
+        numbers = np.arange(rows.start, rows.stop)
+        return Rows(ways.placed[rows], ways.partial[rows], ways.spent[rows], ways.taken[rows], numbers)
+
+    def _joined(self, block: Block, label: int, budget: int) -> Joined:
+        """How a label of a block came about."""
+        swept = block.swept
+        assert swept is not None
+        tiles = block.lattice.tiles()
+        steps: list[tuple[int, int, int, tuple[int, ...]]] = []
+        while True:
+            action = int(swept.action[label])
+            if action >= 0:
+                at = int(np.searchsorted(block.cuts.first, action, side="right")) - 1
+                tile = tuple(tiles[swept.point[label]].tolist())
+                steps.append((*block.operands[at], action - int(block.cuts.first[at]), tile))
+            if swept.parent[label] < 0:
+                break
+            label = int(swept.parent[label])
+        joint = tuple(tiles[swept.point[label]].tolist())
+        came = block.came[-1 - int(swept.parent[label])]
+        inside = tuple(
+            self._alone(self.group.place(start, block.first, block.threads, joint), start, one)
+            if start == end
+            else self._joined(self._blocks[start, end], one, budget)
+            for (start, end), one in zip(came.blocks, came.labels, strict=True)
+        )
+        return Joined(block.first, block.last, inside, block.threads, joint, tuple(reversed(steps)))
+
+    def _alone(self, place: Place, number: int, row: int) -> Alone:
+        search = self._search(number, place.base, place.times)
+        budget, ways = search.known_ways()
+        joint = Joint(
+            int(ways.point[row]),
+            tuple(ways.placed[row].tolist()),
+            bool(ways.partial[row]),
+            int(ways.spent[row]),
+            tuple(ways.taken[row].tolist()),
+            int(ways.choice[row]),
+        )
+        return Alone(number, joint, budget, search)
+
+
+@dataclass(slots=True)
+class _Fold:
+    """Blocks that run one after another at a tile of a larger one.
+
+    `done` is the most that the blocks before the last one need of each memory, with the intermediates at both ends.
+    """
+
+    search: GroupSearch
+    outer: Block
+    tile: Sequence[int]
+    rest: int
+    budget: int
+
+    def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, list[tuple[int, ...]]] | None:
+        """All ways to run them, and which labels of the blocks each is of."""
+        limit = np.array(self.search.group.rooms.limit_bits)
+        now: Rows | None = None
+        done, origins = np.zeros((1, len(limit))), [()]
+        for start, end in blocks:
+            rows = self.search.rows_at(start, end, self.outer, self.tile, self.budget)
+            if rows is None:
+                return None
+            if start > self.outer.first:
+                room, part = self._room(start - 1, is_read=True)
+                taken = rows.taken.copy()
+                taken[:, part] += room[0]
+                rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label)
+            left = np.repeat(np.arange(len(origins)), len(rows))
+            right = np.tile(np.arange(len(rows)), len(origins))
+            spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
+            placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
+            both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right])
+            after = both.taken.copy()
+            if end < self.outer.last:
+                room, part = self._room(end, is_read=False)
+                after[:, part] += np.where(both.partial, room[1], room[0])
+            after = np.maximum(done[left], after)
+            keep = (spent <= self.rest) & (after <= limit).all(axis=1)
+            now, done = both[keep], after[keep]
+            labels_there = now.label.tolist()
+            origins = [(*origins[one], label) for one, label in zip(left[keep].tolist(), labels_there, strict=True)]
+            if not origins:
+                return None
+        assert now is not None
+        owners = [owner for start, end in blocks for owner in self.search.group.operands(start, end)]
+        kept = [at for at, owner in enumerate(owners) if owner in self.outer.operands]
+        return Rows(now.placed[:, kept], now.partial, now.spent, done, now.label), origins
+
+    def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
+        number = link + 1 if is_read else link
+        place = self.search.group.place(number, self.outer.first, self.outer.threads, self.tile)
+        return self.search.group.room(link, place, is_read=is_read)
+
+
+def tile_inside(
+    block: "Block | Joined", first: int, threads: Sequence[tuple[int, ...]], tile: Sequence[int]
+) -> list[int]:
+    """The tile of a block's own threads at a tile of a larger block: others of its threads are whole."""
+    known = {
+        thread[block.first - first : block.last - first + 1]: some for thread, some in zip(threads, tile, strict=True)
+    }
+    return [known.get(thread, 0) for thread in block.threads]
+
+
+def _divided(first: int, last: int) -> Iterator[list[tuple[int, int]]]:
+    """All ways to divide operators in a row into two blocks or more."""
+    for start in range(last, first, -1):
+        yield [(first, start - 1), (start, last)]
+        for before in _divided(first, start - 1):
+            yield [*before, (start, last)]

@@ -1,0 +1,443 @@
+"""What an operator of a group costs by itself, up to the tile at which it is joined with its neighbours.
+
+Everything outside of that tile lies in memories that all units share, and costs the same whatever is spread over the
+units. So of all choices of what is spread only those ways to the tile are kept that none beats in cost and room.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.mapping.fused.chain import is_shared_by_all
+from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix, sweep
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
+from tilestitch.mapping.tree.lattice import Lattice, lattice_of
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.problem import MOST_STATES, least_from, problem_of
+from tilestitch.mapping.tree.search import MOST_LABELS
+from tilestitch.mapping.tree.spatial import Opener, bounds_fj, placement, task_of, units_fj
+from tilestitch.mapping.tree.tables import FEMTO, Cut, Sums, Tables, tables_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The memories that all units share, by name, in which rooms of several operators add up."""
+
+    names: tuple[str, ...]
+    limit_bits: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """Ways of one operator to tiles at which it may be joined: a row each, in the order of their points.
+
+    Points are of the lattice of the operator's own extents; `placed` counts the cuts of each operand in memories that
+    all units share.
+    """
+
+    point: NDArray[np.int64]
+    placed: NDArray[np.int64]
+    partial: NDArray[np.bool_]
+    spent: NDArray[np.int64]
+    taken: NDArray[np.float64]
+    choice: NDArray[np.int64]
+
+    def at(self, point: int) -> slice:
+        """The rows of one point."""
+        first, last = np.searchsorted(self.point, [point, point + 1])
+        return slice(int(first), int(last))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Laid:
+    """The cuts of an operator that cost something, and where those begin that all units share."""
+
+    tables: Tables
+    operands: tuple[int, ...]  # those that move anything
+    cuts: tuple[tuple[Cut, ...], ...]  # of each of them, without the outermost, which costs nothing
+    outer: tuple[int, ...]  # of each, how many cuts come before those in memories that all units share
+
+    @property
+    def lattice(self) -> Lattice:
+        return self.tables.lattice
+
+    @property
+    def fixed_fj(self) -> int:
+        placed = self.tables.placed
+        return self.tables.fixed_fj + round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
+
+    def top(self, operand: int) -> Cut:
+        """The cut of the outermost memory of an operand."""
+        return self.tables.cuts[operand][-1]
+
+
+def laid(placed: PlacedNest, sums: Sums, parts: frozenset[int] = frozenset()) -> Laid:
+    """The cuts of a nest whose spread is fixed, and which is one part of several along some loops.
+
+    Then all of an operand that they move is not all that there is, and a second buffer has the next part.
+    """
+    tables = tables_of(placed, sums)
+    if parts:
+        tables = replace(tables, cuts=tuple(tuple(_doubled(cut, placed, parts) for cut in one) for one in tables.cuts))
+    operands = tuple(number for number, array in enumerate(placed.operands) if array.element_bits)
+    cuts = tuple(tables.cuts[number][:-1] for number in operands)
+    return Laid(tables, operands, cuts, tuple(_first_shared(placed, one) for one in cuts))
+
+
+def _doubled(cut: Cut, placed: PlacedNest, parts: frozenset[int]) -> Cut:
+    memory = None if cut.memory is None else placed.tree.memories[cut.memory]
+    moved = placed.operands[cut.operand].indexed_by & parts
+    if memory is None or cut.crossing is None or memory.buffers != 2 or memory.bank_bits or not moved:
+        return cut
+    whole = cut.room_bits == cut.room_bits[:, -1:]
+    room = np.where(whole, 2 * cut.room_bits, cut.room_bits)
+    return replace(cut, room_bits=room, cost_fj=np.where(room <= memory.size_bits, cut.cost_fj, labels.NEVER))
+
+
+def _first_shared(placed: PlacedNest, cuts: Sequence[Cut]) -> int:
+    """How many cuts come before the memories that all units share, from where on there is no other."""
+    count = len(cuts)
+    while count > 0:
+        memory = cuts[count - 1].memory
+        if memory is None or not is_shared_by_all(placed.tree, placed.tree.memories[memory]):
+            break
+        count -= 1
+    return count
+
+
+def field_of(one: Laid, rooms: Rooms, times: int = 1) -> Field:
+    """The arrays of the sweep of one operator that runs so many times."""
+    tables = one.tables
+    memories = tables.placed.tree.memories
+    flat = [cut for cuts in one.cuts for cut in cuts]
+    named = [None if cut.memory is None else memories[cut.memory].name for cut in flat]
+    own = sorted({name for name in named if name is not None and name not in rooms.names and named.count(name) > 1})
+    parts = [*rooms.names, *own]
+    sizes = {memory.name: memory.size_bits * (1 + 1e-12) for memory in memories}
+    first = np.array([sum(map(len, one.cuts[:at])) for at in range(len(one.cuts) + 1)], np.int64)
+    shape, points = tables.lattice.shape, tables.lattice.points
+    costs = [_times(cut.cost_fj, times) for cut in flat]
+    togo = [
+        least_from(cuts, costs[start : start + len(cuts)], shape)
+        for cuts, start in zip(one.cuts, first.tolist(), strict=False)
+        if cuts
+    ]
+    nothing = np.empty((0, 2, points))
+    write = len(tables.placed.nest.reads)
+    return Field(
+        cost=np.stack(costs) if flat else nothing.astype(np.int64),
+        room=np.stack([cut.room_bits for cut in flat]) if flat else nothing,
+        after=np.stack([cut.is_partial for cut in flat]) if flat else np.empty((0, points), np.bool_),
+        part=np.array([-1 if name not in parts else parts.index(name) for name in named], np.int64),
+        stays=np.array([name in rooms.names for name in parts], np.bool_),
+        limit=np.array([*rooms.limit_bits, *(sizes[name] for name in own)], np.float64),
+        first=first,
+        write=one.operands.index(write) if write in one.operands else -1,
+        togo=np.concatenate(togo) if togo else nothing.astype(np.int64),
+        strides=np.array([np.prod(shape[at + 1 :], dtype=np.int64) for at in range(len(shape))], np.int64),
+        shape=np.array(shape, np.int64),
+        order=order_of_states(first.tolist()),
+    )
+
+
+def _times(cost: NDArray[np.int64], times: int) -> NDArray[np.int64]:
+    return np.where(cost >= labels.NEVER, labels.NEVER, np.minimum(cost, labels.NEVER // max(1, times)) * times)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A cut of an operand placed at a tile of steps, on the way to where an operator is joined."""
+
+    operand: int
+    cut: int  # its number, of those of the operand
+    tile: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A row of `Ways`."""
+
+    point: int
+    placed: tuple[int, ...]
+    partial: bool
+    spent: int
+    taken: tuple[float, ...]
+    choice: int
+
+
+@dataclass(slots=True, eq=False)
+class InnerSearch:
+    """One operator of a group, run `times` times, with every choice of what it spreads; best choices are known first.
+
+    `rows` are the loops of which a tile may be joined: sets of loops that need not be whole.
+    """
+
+    bare: PlacedNest
+    rows: tuple[frozenset[int], ...]
+    rooms: Rooms
+    sums: Sums
+    space: SpatialSpace | None
+    times: int = 1
+    parts: frozenset[int] = frozenset()  # loops along which it is one window of several
+    _found: dict[int, int] = field(default_factory=dict)
+    _below: int = 0  # every choice that costs less is known
+    _opener: Opener | None = None
+    _choices: Choices | None = None
+    _bounds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _ways: tuple[int, Ways] | None = None
+
+    def least_fj(self) -> int:
+        """What the operator costs at least, with all memories for itself; NEVER where nothing fits."""
+        least = self.bound_fj()
+        if self._choices is None or least >= labels.NEVER:
+            return least
+        budget = least // self.times + 1
+        while budget < labels.NEVER:
+            known = self._known(budget)
+            if known:
+                return min(known.values()) * self.times
+            budget += budget // 8 + 1
+        return labels.NEVER
+
+    def bound_fj(self) -> int:
+        """Below what it costs nothing, without a search."""
+        self._prepare()
+        least = int(self._bounds.min(initial=labels.NEVER))
+        return labels.NEVER if least >= labels.NEVER else least * self.times
+
+    def _known(self, below: int) -> dict[int, int]:
+        """Choices that cost less than so much, each with what it costs."""
+        self._prepare()
+        if below > self._below and self._choices is not None:
+            self._open(below)
+            self._below = below
+        return {number: value for number, value in self._found.items() if value < max(below, 1)}
+
+    def _prepare(self) -> None:
+        if self._choices is not None or self._bounds.size:
+            return
+        if self.space is None:
+            try:
+                value = _alone(self.bare, self.sums)
+            except DoesNotFit:
+                value = labels.NEVER
+            self._bounds = np.array([value], np.int64)
+            if value < labels.NEVER:
+                self._found[0] = value
+            return
+        task = task_of(self.bare, self.sums)
+        self._choices = choices_of(self.bare, self.space)
+        units = units_fj(task, self._choices) + self._fixed_fj()
+        loose = bounds_fj(task, self._choices, loose=True)
+        tight = bounds_fj(task, self._choices, loose=False)
+        self._bounds = np.minimum(np.maximum(loose, tight) + units, labels.NEVER)
+        self._opener = Opener(task, self._choices)
+
+    def _fixed_fj(self) -> int:
+        return round(self.bare.tree.mac_pj * self.bare.nest.macs * FEMTO)
+
+    def _open(self, below: int) -> None:
+        assert self._opener is not None
+        fixed = self._fixed_fj()
+        numbers = [
+            number
+            for number in np.argsort(self._bounds, kind="stable").tolist()
+            if self._bounds[number] < below and number not in self._found
+        ]
+        for number in self._opener.each(np.array(numbers, np.int64)):
+            ended, value, _ = self._opener.least(number, MOST_LABELS, below - fixed)
+            if ended == labels.STOPPED:
+                raise TooLarge(f"{self.bare.nest.name}: more than {MOST_LABELS:,} labels for one choice")
+            if ended == labels.FOUND:
+                self._found[number] = value + fixed
+            else:
+                self._bounds[number] = max(int(self._bounds[number]), below)
+
+    def placement(self, choice: int) -> PlacedNest:
+        """The nest with one of the choices."""
+        return self.bare if self._choices is None else placement(self.bare, self._choices, choice)
+
+    def ways(self, budget: int, most: int) -> tuple[Ways, int]:
+        """Ways to where the operator may be joined that end within a budget, and how many labels it took.
+
+        Raises `TooLarge` where there are more labels than `most`.
+        """
+        if self._ways is not None and self._ways[0] >= budget:
+            return self._ways[1], 0
+        found: list[Ways] = []
+        count = 0
+        for choice in sorted(self._known(budget // self.times + 1)):
+            ways, more = self._swept(choice, budget, most - count)
+            count += more
+            found.append(ways)
+        merged = _merged(found, len(self.rooms.names), len(self.bare.operands))
+        self._ways = budget, merged
+        return merged, count
+
+    def known_ways(self) -> tuple[int, Ways]:
+        """The ways that were found last, and their budget."""
+        assert self._ways is not None
+        return self._ways
+
+    def _swept(self, choice: int, budget: int, most: int) -> tuple[Ways, int]:
+        placed = self.placement(choice)
+        one = laid(placed, self.sums, self.parts)
+        field_, count, swept = swept_choice(one, self.rooms, self.times, budget, most)
+        points, tiles = self._joints(placed, one.lattice)
+        legal = np.full(one.lattice.points, -1, np.int64)
+        legal[points] = tiles
+        at = legal[swept.point[:count]]
+        rows = np.flatnonzero((at >= 0) & ~swept.dead[:count])
+        state = swept.state[rows]
+        steps = radix(field_.first.tolist())
+        placed_cuts = np.empty((len(rows), len(one.cuts)), np.int64)
+        for operand in range(len(one.cuts)):
+            placed_cuts[:, operand] = state // steps[operand] % (len(one.cuts[operand]) + 1)
+        outer = np.array(one.outer, np.int64)
+        keep = (placed_cuts >= outer).all(axis=1)
+        rows, placed_cuts = rows[keep], placed_cuts[keep] - outer
+        fixed = one.fixed_fj * self.times
+        taken = swept.taken[rows][:, : len(self.rooms.names)]
+        ways = Ways(
+            at[rows],
+            placed_cuts,
+            swept.state[rows] % 2 == 1,
+            swept.spent[rows] + fixed,
+            taken,
+            np.full(len(rows), choice, np.int64),
+        )
+        return ways, count
+
+    def _joints(self, placed: PlacedNest, lattice: Lattice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The tiles at which the operator may be joined: points of its lattice of steps, and of that of its extents."""
+        tiles, steps = lattice.tiles(), np.array(placed.steps, np.int64)
+        extents = np.array(placed.nest.extents, np.int64)
+        even = np.array([self._is_even(placed, loop) for loop in range(len(steps))], np.bool_)
+        whole = tiles == steps
+        legal = np.zeros(len(tiles), np.bool_)
+        for rows in self.rows:
+            free = np.array([loop in rows for loop in range(len(steps))], np.bool_) & even
+            legal |= (whole | free).all(axis=1)
+        points = np.flatnonzero(legal)
+        inside = np.where(whole[points], extents, tiles[points] * (extents // steps))
+        return points, lattice_of(tuple(extents.tolist())).points_of(inside)
+
+    def _is_even(self, placed: PlacedNest, loop: int) -> bool:
+        """Whether tiles of a loop are alike: what is spread of it divides."""
+        extent, steps = placed.nest.extents[loop], placed.steps[loop]
+        spread = prod((one.factor for one in placed.unrolled if one.loop == loop), start=1)
+        return extent == steps * spread
+
+    def path(self, row: Joint, budget: int) -> tuple[PlacedNest, list[Step]]:
+        """The cuts on the way to a joint, in the order in which they were placed."""
+        placed = self.placement(row.choice)
+        one = laid(placed, self.sums, self.parts)
+        field_, count, swept = swept_choice(one, self.rooms, self.times, budget, 2**62)
+        points, tiles = self._joints(placed, one.lattice)
+        point = int(points[tiles == row.point][0])
+        steps = radix(field_.first.tolist())
+        state = int(row.partial)
+        for operand, cuts in enumerate(row.placed):
+            state += (cuts + one.outer[operand]) * steps[operand]
+        fixed = one.fixed_fj * self.times
+        at = np.flatnonzero((swept.point[:count] == point) & (swept.state[:count] == state) & ~swept.dead[:count])
+        same = [
+            label
+            for label in at.tolist()
+            if swept.spent[label] + fixed == row.spent
+            and tuple(swept.taken[label][: len(self.rooms.names)].tolist()) == row.taken
+        ]
+        label, found = same[0], []
+        all_tiles = one.lattice.tiles()
+        while label >= 0:
+            action = int(swept.action[label])
+            if action >= 0:
+                operand = int(np.searchsorted(field_.first, action, side="right")) - 1
+                tile = tuple(all_tiles[swept.point[label]].tolist())
+                found.append(Step(one.operands[operand], action - int(field_.first[operand]), tile))
+            label = int(swept.parent[label])
+        return placed, found[::-1]
+
+
+def swept_choice(one: Laid, rooms: Rooms, times: int, budget: int, most: int) -> tuple[Field, int, Swept]:
+    """The labels of an operator with what it spreads fixed."""
+    found = field_of(one, rooms, times)
+    states = radix(found.first.tolist())[-1]
+    if states * one.lattice.points > MOST_STATES:
+        raise TooLarge(
+            f"{one.tables.placed.nest.name}: {states * one.lattice.points:,} states of the search; at most "
+            f"{MOST_STATES:,} are kept"
+        )
+    heads = np.full(states * one.lattice.points, -1, np.int64)
+    start = 1 if one.tables.partial_from_units else 0
+    count, swept = sweep(
+        found,
+        np.zeros(1, np.int64),
+        np.full(1, start, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros((1, len(found.limit))),
+        heads,
+        budget - one.fixed_fj * times,
+        most,
+    )
+    if count < 0:
+        raise TooLarge(f"{one.tables.placed.nest.name}: more labels of the fused search than allowed; allow more")
+    return found, count, swept
+
+
+def _alone(placed: PlacedNest, sums: Sums) -> int:
+    """The least that a nest whose spread is fixed costs, in femtojoules. Raises `DoesNotFit`."""
+    tables = tables_of(replace(placed, slides=()), sums)
+    ended, value, _, _ = labels.least_chain(problem_of(tables), 1, MOST_LABELS)
+    if ended == labels.NOTHING:
+        raise DoesNotFit(f"{placed.nest.name}: no mapping fits the memories")
+    if ended == labels.STOPPED:
+        raise TooLarge(f"{placed.nest.name}: more than {MOST_LABELS:,} labels")
+    return int(value) + tables.fixed_fj + round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
+
+
+def _merged(found: Sequence[Ways], rooms: int, operands: int) -> Ways:
+    """All ways of several choices that none of another choice beats."""
+    if not found:
+        return Ways(
+            np.empty(0, np.int64),
+            np.empty((0, operands), np.int64),
+            np.empty(0, np.bool_),
+            np.empty(0, np.int64),
+            np.empty((0, rooms)),
+            np.empty(0, np.int64),
+        )
+    point = np.concatenate([one.point for one in found])
+    placed = np.concatenate([one.placed for one in found])
+    partial = np.concatenate([one.partial for one in found])
+    spent = np.concatenate([one.spent for one in found])
+    taken = np.concatenate([one.taken for one in found])
+    choice = np.concatenate([one.choice for one in found])
+    keys = np.column_stack([point, placed, partial.astype(np.int64)])
+    order = np.lexsort((choice, *taken.T[::-1], spent, *keys.T[::-1]))
+    keep = _undominated(keys[order], spent[order], taken[order])
+    order = order[keep]
+    return Ways(point[order], placed[order], partial[order], spent[order], taken[order], choice[order])
+
+
+def _undominated(keys: NDArray[np.int64], spent: NDArray[np.int64], taken: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of rows sorted by key and then by cost, those that no other of the same key beats in cost and all rooms."""
+    keep = np.ones(len(keys), np.bool_)
+    if len(keys) == 0:
+        return keep
+    starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        if end - start == 1:
+            continue
+        best = np.empty((0, taken.shape[1]))
+        for row in range(start, end):
+            if len(best) and (best <= taken[row]).all(axis=1).any():
+                keep[row] = False
+            else:
+                best = np.vstack([best, taken[row]])
+    return keep

@@ -1,0 +1,183 @@
+"""A group of operators with the homes of its intermediates: the tile of each operator for a tile of the group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.hardware.tree import Flow, TreeMemory
+from tilestitch.mapping.fused.chain import Chain, at_home, is_shared_by_all, windowed
+from tilestitch.mapping.fused.inner import Laid, Rooms, laid
+from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.tables import FEMTO, Sums
+
+Threads = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An operator at a tile of a group: the nest that it makes at a time, how often, and its tile of that nest.
+
+    Only along windows that overlap is the nest a part of the operator's own.
+    """
+
+    base: tuple[int, ...]
+    times: int
+    tile: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Operators that run together with every intermediate in a memory that all units share."""
+
+    chain: Chain
+    homes: tuple[TreeMemory, ...]
+    sums: Sums
+    bare: tuple[PlacedNest, ...] = field(init=False)  # each operator with its intermediates ending in their homes
+    rooms: Rooms = field(init=False)
+    _laid: dict[tuple[int, tuple[int, ...]], Laid] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        chain, names = self.chain, {memory.name for memory in self.homes}
+        inner = [
+            memory
+            for placed in chain.operators
+            for number in range(len(placed.operands))
+            for memory in placed.chain(number)[:-1]
+        ]
+        shared = [
+            memory
+            for memory in chain.tree.memories
+            if is_shared_by_all(chain.tree, memory) and (memory in inner or memory.name in names)
+        ]
+        self.rooms = Rooms(tuple(memory.name for memory in shared), tuple(map(self._limit_bits, shared)))
+        self.bare = tuple(self._bare(number) for number in range(len(chain.operators)))
+
+    @property
+    def last(self) -> int:
+        return len(self.chain.operators) - 1
+
+    @property
+    def has_halo(self) -> bool:
+        return self.chain.has_halo(0, self.last)
+
+    @property
+    def fixed_fj(self) -> int:
+        """What is done to intermediates between their operators."""
+        return sum(round(passes_pj(self.chain, link, one) * FEMTO) for link, one in enumerate(self.homes))
+
+    def _limit_bits(self, memory: TreeMemory) -> float:
+        """What operators may share of a memory: without what has nowhere else to be."""
+        bits = memory.size_bits
+        for placed in self.chain.operators:
+            for number, array in enumerate(placed.operands):
+                if placed.chain(number)[-1] is memory:
+                    bits -= prod(array.shape) * array.element_bits
+        return bits * (1 + 1e-12)
+
+    def _bare(self, number: int) -> PlacedNest:
+        placed = replace(self.chain.operators[number], slides=())
+        if number > 0:
+            placed = at_home(placed, self.chain.links[number - 1].read, self.homes[number - 1])
+        if number < len(self.homes):
+            placed = at_home(placed, len(placed.nest.reads), self.homes[number])
+        return placed
+
+    def base(self, number: int, extents: tuple[int, ...]) -> PlacedNest:
+        """An operator with so many iterations."""
+        bare = self.bare[number]
+        return bare if extents == bare.nest.extents else replace(bare, nest=windowed(bare.nest, extents))
+
+    def laid(self, number: int, extents: tuple[int, ...]) -> Laid:
+        """The cuts of an operator in memories that all units share, with nothing spread."""
+        key = (number, extents)
+        if key not in self._laid:
+            placed = replace(self.base(number, extents), unrolled=())
+            self._laid[key] = laid(placed, self.sums, self.parts(number, extents))
+        return self._laid[key]
+
+    def parts(self, number: int, extents: tuple[int, ...]) -> frozenset[int]:
+        """The loops along which a nest is one window of several."""
+        own = self.bare[number].nest.extents
+        return frozenset(loop for loop, (some, all_) in enumerate(zip(extents, own, strict=True)) if some != all_)
+
+    def joints(self, number: int) -> tuple[frozenset[int], ...]:
+        """The loops of which an operator may be joined while others are whole: those of either intermediate."""
+        found: list[frozenset[int]] = []
+        if number > 0:
+            found.append(frozenset(one.reads for one in self.chain.crossings(number - 1)))
+        if number < self.last:
+            found.append(frozenset(one.writes for one in self.chain.crossings(number)))
+        return tuple(found)
+
+    def extents(self, first: int, last: int) -> tuple[int, ...]:
+        """How many iterations the threads of a block have in its last operator."""
+        own = self.bare[last].nest.extents
+        return tuple(own[thread[-1]] for thread in self.chain.threads(first, last))
+
+    def is_internal(self, number: int, operand: int, first: int, last: int) -> bool:
+        """Whether an operand is an intermediate between two operators of a block."""
+        if number < last and operand == len(self.bare[number].nest.reads):
+            return True
+        return number > first and operand == self.chain.links[number - 1].read
+
+    def operands(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Operator and operand of everything that a block moves beside its own intermediates."""
+        return [
+            (number, operand)
+            for number in range(first, last + 1)
+            for operand, array in enumerate(self.bare[number].operands)
+            if array.element_bits and not self.is_internal(number, operand, first, last)
+        ]
+
+    def place(self, number: int, first: int, threads: Threads, tile: Sequence[int]) -> Place:
+        """An operator at a tile of the threads of a block that begins with the operator `first`."""
+        own = self.bare[number].nest.extents
+        inside, base, times = list(own), list(own), 1
+        for thread, some in zip(threads, tile, strict=True):
+            loop = thread[number - first]
+            inside[loop] = self._needed(number, first, thread, some)
+            if self._overlaps(number, first, thread):
+                base[loop] = inside[loop]
+                times *= self.bare[self.last].nest.extents[thread[-1]] // some
+        return Place(tuple(base), times, tuple(inside))
+
+    def _needed(self, number: int, first: int, thread: tuple[int, ...], tile: int) -> int:
+        """Iterations of an operator's loop in a thread for a tile of the last operator."""
+        for link in range(first + len(thread) - 2, number - 1, -1):
+            loop = thread[link - first]
+            crossing = next(one for one in self.chain.crossings(link) if one.writes == loop)
+            if crossing.halo is not None:
+                tile = min(self.bare[link].nest.extents[loop], crossing.halo.window(tile))
+        return tile
+
+    def _overlaps(self, number: int, first: int, thread: tuple[int, ...]) -> bool:
+        """Whether windows of an operator along a thread are read by operators behind it."""
+        return any(
+            one.halo is not None and one.writes == thread[link - first]
+            for link in range(number, first + len(thread) - 1)
+            for one in self.chain.crossings(link)
+        )
+
+    def room(self, link: int, place: Place, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
+        """Bits of an intermediate at home: as complete sums and as partial ones; and which of the rooms that is."""
+        number = link + 1 if is_read else link
+        operand = self.chain.links[link].read if is_read else len(self.bare[number].nest.reads)
+        one = self.laid(number, place.base)
+        room = one.top(operand).room_bits[:, lattice_of(place.base).point(place.tile)]
+        return room, self.rooms.names.index(self.homes[link].name)
+
+
+def passes_pj(chain: Chain, link: int, memory: TreeMemory) -> float:
+    """What it costs to read and write an intermediate in a memory between its two operators, as often as that is."""
+    if chain.links[link].passes == 0:
+        return 0.0
+    written, read = chain.intermediate(link)
+    home = chain.operators[link + 1].homes[chain.links[link].read]
+    back = chain.operators[link].homes[-1]
+    ports = [(memory.port(home, Flow.FEED), memory.read_pj), (memory.port(back, Flow.COLLECT), memory.write_pj)]
+    each = sum(pj / port.width_bits for port, pj in ports if port is not None)
+    return chain.links[link].passes * prod(written.shape) * read.element_bits * each

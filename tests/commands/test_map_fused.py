@@ -1,0 +1,101 @@
+"""`map --fuse`: chains of networks and of lines of einsum."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tests.helpers.small_tree import small_tree
+from tilestitch import FuseOptions, map_fused
+from tilestitch.api import load_graph
+from tilestitch.base.errors import InputError
+from tilestitch.cli.main import main
+from tilestitch.commands.map.chains import chains_of, einsum_chain
+from tilestitch.passes import simplify
+
+ATTENTION = "S[m,n] += I[m,d] * W[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=4 n=4 d=2 e=2 S:8 V:8"
+
+
+def test_parts_of_a_fused_mapping_add_up(tmp_path):
+    """The JSON has flows that sum to the energy, which is less than unfused and not below the bound."""
+    machine = small_tree(tmp_path)
+    run = CliRunner().invoke(
+        main, ["map", ATTENTION, "--machine", str(machine), "--fuse", "2", "--objective", "energy", "--json", "-"]
+    )
+    assert run.exit_code == 0, run.output
+    found = json.loads(run.stdout)
+    (chain,) = found["chains"]
+    assert found["proven_best"]
+    assert chain["energy_pj"] == pytest.approx(found["bound_pj"], rel=1e-12)
+    assert chain["energy_pj"] < chain["unfused_pj"]
+    (group,) = chain["groups"]
+    mapping = group["mapping"]
+    assert mapping["homes"] == ["buffer"]
+    moved = sum(flow["energy_pj"] for one in mapping["operators"] for flow in one["flows"])
+    macs = 0.04 * (4 * 4 * 2) * 2
+    softmax = 16 * (8 * 20 / 256 + 8 * 25 / 256)  # each element read and written once in the buffer
+    assert moved + macs + softmax == pytest.approx(group["energy_pj"], rel=1e-9)
+
+
+def test_attention_of_a_network_is_a_chain():
+    """Scores, softmax and context of BERT are one chain in each layer; rows of scores are read whole."""
+    graph = simplify(load_graph("bert-base-128:small"), fold_bn=True)
+    chains = chains_of(graph)
+    attention = next(chain for chain in chains if "softmax" in sum(chain.between, ()))
+    assert len(attention.nests) == 2
+    (link,) = attention.links
+    assert link.passes == 1
+    assert link.whole == {len(attention.nests[0].write.axes) - 1}
+    assert sum(chain.times * len(chain.nests) for chain in chains) == sum(
+        op.kind in ("matmul", "conv") for op in graph.operators
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("S[m,n] += Q[m,d] * K[n,d]; m=4 n=4 d=2", "expected products one after another"),
+        ("S[m] += Q[m]; O[m] += T[m]; m=4", "reads S 0 times"),
+        ("S[m] += Q[m]; O[m] += softmax(T[m]) * S[m]; m=4", "softmax(T) is not of S"),
+    ],
+)
+def test_a_line_that_is_no_chain_is_refused(text, said):
+    """Each mistake by name."""
+    with pytest.raises(InputError) as caught:
+        einsum_chain(text)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--machine", "tpu-v4i", "--objective", "latency"], "--fuse minimises energy only"),
+        (["--machine", "eyeriss", "--objective", "energy"], "--storage uneven"),
+        (["--machine", "tpu-v4i", "--objective", "energy", "--top", "2"], "--top"),
+    ],
+)
+def test_what_fusing_cannot_do_is_said(options, said):
+    """One line, and no traceback."""
+    run = CliRunner().invoke(main, ["map", ATTENTION, "--fuse", "2", *options])
+    assert run.exit_code == 2
+    assert said in run.output
+
+
+def test_python_gives_what_the_command_gives(tmp_path):
+    """The value has the same text; a number that is none is refused."""
+    machine = str(small_tree(tmp_path))
+    run = CliRunner().invoke(main, ["map", ATTENTION, "--machine", machine, "--fuse", "2", "--objective", "energy"])
+    found = map_fused(ATTENTION, machine, FuseOptions(2))
+    assert run.stdout == str(found)
+    assert found.energy_pj < found.unfused_pj
+    with pytest.raises(InputError):
+        map_fused(ATTENTION, machine, FuseOptions(5))
+
+
+def test_a_machine_without_a_home_says_so():
+    """On gemmini results and inputs have only DRAM in common: nothing is fused, and a note says why."""
+    found = map_fused(
+        "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=4 n=4 d=4 e=4", "gemmini", FuseOptions(2)
+    )
+    assert found.energy_pj == found.unfused_pj
+    assert "nothing runs together" in str(found)
