@@ -24,7 +24,7 @@ _CAUSES = {
     "first_load": "configuration and first tile",
     "last_store": "the last results go to DRAM",
 }
-_VALUES = {
+VALUES = {
     Values.INTEGERS: "integers; every result equals numpy's",
     Values.FLOATS: "floats; every result is within the rounding of float32 sums of numpy's",
     Values.NONE: "not computed, so no result was verified",
@@ -45,7 +45,7 @@ def simulated_text(
         f"energy       {format_energy(total.energy_pj)} simulated; "
         f"{format_energy(total.estimated_energy_pj)} estimated",
         f"utilization  {total.macs / machine.elements / total.cycles:.1%} of {machine.elements} elements (simulated)",
-        f"values       {EXTRAPOLATED if layers[0].simulated.extrapolated else _VALUES[layers[0].simulated.values]}",
+        f"values       {EXTRAPOLATED if layers[0].simulated.extrapolated else VALUES[layers[0].simulated.values]}",
     ]
     if nests.unmapped:
         kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())

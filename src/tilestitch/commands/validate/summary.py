@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tilestitch.base.shown import Brief
 from tilestitch.commands.validate.compare import Compared, LayerCompared
@@ -10,6 +11,16 @@ from tilestitch.hardware.array_machine import ArrayMachine
 
 LIMITS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # errors up to which a row of the table counts
 ROUNDING = 1e-9  # of sums of floats
+
+
+class Judged(Protocol):
+    """A mapping that was estimated and simulated."""
+
+    @property
+    def error(self) -> float: ...
+
+    @property
+    def energy_errors(self) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class Validation(Brief):
         return tuple(one for layer in self.layers for one in layer.found)
 
 
-def errors_of(found: Sequence[Compared]) -> Errors:
+def errors_of(found: Sequence[Judged]) -> Errors:
     """Of at least one mapping."""
     sizes, count = sorted(abs(one.error) for one in found), len(found)
     return Errors(
@@ -69,7 +80,7 @@ def errors_of(found: Sequence[Compared]) -> Errors:
     )
 
 
-def buckets_of(found: Sequence[Compared]) -> tuple[Bucket, ...]:
+def buckets_of(found: Sequence[Judged]) -> tuple[Bucket, ...]:
     """How many mappings have errors of which size."""
     sizes = [abs(one.error) for one in found]
     counts = [sum(size <= limit for size in sizes) for limit in LIMITS] + [len(sizes)]
@@ -77,7 +88,7 @@ def buckets_of(found: Sequence[Compared]) -> tuple[Bucket, ...]:
     return tuple(Bucket(limit, many) for limit, many in zip([*LIMITS, None], fresh, strict=True))
 
 
-def energy_of(found: Sequence[Compared]) -> dict[str, EnergyErrors]:
+def energy_of(found: Sequence[Judged]) -> dict[str, EnergyErrors]:
     """By component."""
     errors = [one.energy_errors for one in found]
     return {

@@ -23,7 +23,7 @@ def validation_tree(done: Validation) -> dict[str, Any]:
         "units": {"latency": "cycles", "error": "percent of what was simulated"},
         "seed": done.seed,
         "ragged": done.ragged,
-        **_errors(errors_of(done.found)),
+        **errors_json(errors_of(done.found)),
         "drawn": sum(layer.drawn for layer in done.layers),
         "misfits": sum(layer.misfits for layer in done.layers),
         "too_long": sum(layer.too_long for layer in done.layers),
@@ -39,7 +39,7 @@ def validation_tree(done: Validation) -> dict[str, Any]:
             {
                 "name": layer.layer.nest.name,
                 "times": layer.layer.times,
-                **(_errors(errors_of(layer.found)) if layer.found else {"mappings": 0}),
+                **(errors_json(errors_of(layer.found)) if layer.found else {"mappings": 0}),
             }
             for layer in done.layers
         ],
@@ -47,7 +47,8 @@ def validation_tree(done: Validation) -> dict[str, Any]:
     }
 
 
-def _errors(errors: Errors) -> dict[str, Any]:
+def errors_json(errors: Errors) -> dict[str, Any]:
+    """Errors in percent."""
     return {
         "mappings": errors.mappings,
         "mean_absolute_error": 100 * errors.mean,

@@ -1,13 +1,14 @@
 """A validation for people."""
 
 import json
+from collections.abc import Sequence
 
 from tilestitch.base.units import counted
 from tilestitch.commands.map.map_json import mapping_json
 from tilestitch.commands.map.map_text import COMPONENTS
 from tilestitch.commands.validate.compare import MOST_PASSES, Compared
 from tilestitch.commands.validate.mechanisms import DMA, Explanation
-from tilestitch.commands.validate.summary import LIMITS, Validation, buckets_of, energy_of, errors_of
+from tilestitch.commands.validate.summary import LIMITS, Judged, Validation, buckets_of, energy_of, errors_of
 from tilestitch.report.table import table, title
 from tilestitch.sim.array.simulated import CAUSE_NAMES
 from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
@@ -32,24 +33,13 @@ def validation_text(done: Validation) -> str:
         "",
         *title("Absolute errors"),
     ]
-    rows, so_far = [], 0
-    for bucket in buckets_of(found):
-        so_far += bucket.mappings
-        share = bucket.mappings / len(found)
-        limit = f"more than {LIMITS[-1]:.1%}" if bucket.limit is None else f"up to {bucket.limit:.1%}"
-        limit = "none" if bucket.limit == 0 else limit
-        rows.append(
-            (limit, f"{bucket.mappings:,}", f"{share:.1%}", f"{so_far / len(found):.1%}", "#" * round(40 * share))
-        )
-    lines += table(("error", "mappings", "share", "so far", ""), rows, "lrrrl")
+    lines += bucket_lines(found)
     lines += ["", *title("Layers")]
-    rows = []
-    for number, layer in enumerate(done.layers, 1):
-        if layer.found:
-            one = errors_of(layer.found)
-            figures = (one.mean, one.median, one.most_of_95, one.worst)
-            sizes = [f"{size:.3%}" for size in figures] + [f"{one.signed:+.3%}"]
-            rows.append((str(number), layer.layer.nest.name, f"{one.mappings:,}", *sizes))
+    rows = [
+        layer_row(number, layer.layer.nest.name, layer.found)
+        for number, layer in enumerate(done.layers, 1)
+        if layer.found
+    ]
     lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
     lines += ["", *title("Energy")]
     rows = [(COMPONENTS[name], f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
@@ -59,6 +49,27 @@ def validation_text(done: Validation) -> str:
     for number, (case, why) in enumerate(done.worst, 1):
         lines += _case_lines(number, case, why)
     return "\n".join(lines)
+
+
+def bucket_lines(found: Sequence[Judged]) -> list[str]:
+    """How many mappings have errors of which size."""
+    rows, so_far = [], 0
+    for bucket in buckets_of(found):
+        so_far += bucket.mappings
+        share = bucket.mappings / len(found)
+        limit = f"more than {LIMITS[-1]:.1%}" if bucket.limit is None else f"up to {bucket.limit:.1%}"
+        limit = "none" if bucket.limit == 0 else limit
+        rows.append(
+            (limit, f"{bucket.mappings:,}", f"{share:.1%}", f"{so_far / len(found):.1%}", "#" * round(40 * share))
+        )
+    return table(("error", "mappings", "share", "so far", ""), rows, "lrrrl")
+
+
+def layer_row(number: int, name: str, found: Sequence[Judged]) -> tuple[str, ...]:
+    """The errors of one layer."""
+    one = errors_of(found)
+    sizes = [f"{size:.3%}" for size in (one.mean, one.median, one.most_of_95, one.worst)]
+    return str(number), name, f"{one.mappings:,}", *sizes, f"{one.signed:+.3%}"
 
 
 def _case_lines(number: int, case: Compared, why: Explanation) -> list[str]:

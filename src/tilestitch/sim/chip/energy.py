@@ -130,7 +130,7 @@ def _work(
         core = program.engines[engine].core
         if operator < 0 or box < 0 or core is None:
             raise InvalidIR(f"program: a compute on {program.engines[engine].name} has no operator, box or core")
-        if matrix and on_array is not None and machine.cores[core].array is not None:
+        if matrix and on_array is not None and machine.cores[core].has_mapper:
             op = program.graph.by_name[program.operators[operator]]
             tiles_pj += count * on_array(program.graph, op, program.regions[box].extents, core)
             continue

@@ -1,0 +1,250 @@
+"""The model of a machine tree compared with its simulation, over random mappings."""
+
+import json
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+from typing import Any
+
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.html import Record
+from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief, Shown
+from tilestitch.commands.map.tree_run import TreeTask
+from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
+from tilestitch.commands.simulate.tree_layers import WHOLE_FACTORS, run_of
+from tilestitch.commands.validate.summary import buckets_of, energy_of, errors_of
+from tilestitch.commands.validate.tree_draw import TreeDraw
+from tilestitch.commands.validate.validate_json import errors_json
+from tilestitch.commands.validate.validate_text import bucket_lines, layer_row
+from tilestitch.formats.einsum import nest_text
+from tilestitch.ir.choices import Values
+from tilestitch.mapping.tree.bound import wired
+from tilestitch.mapping.tree.chain import price
+from tilestitch.report.table import table, title
+from tilestitch.sim.tree.simulated import SimulatedOnTree, simulate_on_tree
+
+MOST_STEPS = 2_000_000  # of a mapping that is simulated
+MOST_DRAWN = 20_000  # without one that fits and is short enough
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeCompared(Brief):
+    """One mapping, by both."""
+
+    simulated: SimulatedOnTree
+    estimated_cycles: int
+    estimated_pj: float
+
+    @property
+    def difference(self) -> int:
+        """Cycles that the model has too many."""
+        return self.estimated_cycles - self.simulated.cycles
+
+    @property
+    def error(self) -> float:
+        """The difference, as a part of what was simulated."""
+        return self.difference / self.simulated.cycles
+
+    @property
+    def energy_errors(self) -> dict[str, float]:
+        """Likewise of the energy."""
+        return {"all": self.estimated_pj / self.simulated.energy_pj - 1}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeLayerCompared(Brief):
+    """The mappings of one layer, and how many were drawn for them."""
+
+    layer: TreeLayer
+    found: tuple[TreeCompared, ...]
+    drawn: int
+    misfits: int  # larger than the machine
+    too_long: int  # to simulate
+
+
+@dataclass(frozen=True, repr=False)
+class TreeValidation(Shown):
+    """The model against the simulation on one tree."""
+
+    task: TreeTask = field(repr=False)
+    seed: int
+    worst: int
+    layers: tuple[TreeLayerCompared, ...]
+
+    @property
+    def found(self) -> tuple[TreeCompared, ...]:
+        return tuple(one for layer in self.layers for one in layer.found)
+
+    @property
+    def worst_found(self) -> tuple[TreeCompared, ...]:
+        """The mappings with the largest errors that are not 0; of equal ones those that were drawn first."""
+        return tuple(sorted((one for one in self.found if one.difference), key=lambda one: -abs(one.error)))[
+            : self.worst
+        ]
+
+    def __str__(self) -> str:
+        found, errors = self.found, errors_of(self.found)
+        drawn, misfits, too_long = (
+            sum(getattr(layer, name) for layer in self.layers) for name in ("drawn", "misfits", "too_long")
+        )
+        lines = title(f"{self.task.name} on {self.task.tree.name}: estimated cycles against simulated cycles", "=")
+        lines += [
+            f"layers       {len(self.layers)} different",
+            f"mappings     {len(found):,} random ones, seed {self.seed}, exact factors; {drawn:,} drawn, {misfits:,} "
+            f"did not fit, {too_long:,} too long (over {MOST_STEPS:,} steps)",
+            "values       integers; every result equals numpy's",
+            "error        (estimated - simulated) / simulated: analytical model, and simulation cycle by cycle",
+            f"  mean       {errors.mean:.3%} of the absolute error, {errors.signed:+.3%} with its sign",
+            f"  median     {errors.median:.3%}",
+            f"  95 %       of all have at most {errors.most_of_95:.3%}",
+            f"  worst      {errors.worst:.3%}",
+            *(f"note         {note}" for note in self.task.notes),
+            "",
+            *title("Absolute errors"),
+            *bucket_lines(found),
+            "",
+            *title("Layers"),
+        ]
+        rows = [
+            layer_row(number, one.layer.nest.name, one.found) for number, one in enumerate(self.layers, 1) if one.found
+        ]
+        lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
+        lines += ["", *title("Energy")]
+        rows = [(name, f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
+        lines += table(("", "mappings that agree", "largest difference"), rows, "lrr")
+        if self.worst_found:
+            lines += ["", *title("Worst mappings")]
+        for number, one in enumerate(self.worst_found, 1):
+            lines += _case_lines(number, one)
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """What `tilestitch validate --json` writes."""
+        found = {
+            "network": self.task.name,
+            "machine": self.task.tree.name,
+            "units": {"latency": "cycles", "error": "percent of what was simulated"},
+            "seed": self.seed,
+            "ragged": False,
+            **errors_json(errors_of(self.found)),
+            "drawn": sum(layer.drawn for layer in self.layers),
+            "misfits": sum(layer.misfits for layer in self.layers),
+            "too_long": sum(layer.too_long for layer in self.layers),
+            "distribution": [
+                {"up_to": None if one.limit is None else 100 * one.limit, "mappings": one.mappings}
+                for one in buckets_of(self.found)
+            ],
+            "energy": {
+                name: {"mappings_that_agree": one.agree, "worst_absolute_error": 100 * one.worst}
+                for name, one in energy_of(self.found).items()
+            },
+            "layers": [
+                {
+                    "name": layer.layer.nest.name,
+                    "times": layer.layer.times,
+                    **(errors_json(errors_of(layer.found)) if layer.found else {"mappings": 0}),
+                }
+                for layer in self.layers
+            ],
+            "worst": [_case(one) for one in self.worst_found],
+        }
+        return json.dumps(found, indent=1) + "\n"
+
+    def heading(self) -> str:
+        """Network, machine, how many mappings."""
+        return f"{self.task.name} on {self.task.tree.name}: the model against {len(self.found):,} simulated mappings"
+
+    def records(self) -> tuple[Record, ...]:
+        """The errors of every layer, as parts of what was simulated."""
+        return tuple(
+            {
+                "layer": one.layer.nest.name,
+                "times": one.layer.times,
+                "mappings": len(one.found),
+                "mean_error": errors_of(one.found).mean if one.found else None,
+                "worst_error": errors_of(one.found).worst if one.found else None,
+                "mean_signed_error": errors_of(one.found).signed if one.found else None,
+            }
+            for one in self.layers
+        )
+
+
+def validate_tree(task: TreeTask, mappings: int, *, seed: int, worst: int, progress: Progress) -> TreeValidation:
+    """So many mappings, in equal parts over the layers, the first of which get what is left.
+
+    Raises `DoesNotFit` where none of many fits, and `InputError` for what is not simulated.
+    """
+    found: list[TreeLayerCompared] = []
+    done = 0
+    for number, layer in enumerate(task.layers):
+        share = mappings // len(task.layers) + (number < mappings % len(task.layers))
+        one = _compared(task, layer, share, Random(f"{seed} {number}"), done, mappings, progress)
+        found.append(one)
+        done += len(one.found)
+    return TreeValidation(task, seed, worst, tuple(found))
+
+
+def _compared(
+    task: TreeTask, layer: TreeLayer, share: int, rng: Random, done: int, total: int, progress: Progress
+) -> TreeLayerCompared:
+    bare = bound_nest(layer, task.tree)
+    found: list[TreeCompared] = []
+    drawn = misfits = too_long = in_vain = 0
+    draws = TreeDraw(bare, wired(bare, WHOLE_FACTORS).only).mappings(rng)
+    while len(found) < share:
+        if in_vain == MOST_DRAWN:
+            raise DoesNotFit(
+                f"layer {layer.nest.name!r} on {task.tree.name}: of {MOST_DRAWN:,} mappings in a row none can be "
+                f"simulated: {misfits:,} do not fit, {too_long:,} have more than {MOST_STEPS:,} steps; choose smaller "
+                "layers (--layer)"
+            )
+        placed, mapping = next(draws)
+        drawn, in_vain = drawn + 1, in_vain + 1
+        if placed.total_steps > MOST_STEPS:
+            too_long += 1
+            continue
+        if mapping is None:
+            misfits += 1
+            continue
+        estimated = price(placed, mapping)
+        simulated = simulate_on_tree(run_of(placed, mapping), values=Values.INTEGERS)
+        found.append(TreeCompared(simulated, estimated.latency_cycles, estimated.energy_pj))
+        in_vain = 0
+        progress(f"simulate {layer.nest.name}", done + len(found), total)
+    return TreeLayerCompared(layer, tuple(found), drawn, misfits, too_long)
+
+
+def _case_lines(number: int, case: TreeCompared) -> list[str]:
+    one = case.simulated
+    waits = [
+        f"{name.replace('_', ' ')} {cycles / one.cycles:.1%}" for name, cycles in one.cycles_by_cause.items() if cycles
+    ]
+    return [
+        f"{number} {nest_text(one.run.nest)}: {case.estimated_cycles:,} estimated, {one.cycles:,} simulated, "
+        f"{case.error:+.3%}",
+        f"  mapping    {json.dumps(_mapping(one))}",
+        f"  simulated  {', '.join(waits)}",
+    ]
+
+
+def _mapping(one: SimulatedOnTree) -> dict[str, Any]:
+    names = [loop.name for loop in one.run.nest.loops]
+    return {
+        "loops": [[names[loop], factor] for loop, factor in one.run.loops],
+        "cuts": {array.name: list(cuts) for array, cuts in zip(one.run.operands, one.run.cuts, strict=True)},
+        "spread": [[axis, names[loop], factor] for axis, loop, factor in one.run.spread],
+    }
+
+
+def _case(case: TreeCompared) -> dict[str, Any]:
+    one = case.simulated
+    return {
+        "nest": nest_text(one.run.nest),
+        "steps": prod(factor for _, factor in one.run.loops),
+        "estimated_cycles": case.estimated_cycles,
+        "simulated_cycles": one.cycles,
+        "error": 100 * case.error,
+        "cycles_by_cause": one.cycles_by_cause,
+        "mapping": _mapping(one),
+    }

@@ -1,0 +1,124 @@
+"""The clock: every stream starts a tile as soon as it may, every port serves first what is needed first.
+
+A stream starts its next tile when the tile outside that it is part of has begun to arrive (or the tiles inside that it
+is made of, when the last of them has begun to leave), when there is room for it, and when it has ended the one before.
+It ends when every port at its ends has done its cycles, and not before what it came from has ended. A port works for
+one tile in a cycle; of several it takes the one that the units need first. The units step when everything that they
+read is there, and the sums of the step before the last one have left.
+
+Time goes from one event to the next, so a wait costs nothing to simulate. Steps that are like the one before are
+counted in `steady`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tilestitch.base.jit import compiled, lending
+from tilestitch.sim.tree.move import compute, move
+from tilestitch.sim.tree.steady import like_the_last, remember, repeat
+from tilestitch.sim.tree.waits import blocker, is_first, may_end, may_start, needed_at
+
+# numbers of the clock, kept from call to call
+NOW, STEPS, STEPPING, EVENTS, STATE_NUMBERS = range(5)
+# what a cycle was spent on: all operands have a cause of their own, in their order, behind these
+COMPUTE, FIRST_LOAD, LAST_STORE, WAITS = range(4)
+RUNNING, ENDED, STUCK = range(3)
+
+
+@lending
+def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any) -> int:
+    """Start and end whatever may, at this moment. Returns the stream for which the units wait, below 0 for none."""
+    done, active, left = streams.done, streams.active, streams.left
+    count, ports = plan.port.shape
+    waits_for = -1
+    changed = True
+    while changed:
+        changed = False
+        for stream in range(count):
+            if active[stream]:
+                waiting = False
+                for at in range(ports):
+                    if left[stream, at] > 0:
+                        waiting = True
+                        break
+                if waiting or not may_end(plan, stream, done):
+                    continue
+                move(values, memory, stream, done[stream])
+                active[stream] = False
+                done[stream] += 1
+                changed = True
+            if done[stream] < plan.tiles[stream] and may_start(plan, stream, done, active, state[STEPS]):
+                active[stream] = changed = True
+                free = plan.first[stream] and is_first(plan, stream, done[stream])
+                for at in range(ports):
+                    left[stream, at] = 0 if free else plan.work[stream, at]
+        if state[STEPPING] == 0 and state[STEPS] < streams.total:
+            waits_for = blocker(plan, done, active, state[STEPS])
+            if waits_for < 0:
+                compute(values, memory, state[STEPS])
+                state[STEPPING] = 1
+                changed = True
+    return waits_for
+
+
+@lending
+def serve(plan: Any, streams: Any, serving: np.ndarray, deadline: np.ndarray) -> int:
+    """Give every port the tile that is needed first. Returns the cycles until one is done; 0 where none is served."""
+    serving[:] = -1
+    for stream in range(len(streams.done)):
+        if streams.active[stream]:
+            needed = needed_at(plan, stream, streams.done[stream])
+            for at in range(plan.port.shape[1]):
+                port = plan.port[stream, at]
+                if streams.left[stream, at] > 0 and (serving[port] < 0 or needed < deadline[port]):
+                    serving[port], deadline[port] = stream * plan.port.shape[1] + at, needed
+    least = 0
+    for port in range(len(serving)):
+        if serving[port] >= 0:
+            left = streams.left[serving[port] // plan.port.shape[1], serving[port] % plan.port.shape[1]]
+            if least == 0 or left < least:
+                least = left
+    return least
+
+
+@compiled
+def advance(
+    plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any, tally: Any, most_events: int
+) -> int:
+    """So many events, or until all is done. Returns RUNNING, ENDED, or STUCK where nothing can move any more."""
+    done = streams.done
+    serving, deadline = np.empty(len(tally.busy), np.int64), np.empty(len(tally.busy), np.int64)
+    for _ in range(most_events):
+        was_stepping = state[STEPPING]
+        waits_for = change(plan, values, memory, state, streams)
+        if state[STEPPING] > was_stepping:
+            again = like_the_last(plan, values, state, streams, tally)
+            if again > 0:
+                repeat(plan, values, memory, state, streams, tally, again)
+            remember(state, streams, tally)
+        cycles = serve(plan, streams, serving, deadline)
+        if state[STEPPING] > 0:
+            cycles = 1
+        if cycles == 0:
+            for stream in range(len(done)):
+                if done[stream] < plan.tiles[stream]:
+                    return STUCK
+            return ENDED if state[STEPS] == streams.total else STUCK
+        state[NOW] += cycles
+        state[EVENTS] += 1
+        for port in range(len(serving)):
+            if serving[port] >= 0:
+                streams.left[serving[port] // plan.port.shape[1], serving[port] % plan.port.shape[1]] -= cycles
+                tally.busy[port] += cycles
+        if state[STEPPING] > 0:
+            state[STEPPING] = 0
+            state[STEPS] += 1
+            tally.causes[COMPUTE] += cycles
+        elif state[STEPS] == 0:
+            tally.causes[FIRST_LOAD] += cycles
+        elif state[STEPS] == streams.total:
+            tally.causes[LAST_STORE] += cycles
+        else:
+            tally.causes[WAITS + plan.operand[waits_for]] += cycles
+    return RUNNING

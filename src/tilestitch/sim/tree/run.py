@@ -1,0 +1,133 @@
+"""What the simulator of trees is given: loops of a nest, where operands are kept, and what is spread over the units."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+from tilestitch.base.errors import InputError, InvalidIR
+from tilestitch.hardware.tree import MachineTree, TreeMemory
+from tilestitch.ir.loop_nest import LoopNest, LoopOperand
+
+
+@dataclass(frozen=True)
+class TreeRun:
+    """Loops from the innermost with their factors, and of each operand how many of them each of its memories is inside.
+
+    `loops` are (loop number, factor) pairs; `cuts[operand][level]` is the number of innermost loops whose tile the
+    memory of that level holds, of the outermost memory all of them. `spread` are (axis, loop number, factor). `homes`
+    are what the machine calls the operands. Complete results have `final_bits`, sums the bits of the result's elements.
+    """
+
+    nest: LoopNest
+    tree: MachineTree
+    homes: tuple[str, ...]
+    final_bits: int
+    spread: tuple[tuple[str, int, int], ...]
+    loops: tuple[tuple[int, int], ...]
+    cuts: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def chains(self) -> tuple[tuple[TreeMemory, ...], ...]:
+        """The memories of every operand, innermost first."""
+        return tuple(self.tree.chain(home) for home in self.homes)
+
+    @cached_property
+    def fan_outs(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """The axes of every operand inside its first memory, between each two, and outside the last."""
+        return tuple(self.tree.fan_outs(home) for home in self.homes)
+
+    @property
+    def operands(self) -> tuple[LoopOperand, ...]:
+        """What is read, then what is written."""
+        return self.nest.operands
+
+    @property
+    def written(self) -> int:
+        """The number of the result."""
+        return len(self.nest.reads)
+
+    @cached_property
+    def iterations(self) -> int:
+        """Steps of the units, one after another."""
+        return prod(factor for _, factor in self.loops)
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Of every operand how many loops lie inside each crossing: that to the units, then that into each memory.
+
+        While loops run that leave an operand alone the same tile is asked for, so it stays. Results leave the units at
+        every step; where these have no latches, everything is read at every step.
+        """
+        return tuple(tuple(self._places(number)) for number in range(len(self.operands)))
+
+    def _places(self, number: int) -> Iterator[int]:
+        moved, inner = self.operands[number].indexed_by, 0
+        for crossing, cut in enumerate((0, *self.cuts[number][:-1])):
+            at = max(inner, cut)
+            while at < len(self.loops) and self.loops[at][0] not in moved:
+                at += 1
+            inner = at
+            stays = crossing > 0 or (number != self.written and self.tree.has_latches)
+            yield at if stays else 0
+
+    def steps_inside(self, place: int) -> int:
+        """Iterations of so many of the innermost loops."""
+        return prod(factor for _, factor in self.loops[:place])
+
+    def buffers(self, number: int, crossing: int) -> int:
+        """Tiles of an operand for which there is room behind a crossing: at the units one in use and the next."""
+        if crossing == 0:
+            return 2
+        memory = self.chains[number][crossing - 1]
+        return 2 if memory.buffers == 2 or self.homes[number] in memory.ahead else 1
+
+    def even_place(self, number: int, crossing: int) -> int | None:
+        """The loops inside the place of a memory that changes the tiles of all its operands together."""
+        if crossing == 0 or not self.chains[number][crossing - 1].has_even_storage:
+            return None
+        memory = self.chains[number][crossing - 1]
+        moved = [one for one, chain in enumerate(self.chains) if memory in chain[:-1] and self.moves(one)]
+        return self.cuts[number][crossing - 1] if len(moved) > 1 else None
+
+    def moves(self, number: int) -> bool:
+        """Whether an operand has bits to move."""
+        return self.operands[number].element_bits > 0
+
+    def instances(self, number: int, level: int) -> int:
+        """How many memories of a level of an operand are in use; the level of the units is -1."""
+        axes = {axis for names in self.fan_outs[number][level + 1 :] for axis in names}
+        return prod(factor for axis, _, factor in self.spread if axis in axes)
+
+
+def expect_simulated(run: TreeRun) -> None:
+    """Raises `InputError` for what is not simulated, and `InvalidIR` for a mapping that contradicts its nest."""
+    where = f"{run.nest.name} on {run.tree.name}"
+    if len(run.nest.reads) != 2:
+        raise InputError(f"{where}: nests of two inputs and a result are simulated on trees, this one has "
+                         f"{len(run.nest.reads)} inputs; map says what it costs")  # fmt: skip
+    for array in run.operands:
+        if any(step < 0 for terms in array.axes for _, step in terms):
+            raise InputError(f"{where}: {array.name} runs backwards, which is not simulated on trees; turn its loop")
+        loops = [loop for terms in array.axes for loop, _ in terms]
+        if len(set(loops)) != len(loops):
+            raise InputError(f"{where}: a loop indexes {array.name} twice, which is not simulated on trees")
+    if any(len(terms) > 1 for terms in run.nest.write.axes):
+        raise InputError(f"{where}: results that are indexed by a sum are not simulated on trees")
+    for axis in run.tree.axes:
+        for network in axis.networks:
+            if network.passes_sums:
+                raise InputError(
+                    f"{where}: sums that neighbours add up along {axis.name} (passes_sums) are simulated on PE arrays "
+                    "alone; leave the network out"
+                )
+    for loop, (name, extent) in enumerate((one.name, one.extent) for one in run.nest.loops):
+        factors = [factor for number, factor in run.loops if number == loop]
+        factors += [factor for _, number, factor in run.spread if number == loop]
+        if prod(factors) != extent:
+            raise InvalidIR(f"{where}: the factors of {name} multiply to {prod(factors)}, not {extent}")
+    for array, chain, cuts in zip(run.operands, run.chains, run.cuts, strict=True):
+        rises = all(one <= other for one, other in pairwise(cuts))
+        if len(cuts) != len(chain) or not rises or cuts[-1] != len(run.loops):
+            raise InvalidIR(f"{where}: the cuts of {array.name} are {cuts}")

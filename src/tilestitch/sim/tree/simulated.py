@@ -1,0 +1,220 @@
+"""A mapping on a tree simulated, and its values checked: what the user of the simulator gets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.base.errors import InvalidIR
+from tilestitch.base.shown import Brief
+from tilestitch.hardware.tree import Flow
+from tilestitch.ir.choices import Values
+from tilestitch.sim.array.values import computed, random_operands, rounding_bound
+from tilestitch.sim.tree.clock import (
+    COMPUTE,
+    ENDED,
+    FIRST_LOAD,
+    LAST_STORE,
+    NOW,
+    RUNNING,
+    STATE_NUMBERS,
+    STEPS,
+    WAITS,
+    advance,
+)
+from tilestitch.sim.tree.clock import EVENTS as HAPPENED
+from tilestitch.sim.tree.run import TreeRun, expect_simulated
+from tilestitch.sim.tree.streams import Plan, Stream, Streams, plan_of, streams_of
+from tilestitch.sim.tree.values import nothing, values_of
+
+EVENTS_AT_ONCE = 2**17  # between two looks at the keyboard
+
+
+class LastStep(NamedTuple):
+    """All numbers as they were when the units began their last step."""
+
+    state: np.ndarray
+    done: np.ndarray
+    active: np.ndarray
+    left: np.ndarray
+    busy: np.ndarray
+    causes: np.ndarray
+
+
+class StreamState(NamedTuple):
+    """Of every stream the tiles that have ended, whether one is on its way, and the cycles of each port for it."""
+
+    done: np.ndarray
+    active: np.ndarray
+    left: np.ndarray
+    total: int  # steps of the units
+    last: LastStep
+
+
+class TreeTally(NamedTuple):
+    """Cycles for which each port was busy, and of the units by cause."""
+
+    busy: np.ndarray
+    causes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class PortBusy:
+    """A port, network or DMA engine, and the cycles for which it was busy."""
+
+    port: str
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowCount:
+    """What one operand did in one memory in one direction, in accesses of a port's whole width."""
+
+    operand: str
+    memory: str
+    flow: Flow
+    accesses: float
+    energy_pj: float
+
+
+@dataclass(frozen=True, repr=False)
+class SimulatedOnTree(Brief):
+    """A mapping on a tree, as the simulator ran it. Where values were computed they were right."""
+
+    run: TreeRun
+    values: Values
+    cycles: int
+    events: int  # moments at which something ended
+    cycles_by_cause: Mapping[str, int]
+    ports: tuple[PortBusy, ...]
+    flows: tuple[FlowCount, ...]
+    network_pj: float
+    result: np.ndarray | None
+
+    @property
+    def energy_pj(self) -> float:
+        """Of memories, networks and arithmetic."""
+        return sum(self.energy.values())
+
+    @property
+    def energy(self) -> dict[str, float]:
+        """By component: arithmetic, networks, and every memory by name."""
+        found = {"arithmetic": self.run.tree.mac_pj * self.run.nest.macs}
+        if self.network_pj > 0:
+            found["networks"] = self.network_pj
+        for memory in self.run.tree.memories:
+            found[memory.name] = sum(flow.energy_pj for flow in self.flows if flow.memory == memory.name)
+        return found
+
+    @property
+    def utilization(self) -> float:
+        """Of all units of the machine."""
+        return self.run.nest.macs / self.run.tree.units / self.cycles
+
+
+def simulate_on_tree(
+    run: TreeRun, *, values: Values = Values.INTEGERS, progress: Callable[[int, int], None] | None = None
+) -> SimulatedOnTree:
+    """Simulate one mapping; with values its result is held against numpy's.
+
+    Raises `InputError` for what is not simulated, `InvalidIR` if the result is wrong.
+    """
+    expect_simulated(run)
+    operands = None if values is Values.NONE else random_operands(run.nest, values)
+    found = run_on_tree(run, operands, progress)
+    if operands is not None:
+        assert found.result is not None
+        _expect_right(run, found.result, operands)
+    return found
+
+
+def run_on_tree(
+    run: TreeRun,
+    operands: Sequence[np.ndarray] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SimulatedOnTree:
+    """Simulate one mapping with these arrays as what is read, or without values; nothing is compared."""
+    streams = streams_of(run)
+    plan = plan_of(streams)
+    given = None if operands is None else values_of(streams, operands)
+    moves, memory = nothing(streams) if given is None else (given.moves, given.memory)
+    state = np.zeros(STATE_NUMBERS, np.int64)
+    tally = TreeTally(np.zeros(max(1, len(streams.ports)), np.int64), np.zeros(WAITS + len(run.operands), np.int64))
+    now = _beginning(plan, run.iterations, tally)
+    while True:
+        ended = advance(plan, moves, memory, state, now, tally, EVENTS_AT_ONCE)
+        if progress is not None:
+            progress(int(state[STEPS]), run.iterations)
+        if ended != RUNNING:
+            break
+    if ended != ENDED:
+        raise InvalidIR(f"{run.nest.name} on {run.tree.name}: nothing can move any more after {state[NOW]:,} cycles")
+    kind = Values.NONE
+    if operands is not None:
+        kind = Values.INTEGERS if np.issubdtype(operands[0].dtype, np.integer) else Values.FLOATS
+    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE}
+    causes |= {f"waits_for_{array.name}": WAITS + at for at, array in enumerate(run.operands)}
+    return SimulatedOnTree(
+        run,
+        kind,
+        int(state[NOW]),
+        int(state[HAPPENED]),
+        {name: int(tally.causes[at]) for name, at in causes.items()},
+        tuple(PortBusy(name, int(cycles)) for name, cycles in zip(streams.ports, tally.busy, strict=False)),
+        _flows(streams),
+        sum(_carried(run, one) * one.delivered_pj for one in streams.every),
+        None if given is None else given.written(run.nest.write.shape),
+    )
+
+
+def _beginning(plan: Plan, steps: int, tally: TreeTally) -> StreamState:
+    """Nothing has moved."""
+    done, active, left = np.zeros(len(plan.up), np.int64), np.zeros(len(plan.up), np.bool_), np.zeros_like(plan.work)
+    last = LastStep(
+        np.full(STATE_NUMBERS, -2), done.copy(), active.copy(), left.copy(), tally.busy.copy(), tally.causes.copy()
+    )
+    return StreamState(done, active, left, steps, last)
+
+
+def _flows(streams: Streams) -> tuple[FlowCount, ...]:
+    """What the tiles that were moved are in accesses."""
+    run, found = streams.run, {}
+    for stream in streams.every:
+        moved = _carried(run, stream)
+        for access in stream.accesses:
+            key = (run.operands[stream.operand].name, access.memory, access.flow)
+            accesses = float(int(moved * access.accesses))  # of all tiles together, rounded down
+            known = found.get(key, (0.0, 0.0))
+            found[key] = known[0] + accesses, known[1] + accesses * access.pj
+    return tuple(FlowCount(*key, *numbers) for key, numbers in found.items())
+
+
+def _carried(run: TreeRun, stream: Stream) -> int:
+    """Tiles of a stream but for those of sums that begin, where these are not read."""
+    begin = _elements(run, len(run.loops)) // _elements(run, stream.place) if stream.first_free else 0
+    return stream.count - begin
+
+
+def _elements(run: TreeRun, place: int) -> int:
+    """Steps of the innermost loops that move the result."""
+    moved = run.operands[run.written].indexed_by
+    count = 1
+    for loop, factor in run.loops[:place]:
+        count *= factor if loop in moved else 1
+    return count
+
+
+def _expect_right(run: TreeRun, result: np.ndarray, operands: Sequence[np.ndarray]) -> None:
+    """Raises `InvalidIR` where a result is not numpy's; of floats where it is further from it than rounding goes."""
+    expected = computed(run.nest, operands)
+    is_float = np.issubdtype(result.dtype, np.floating)
+    allowed = rounding_bound(run.nest, operands) if is_float else np.zeros(expected.shape)
+    wrong = np.argwhere(~(np.abs(result.astype(expected.dtype) - expected) <= allowed))
+    if len(wrong) > 0:
+        at = tuple(int(one) for one in wrong[0])
+        raise InvalidIR(
+            f"{run.nest.name} on {run.tree.name}: the simulated result at {list(at)} is {result[at]}, and numpy's is "
+            f"{expected[at]} ({len(wrong):,} of {expected.size:,} differ); loops {run.loops}, cuts {run.cuts}, spread "
+            f"{run.spread}"
+        )

@@ -1,0 +1,156 @@
+"""What tiles hold: how loops are counted over steps and units, where elements stand in a tile, how many they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.sim.tree.run import TreeRun
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A part of a loop: `weight` iterations of it are one step of the digit, which takes `factor` values."""
+
+    loop: int
+    factor: int
+    weight: int
+    place: int | None  # in the nest, from the innermost; none where it is spread
+    axis: str = ""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Every loop as digits, those of the nest in its order, then those that are spread.
+
+    What is spread between two memories counts directly outside the tile of the inner one, where that makes windows of
+    neighbours follow one another: an index of two loops decides, as tiles of one loop are as large in any order.
+    """
+
+    run: TreeRun
+
+    @cached_property
+    def every(self) -> tuple[Digit, ...]:
+        run = self.run
+        parts: list[tuple[float, int, int, int | None, str]] = []
+        for at, (loop, factor) in enumerate(run.loops):
+            parts.append((at, loop, factor, at, ""))
+        for number, (axis, loop, factor) in enumerate(run.spread):
+            parts.append((self._directly_inside(axis, loop) - 0.5 + number * 1e-6, loop, factor, None, axis))
+        done = [1] * len(run.nest.loops)
+        found: list[Digit] = []
+        for _, loop, factor, at, axis in sorted(parts, key=lambda part: part[0]):
+            found.append(Digit(loop, factor, done[loop], at, axis))
+            done[loop] *= factor
+        temporal = sorted((one for one in found if one.place is not None), key=lambda one: one.place or 0)
+        return (*temporal, *(one for one in found if one.place is None))
+
+    def _directly_inside(self, axis: str, loop: int) -> int:
+        """The place in the nest outside which a spread part of a loop counts."""
+        found = 0
+        for number, array in enumerate(self.run.operands):
+            windows = {one for terms in array.axes if len(terms) > 1 for one, _ in terms}
+            level = next((at for at, axes in enumerate(self.run.fan_outs[number]) if axis in axes), 0)
+            if loop in windows and level > 0:
+                found = max(found, self.run.places[number][min(level, len(self.run.places[number]) - 1)])
+        return found
+
+    def inside(self, number: int, level: int) -> tuple[Digit, ...]:
+        """The digits of a tile of an operand in one memory of a level; -1 is that at a unit."""
+        run = self.run
+        if level == len(run.chains[number]) - 1:
+            return self.every
+        axes = {axis for names in run.fan_outs[number][: level + 1] for axis in names}
+        place = run.places[number][level + 1]
+        return tuple(one for one in self.every if (one.axis in axes if one.place is None else one.place < place))
+
+    def between(self, number: int, level: int) -> tuple[Digit, ...]:
+        """The digits of the tile in a memory that are not in those of the next inner memory, or of the units."""
+        inner = self.inside(number, level - 1)
+        return tuple(one for one in self.inside(number, level) if one not in inner)
+
+
+def coordinates(digits: Sequence[Digit], terms: Sequence[tuple[int, int]]) -> Indices:
+    """The different indices along an axis with these terms that digits come to, in ascending order."""
+    found = np.zeros(1, np.int64)
+    steps = dict(terms)
+    for one in digits:
+        if one.loop in steps:
+            more = np.arange(one.factor) * (one.weight * steps[one.loop])
+            found = np.unique(found[:, None] + more)
+    return found
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """The elements of a tile of one operand, and where each stands: addresses are sums over the digits."""
+
+    digits: tuple[Digit, ...]
+    axes: tuple[tuple[tuple[int, int], ...], ...]
+    sizes: tuple[int, ...] | None = None  # of the axes, where the whole array is there as it is
+
+    @cached_property
+    def _extents(self) -> tuple[int, ...]:
+        if self.sizes is not None:
+            return self.sizes
+        return tuple(
+            1 + sum((one.factor - 1) * stride for one, stride in self._strides_along(terms)) for terms in self.axes
+        )
+
+    def _strides_along(self, terms: Sequence[tuple[int, int]]) -> Iterator[tuple[Digit, int]]:
+        """The digits that move an axis, with how far: of one loop without the gaps that other digits leave."""
+        steps, done = dict(terms), 1
+        moving = sorted((one for one in self.digits if one.loop in steps), key=lambda one: one.weight)
+        for one in moving:
+            is_packed = len(terms) == 1 and self.sizes is None
+            yield one, done if is_packed else one.weight * steps[one.loop]
+            done *= one.factor
+
+    @cached_property
+    def strides(self) -> Mapping[Digit, int]:
+        """By how much the address grows with each digit."""
+        behind = [prod(self._extents[at + 1 :]) for at in range(len(self._extents))]
+        found = dict.fromkeys(self.digits, 0)
+        for terms, stride in zip(self.axes, behind, strict=True):
+            for one, along in self._strides_along(terms):
+                found[one] += along * stride
+        return found
+
+    @property
+    def size(self) -> int:
+        """Addresses."""
+        return prod(self._extents)
+
+
+def addresses(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> Indices:
+    """The address that each value of some digits stands for; the first digit moves fastest."""
+    found = np.zeros(1, np.int64)
+    for one in digits:
+        more = np.arange(one.factor, dtype=np.int64) * strides.get(one, 0)
+        found = (more[:, None] + found[None, :]).ravel()
+    return found
+
+
+def held_elements(run: TreeRun, number: int, digits: Sequence[Digit]) -> int:
+    """Elements that a tile with these digits needs; of a machine that moves boxes all between the first and the last.
+
+    Padding that the array has not is not counted.
+    """
+    array, found = run.operands[number], 1
+    for terms, size in zip(array.axes, array.shape, strict=True):
+        indices = coordinates(digits, terms)
+        count = len(indices)
+        if run.tree.moves_boxes:  # of one loop the steps of a tile are next to one another, whatever lies between
+            count = int(indices[-1]) + 1 if len(terms) > 1 else 1 + sum(step for _, step in terms) * (count - 1)
+        found *= min(count, size) if len(terms) > 1 and not run.tree.moves_boxes else count
+    return found
+
+
+def parts_of(run: TreeRun, number: int, spread: Sequence[Digit]) -> int:
+    """How many different tiles the neighbours have over which these digits are spread."""
+    return prod(len(coordinates(spread, terms)) for terms in run.operands[number].axes)

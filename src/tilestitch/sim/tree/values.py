@@ -1,0 +1,295 @@
+"""Where values stand in the memories of a tree, and the tables by which they move."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tilestitch.sim.tree.run import TreeRun
+from tilestitch.sim.tree.streams import Stream, Streams
+from tilestitch.sim.tree.tiles import Digit, Digits, Indices, TileShape, addresses
+
+MOST_ROWS = 2**20  # of products that are listed for a block of steps
+
+
+class Moves(NamedTuple):
+    """The tables of values, of each stream and of the units; `block` is 0 where nothing is computed.
+
+    Ragged tables have first places: those of stream s are from `pairs[s]` to `pairs[s + 1]`.
+    """
+
+    moves: np.ndarray  # whether a stream moves values; those at the units do not
+    up: np.ndarray
+    clears: np.ndarray  # whether sums begin in the memory outside
+    outer: np.ndarray  # where the memory outside stands, how large all copies of it are, and how many tiles it has
+    outer_size: np.ndarray
+    outer_buffers: np.ndarray
+    inner: np.ndarray
+    inner_size: np.ndarray
+    inner_buffers: np.ndarray
+    pairs: np.ndarray
+    pair_inner: np.ndarray  # of each element of a tile: where it stands in the memory inside, and outside
+    pair_outer: np.ndarray
+    jumps: np.ndarray
+    jump: np.ndarray  # of each tile of the one outside: where it begins in that
+    copies: np.ndarray
+    copy_inner: np.ndarray  # of each memory inside: where it stands, and its part outside
+    copy_outer: np.ndarray
+    leads: np.ndarray  # whether it brings the sum so far, of those that add to the same
+    block: int  # steps of which products are computed together
+    held: np.ndarray  # of each operand: steps for which the innermost memory keeps a tile
+    kept: np.ndarray
+    kept_size: np.ndarray
+    kept_buffers: np.ndarray
+    begins: bool  # whether sums begin in the innermost memory
+    blocks: np.ndarray
+    block_first: np.ndarray
+    rows: np.ndarray  # of each product: where its operands stand in their tiles
+    run: int  # products of a row
+    run_strides: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A memory of one operand, with all its copies and buffers."""
+
+    first: int  # address
+    shape: TileShape
+    copies: tuple[Digit, ...]  # what is spread outside it
+    buffers: int
+    held: int  # iterations for which it holds a tile
+
+    @property
+    def size(self) -> int:
+        """Of all copies, of one buffer."""
+        return self.shape.size * prod(one.factor for one in self.copies)
+
+    @property
+    def strides(self) -> dict[Digit, int]:
+        """By how much an address grows with each digit, of the tile or of the copies."""
+        found, done = dict(self.shape.strides), self.shape.size
+        for one in self.copies:
+            found[one] = done
+            done *= one.factor
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The tables, and the array in which all memories stand, with what is read in the outermost ones."""
+
+    moves: Moves
+    memory: np.ndarray
+    result: slice
+    result_shape: tuple[int, ...]
+
+    def written(self, shape: Sequence[int]) -> np.ndarray:
+        """The result, as it stands in its outermost memory."""
+        found = self.memory[self.result].reshape(self.result_shape)
+        return found[tuple(slice(0, size) for size in shape)]
+
+
+def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
+    """All tables, and memories in which nothing but the operands stand."""
+    run, digits = streams.run, streams.digits
+    stores, size = _stores(run, digits)
+    memory = np.zeros(size, operands[0].dtype)
+    for array, levels in zip(operands, stores, strict=False):
+        outermost = levels[-1]
+        whole = np.zeros(outermost.shape.sizes or (), array.dtype)
+        whole[tuple(slice(0, one) for one in array.shape)] = array
+        memory[outermost.first : outermost.first + outermost.size] = whole.ravel()
+    last = stores[run.written][-1]
+    return Values(
+        _moves(streams, stores), memory, slice(last.first, last.first + last.size), tuple(last.shape.sizes or ())
+    )
+
+
+def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
+    """Tables that move nothing."""
+    count, none, three = len(streams.every), np.zeros(1, np.int64), np.ones(3, np.int64)
+    table, ends, no = np.zeros(count, np.int64), np.zeros(count + 1, np.int64), np.zeros(count, np.bool_)
+    moves = Moves(
+        *(no, no, no),
+        *(table, table, table, table, table, table),
+        *(ends, none, none, ends, none, ends, none, none, np.zeros(1, np.bool_)),
+        *(0, three, three, three, three, False, none, three, np.zeros((1, 3), np.int64), 0, (0, 0, 0)),
+    )
+    return moves, np.zeros(1, np.int32)
+
+
+def _stores(run: TreeRun, digits: Digits) -> tuple[list[list[_Store]], int]:
+    """The memories of every operand, from the innermost, and how many addresses they have together."""
+    found: list[list[_Store]] = []
+    first = 0
+    for number, array in enumerate(run.operands):
+        levels: list[_Store] = []
+        count = len(run.chains[number]) if run.moves(number) else 1
+        for level in range(count):
+            is_outermost = level == count - 1
+            inside = digits.every if is_outermost else digits.inside(number, level)
+            sizes = None
+            if is_outermost:
+                needed = array.extents(run.nest.extents)
+                sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
+            store = _Store(
+                first,
+                TileShape(inside, array.axes, sizes),
+                () if is_outermost else tuple(one for one in digits.every if one.place is None and one not in inside),
+                1 if is_outermost else run.buffers(number, level + 1),
+                run.iterations if is_outermost else run.steps_inside(run.places[number][level + 1]),
+            )
+            levels.append(store)
+            first += store.size * store.buffers
+        found.append(levels)
+    return found, first
+
+
+def _moves(streams: Streams, stores: list[list[_Store]]) -> Moves:
+    run = streams.run
+    per_stream = [_stream_tables(streams, one, stores[one.operand]) for one in streams.every]
+    block, held, blocks, rows, length, strides = _unit_tables(streams, stores)
+    innermost = [levels[0] for levels in stores]
+    last = run.written
+    is_filled = len(stores[last]) > 1 and streams.find(last, 1, is_up=False) >= 0
+
+    def column(name: str) -> np.ndarray:
+        return np.array([getattr(one, name) for one in per_stream], np.int64)
+
+    def flat(name: str) -> np.ndarray:
+        return np.concatenate([getattr(one, name) for one in per_stream])
+
+    def ends(name: str) -> np.ndarray:
+        return np.cumsum([0, *(len(getattr(one, name)) for one in per_stream)])
+
+    return Moves(
+        moves=column("moves").astype(np.bool_),
+        up=np.array([one.is_up for one in streams.every], np.bool_),
+        clears=column("clears").astype(np.bool_),
+        outer=column("outer"),
+        outer_size=column("outer_size"),
+        outer_buffers=column("outer_buffers"),
+        inner=column("inner"),
+        inner_size=column("inner_size"),
+        inner_buffers=column("inner_buffers"),
+        pairs=ends("pair_inner"),
+        pair_inner=flat("pair_inner"),
+        pair_outer=flat("pair_outer"),
+        jumps=ends("jump"),
+        jump=flat("jump"),
+        copies=ends("copy_inner"),
+        copy_inner=flat("copy_inner"),
+        copy_outer=flat("copy_outer"),
+        leads=flat("leads"),
+        block=block,
+        held=held,
+        kept=np.array([one.first for one in innermost], np.int64),
+        kept_size=np.array([one.size for one in innermost], np.int64),
+        kept_buffers=np.array([one.buffers for one in innermost], np.int64),
+        begins=len(stores[last]) > 1 and not is_filled,
+        blocks=np.concatenate(blocks),
+        block_first=np.cumsum([0, *map(len, blocks)])[:3],
+        rows=rows,
+        run=length,
+        run_strides=strides,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamTables:
+    """The tables of one stream, named as in `Moves`."""
+
+    pair_inner: Indices
+    pair_outer: Indices
+    jump: Indices
+    copy_inner: Indices
+    copy_outer: Indices
+    leads: np.ndarray
+    moves: bool = False
+    clears: bool = False
+    outer: int = 0
+    outer_size: int = 0
+    outer_buffers: int = 1
+    inner: int = 0
+    inner_size: int = 0
+    inner_buffers: int = 1
+
+
+def _stream_tables(streams: Streams, stream: Stream, stores: list[_Store]) -> _StreamTables:
+    if stream.crossing == 0:
+        zero = np.zeros(1, np.int64)
+        return _StreamTables(zero, zero, zero, zero, zero, np.ones(1, np.bool_))
+    small, large = stores[stream.crossing - 1], stores[stream.crossing]
+    inside = small.shape.digits
+    inner, outer = _pairs(streams.run.operands[stream.operand].axes, small, large)
+    temporal = [one for one in large.shape.digits if one.place is not None and one not in inside]
+    moved = streams.run.operands[stream.operand].indexed_by
+    adding = [one for one in small.copies if one in large.shape.digits and one.loop not in moved]
+    is_write = stream.operand == streams.run.written
+    follows = addresses(small.copies, dict.fromkeys(adding, 1)) > 0
+    is_filled = streams.find(stream.operand, stream.crossing + 1, is_up=False) >= 0
+    return _StreamTables(
+        inner,
+        outer,
+        addresses(temporal, large.strides),
+        addresses(small.copies, small.strides),
+        addresses(small.copies, large.strides),
+        ~follows if is_write else np.ones(len(follows), np.bool_),
+        True,
+        is_write and not stream.is_up and not is_filled and stream.crossing < len(stores) - 1,
+        large.first,
+        large.size,
+        large.buffers,
+        small.first,
+        small.size,
+        small.buffers,
+    )
+
+
+def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: _Store, large: _Store) -> tuple[Indices, Indices]:
+    """Where each element of a tile stands in the memory inside and in the one outside, each element once."""
+    inner, outer = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for terms in axes:
+        loops = {loop for loop, _ in terms}
+        along = [one for one in small.shape.digits if one.loop in loops]
+        here, kept = np.unique(addresses(along, small.strides), return_index=True)
+        there = addresses(along, large.strides)[kept]
+        inner = (inner[:, None] + here).ravel()
+        outer = (outer[:, None] + there).ravel()
+    return inner, outer
+
+
+def _unit_tables(
+    streams: Streams, stores: list[list[_Store]]
+) -> tuple[int, np.ndarray, list[Indices], np.ndarray, int, tuple[int, int, int]]:
+    """Steps of a block, steps of the tiles, where each block begins in them, and the products of one."""
+    run, every = streams.run, streams.digits.every
+    innermost = [levels[0] for levels in stores]
+    held = np.array([one.held for one in innermost], np.int64)
+    temporal = [one for one in every if one.place is not None]
+    inside = [one for one in temporal if run.steps_inside((one.place or 0) + 1) <= held.min()]
+    spread = [one for one in every if one.place is None]
+    units = prod(one.factor for one in spread)
+    while inside and units * prod(one.factor for one in inside) > MOST_ROWS:
+        inside.pop()
+    block = prod(one.factor for one in inside)
+    strides = [one.strides for one in innermost]
+    together = [*spread, *inside]
+    along = max(together, key=lambda one: _speed(one, strides), default=None)
+    others = [one for one in together if one is not along]
+    rows = np.stack([addresses(others, one) for one in strides], axis=1)
+    blocks = [
+        addresses([one for one in temporal if one not in inside and one in store.shape.digits], store.strides)
+        for store in innermost
+    ]
+    length = 1 if along is None else along.factor
+    first, second, third = (0 if along is None else one.get(along, 0) for one in strides)
+    return block, held, blocks, rows, length, (first, second, third)
+
+
+def _speed(digit: Digit, strides: Sequence[dict[Digit, int]]) -> tuple[float, int]:
+    """How well products along a digit go: many of them, next to one another."""
+    steps = [one.get(digit, 0) for one in strides]
+    return min(digit.factor, 64) * (1.0 if max(steps) <= 1 else 0.5), -digit.loop

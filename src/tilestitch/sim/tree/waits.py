@@ -1,0 +1,111 @@
+"""What a stream, and what the units wait for."""
+
+from typing import Any
+
+import numpy as np
+
+from tilestitch.base.jit import lending
+
+
+@lending
+def may_start(plan: Any, stream: int, done: np.ndarray, active: np.ndarray, steps: int) -> bool:
+    """Whether a stream may start its next tile."""
+    tile = done[stream]
+    if plan.up[stream]:
+        return _is_made(plan, stream, tile, done, active, steps) and _has_room(plan, stream, tile, done)
+    if steps < wake_step(plan, stream, tile) or not _is_full(plan, stream, tile, done, active):
+        return False
+    gate = plan.gate[stream]
+    if gate < 0:
+        return True
+    needed = tile - plan.buffers[stream] + 1
+    return bool(done[gate] >= needed or (done[gate] == needed - 1 and active[gate]))
+
+
+@lending
+def wake_step(plan: Any, stream: int, tile: int) -> int:
+    """The step that the units must have reached before there is room for a tile on its way in.
+
+    Room for sums is made by those that leave instead. A memory that changes all its tiles together waits for its place.
+    """
+    found = 0
+    if plan.gate[stream] < 0:
+        found = (tile - plan.buffers[stream] + 1) * plan.tile[stream]
+    even = plan.even[stream]
+    if even > 0:
+        together = ((tile * plan.tile[stream]) // even - plan.buffers[stream] + 1) * even
+        found = max(found, together)
+    return found
+
+
+@lending
+def _is_made(plan: Any, stream: int, tile: int, done: np.ndarray, active: np.ndarray, steps: int) -> bool:
+    """Whether all of a tile of results is inside, or the last of it on its way there."""
+    source = plan.source[stream]
+    if source < 0:
+        return steps >= (tile + 1) * plan.tile[stream]
+    last = (tile + 1) * plan.ratio[stream] - 1
+    return bool(done[source] > last or (done[source] == last and active[source]))
+
+
+@lending
+def _is_full(plan: Any, stream: int, tile: int, done: np.ndarray, active: np.ndarray) -> bool:
+    """Whether the tile outside has arrived, or is arriving; sums that begin there need room."""
+    source = plan.source[stream]
+    if source < 0:
+        return _has_room(plan, stream, tile, done)
+    outer = tile // plan.ratio[stream]
+    return bool(done[source] > outer or (done[source] == outer and active[source]))
+
+
+@lending
+def _has_room(plan: Any, stream: int, tile: int, done: np.ndarray) -> bool:
+    """Whether the memory outside has emptied the place of a tile of results that nothing fills."""
+    room = plan.room[stream]
+    return room < 0 or done[room] > tile // plan.room_ratio[stream] - plan.room_buffers[stream]
+
+
+@lending
+def may_end(plan: Any, stream: int, done: np.ndarray) -> bool:
+    """Whether what a tile came from has ended, and what was in its place has left."""
+    tile, source = done[stream], plan.source[stream]
+    if plan.up[stream]:
+        return source < 0 or done[source] >= (tile + 1) * plan.ratio[stream]
+    if source >= 0 and done[source] <= tile // plan.ratio[stream]:
+        return False
+    gate = plan.gate[stream]
+    return gate < 0 or done[gate] >= tile - plan.buffers[stream] + 1
+
+
+@lending
+def needed_at(plan: Any, stream: int, tile: int) -> int:
+    """The step of the units for which a tile must have ended."""
+    if plan.up[stream]:
+        return (tile + plan.buffers[stream]) * plan.tile[stream]
+    return tile * plan.tile[stream]
+
+
+@lending
+def is_first(plan: Any, stream: int, tile: int) -> bool:
+    """Whether a tile of sums is one that begins: all loops outside that reduce are at their start."""
+    for at in range(plan.place[stream], len(plan.factors)):
+        if plan.reduces[at] and tile % plan.factors[at] != 0:
+            return False
+        tile //= plan.factors[at]
+    return True
+
+
+@lending
+def blocker(plan: Any, done: np.ndarray, active: np.ndarray, steps: int) -> int:
+    """The first stream at the units that keeps them from the next step; below 0 where none does."""
+    for stream in range(len(done)):
+        if not plan.units[stream]:
+            continue
+        if plan.up[stream]:
+            if done[stream] < steps - 2 or (done[stream] == steps - 2 and not active[stream]):
+                return stream
+            if not _has_room(plan, stream, steps, done):
+                return stream
+        elif done[stream] <= steps // plan.tile[stream]:
+            return stream
+    return -1

@@ -1,0 +1,151 @@
+"""The rules of the simulator of trees once more, cycle after cycle: slow, and without anything that is skipped.
+
+What crosses where, and for how many cycles of which port, is taken from the streams; when it does is worked out here,
+from the iterations that each tile is of.
+"""
+
+from math import prod
+
+from tilestitch.sim.tree.run import TreeRun
+from tilestitch.sim.tree.streams import streams_of
+
+
+class _Tiles:
+    """The tiles of one stream: how many have ended, and how long the ports have to work for the one on its way."""
+
+    def __init__(self, run, stream):
+        self.run, self.stream = run, stream
+        self.ended, self.left = 0, None
+
+    @property
+    def key(self):
+        return self.stream.operand, self.stream.crossing, self.stream.is_up
+
+    @property
+    def is_over(self):
+        return self.ended == self.stream.count
+
+    @property
+    def begin(self):
+        """The first iteration of the tile that is next, or on its way."""
+        return self.ended * self.stream.tile
+
+    @property
+    def needed(self):
+        """The iteration before which it has to end."""
+        behind = self.stream.buffers if self.stream.is_up else 0
+        return (self.ended + behind) * self.stream.tile
+
+    def has(self, iterations):
+        """Whether all tiles of so many iterations have ended."""
+        return self.ended * self.stream.tile >= iterations
+
+    def is_ending(self, iterations):
+        """Whether they have, or the last of them is on its way."""
+        return self.has(iterations) or (self.left is not None and (self.ended + 1) * self.stream.tile >= iterations)
+
+    def is_new(self):
+        """Whether the sums of the tile begin: nothing was added to them in an iteration before."""
+        run, number = self.run, self.ended
+        moved = run.operands[run.written].indexed_by
+        for loop, factor in run.loops[self.stream.place :]:
+            if loop not in moved and number % factor:
+                return False
+            number //= factor
+        return True
+
+
+def cycles_of(run: TreeRun) -> int:
+    """The latency, one cycle after another."""
+    tiles = [_Tiles(run, stream) for stream in streams_of(run).every]
+    by_key = {one.key: one for one in tiles}
+    total = prod(factor for _, factor in run.loops)
+    now = steps = 0
+    while True:
+        is_stepping = False
+        while True:
+            changed = [one.key for one in tiles if _end(one, by_key)]
+            changed += [one.key for one in tiles if _start(one, by_key, steps)]
+            if not is_stepping and steps < total and _may_step(tiles, by_key, steps):
+                is_stepping = True
+                changed.append("units")
+            if not changed:
+                break
+        serving = {}
+        for one in tiles:
+            for port, cycles in (one.left or {}).items():
+                if cycles > 0 and (port not in serving or one.needed < serving[port].needed):
+                    serving[port] = one
+        if not serving and not is_stepping:
+            assert steps == total, "the units wait for ever"
+            assert all(one.is_over for one in tiles), "nothing moves any more"
+            return now
+        for port, one in serving.items():
+            one.left[port] -= 1
+        now, steps = now + 1, steps + is_stepping
+
+
+def _start(one, by_key, steps):
+    if one.left is not None or one.is_over or not _may_start(one, by_key, steps):
+        return False
+    is_free = one.stream.first_free and one.is_new()
+    one.left = {use.port: 0 if is_free else use.cycles for use in one.stream.uses}
+    return True
+
+
+def _room_outside(one, by_key, begin):
+    """Sums that begin in the memory outside need its place empty: the tile that was there has left."""
+    operand, crossing, _ = one.key
+    outside = by_key.get((operand, crossing + 1, True))
+    if outside is None or (operand, crossing + 1, False) in by_key:
+        return True
+    tile = outside.stream.tile
+    return outside.has((begin // tile - outside.stream.buffers + 1) * tile)
+
+
+def _may_start(one, by_key, steps):
+    operand, crossing, is_up = one.key
+    end = one.begin + one.stream.tile
+    if is_up:
+        inner = by_key.get((operand, crossing - 1, True))
+        is_made = steps >= end if inner is None else inner.is_ending(end)
+        return is_made and _room_outside(one, by_key, one.begin)
+    outside, leaving = by_key.get((operand, crossing + 1, False)), by_key.get((operand, crossing, True))
+    if outside is not None:
+        if not outside.is_ending(one.begin + 1):
+            return False
+    elif operand == one.run.written and not _room_outside(one, by_key, one.begin):
+        return False
+    free = end - one.stream.buffers * one.stream.tile
+    if not (steps >= free if leaving is None else leaving.is_ending(free)):
+        return False
+    even = one.stream.even
+    return even == 0 or steps >= (one.begin // even - one.stream.buffers + 1) * even
+
+
+def _end(one, by_key):
+    if one.left is None or any(one.left.values()):
+        return False
+    operand, crossing, is_up = one.key
+    end = one.begin + one.stream.tile
+    if is_up:
+        inner = by_key.get((operand, crossing - 1, True))
+        may = inner is None or inner.has(end)
+    else:
+        outside, leaving = by_key.get((operand, crossing + 1, False)), by_key.get((operand, crossing, True))
+        may = outside is None or outside.has(one.begin + 1)
+        may = may and (leaving is None or leaving.has(end - one.stream.buffers * one.stream.tile))
+    if may:
+        one.ended, one.left = one.ended + 1, None
+    return may
+
+
+def _may_step(tiles, by_key, steps):
+    for one in tiles:
+        if one.stream.crossing == 0:
+            if one.stream.is_up:
+                if not one.is_ending(steps - 1) or not _room_outside(one, by_key, steps):
+                    return False
+            elif not one.has(steps + 1):
+                return False
+    return True
