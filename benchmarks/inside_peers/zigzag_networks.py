@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 import zigzag
 from zigzag.api import get_hardware_performance_zigzag
+from zigzag.opt.loma.engine import NoValidLoopOrderingFoundException
 from zigzag.parser.onnx.conv_parser import ConvParser
 from zigzag.parser.onnx.gemm_parser import GemmParser
 from zigzag.parser.onnx.onnx_model_parser import ONNXModelParser
@@ -64,7 +65,7 @@ def _user_formats(model: Path, mapping: Path) -> list[dict[str, Any]]:
 
 
 def search(folder: Path, machine: str, mapping: str) -> None:
-    """The least energy that ZigZag finds for each layer, with its loops and the processor's seconds."""
+    """The least energy that ZigZag finds for each layer, with its loops and the processor's seconds; or nothing."""
     out = folder / f"found-{machine}.json"
     found = json.loads(out.read_text()) if out.exists() else {}
     for one in json.loads((folder / "layers.json").read_text()):
@@ -75,14 +76,19 @@ def search(folder: Path, machine: str, mapping: str) -> None:
             workload = Path(at) / "workload.yaml"
             workload.write_text(yaml.safe_dump([one["layer"]]))
             start = time.process_time()
-            energy, _, results = get_hardware_performance_zigzag(
-                str(workload),
-                str(folder / "hardware" / f"{machine}.yaml"),
-                str(folder / "mapping" / f"{mapping}.yaml"),
-                opt="energy",
-                dump_folder=at,
-                loma_show_progress_bar=False,
-            )
+            try:
+                energy, _, results = get_hardware_performance_zigzag(
+                    str(workload),
+                    str(folder / "hardware" / f"{machine}.yaml"),
+                    str(folder / "mapping" / f"{mapping}.yaml"),
+                    opt="energy",
+                    dump_folder=at,
+                    loma_show_progress_bar=False,
+                )
+            except NoValidLoopOrderingFoundException:  # the layer is too large for the machine
+                found[name] = None
+                out.write_text(json.dumps(found, indent=1) + "\n")
+                continue
             seconds = time.process_time() - start
         ((evaluated, _),) = results[0][1]
         levels = evaluated.temporal_mapping.mapping_dic_origin

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tilestitch.commands.explore.run import Exploration, ExploreOptions, explore
     from tilestitch.commands.fuse.run import Fusion, fuse
     from tilestitch.commands.listings import Listing, machines, models, strategies
+    from tilestitch.commands.map.fused_run import FusedChains, FuseOptions, map_fused
     from tilestitch.commands.map.run import NetworkMapping
     from tilestitch.commands.map.tree_value import NetworkOnTree, TreeOptions
     from tilestitch.commands.map.tree_value import map_either as map
@@ -65,6 +66,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.explore.run": "Exploration ExploreOptions explore",
     "tilestitch.commands.fuse.run": "Fusion fuse",
     "tilestitch.commands.listings": "Listing machines models strategies",
+    "tilestitch.commands.map.fused_run": "FusedChains FuseOptions map_fused",
     "tilestitch.commands.map.run": "NetworkMapping",
     "tilestitch.commands.map.tree_value": "NetworkOnTree TreeOptions map=map_either",
     "tilestitch.commands.simulate.layers": "SimulateOptions",
@@ -108,6 +110,8 @@ __all__ = [
     "DoesNotFit",
     "Exploration",
     "ExploreOptions",
+    "FuseOptions",
+    "FusedChains",
     "Fusion",
     "FusionPlan",
     "Graph",
@@ -155,6 +159,7 @@ __all__ = [
     "load_tree",
     "machines",
     "map",
+    "map_fused",
     "models",
     "open_model",
     "reproduce",

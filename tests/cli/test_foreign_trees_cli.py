@@ -6,7 +6,17 @@ import pytest
 
 from tests.helpers.command import run
 from tests.helpers.foreign_trees import ACCELFORGE, ERT, PROBLEM, TIMELOOP
-from tests.helpers.zigzag_trees import DATA
+from tests.helpers.given_trees import (
+    CHANNELS_SPREAD,
+    FORGE_ARCH,
+    FORGE_MAPPING,
+    FORGE_PJ,
+    FORGE_WORKLOAD,
+    TIMELOOP_ARCH,
+    TIMELOOP_ERT,
+    TIMELOOP_PROBLEM,
+)
+from tests.helpers.zigzag_trees import DATA, recorded
 
 
 @pytest.fixture
@@ -97,3 +107,90 @@ def test_zigzag_s_result_is_explained(tmp_path):
     pareto = run("map", *given[:-1], "pareto", "--explain", "zigzag")
     assert pareto.exit_code == 2
     assert "leave out --explain" in pareto.output
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """Three files and energies of Timeloop, and three of AccelForge."""
+    texts = {
+        "timeloop": (TIMELOOP_PROBLEM, TIMELOOP_ARCH, CHANNELS_SPREAD),
+        "forge": (FORGE_WORKLOAD, FORGE_ARCH, FORGE_MAPPING),
+    }
+    for program, files in texts.items():
+        for name, text in zip(("layer", "arch", "mapping"), files, strict=True):
+            (tmp_path / f"{program}-{name}.yaml").write_text(text)
+    (tmp_path / "ert.yaml").write_text(TIMELOOP_ERT)
+    return tmp_path
+
+
+def _given(folder, program, *more):
+    layer, arch, mapping = (folder / f"{program}-{name}.yaml" for name in ("layer", "arch", "mapping"))
+    energies = ("--energies", folder / "ert.yaml") if program == "timeloop" else ()
+    return run("map", layer, "--machine", arch, "--mapping", mapping, *energies, *more)
+
+
+def test_a_mapping_of_timeloop_is_priced_by_our_rules_and_by_its_own(mapped):
+    result = _given(mapped, "timeloop")
+    assert result.exit_code == 0, result.output
+    assert "energy       693,710.467 pJ" in result.stdout
+    assert "638,856.411 pJ by the rules of Timeloop" in result.stdout
+    found = json.loads(_given(mapped, "timeloop", "--json", "-", "--quiet").stdout)
+    assert found["fits"]
+    assert found["by_rules_of"]["program"] == "Timeloop"
+    assert found["layer"]["spatial"] == [{"axis": "PE", "loop": "C", "factor": 16.0}]
+    assert "proven_best" not in found["layer"]
+
+
+def test_a_mapping_of_accelforge_is_priced_and_written_again(mapped):
+    """What is written stores every operand outside what leaves it alone, so that it costs there what it does here."""
+    found = json.loads(_given(mapped, "forge", "--json", "-", "--quiet").stdout)
+    assert found["by_rules_of"]["energy_pj"] == pytest.approx(FORGE_PJ)
+    out = mapped / "out"
+    assert _given(mapped, "forge", "--emit", "accelforge", "-o", out).exit_code == 0
+    again = run(
+        *("map", out / "workload.yaml", "--machine", out / "arch.yaml", "--mapping", out / "mapping.yaml"),
+        *("--json", "-", "--quiet"),
+    )
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["layer"]["energy_pj"] == pytest.approx(found["layer"]["energy_pj"])
+
+
+def test_a_given_mapping_is_not_searched_for(mapped):
+    for option in ("--certificate", "--constraints", "--objective"):
+        refused = _given(mapped, "forge", option, "energy" if option == "--objective" else mapped / "file.json")
+        assert refused.exit_code == 2
+        assert f"--mapping prices what a file gives, and searches nothing; leave out {option}" in refused.output
+    (mapped / "forge-mapping.yaml").write_text("spatial_mapping: {}\n")
+    refused = _given(mapped, "forge")
+    assert refused.exit_code == 2
+    assert "on a tree a mapping is one of Timeloop or of AccelForge" in refused.output
+
+
+OWN_MAPPINGS = {
+    "ascend_like": "ascend_like",
+    "edge_tpu_like": "edge_tpu_like",
+    "eyeriss_like": "default",
+    "gemm_l1": "gemm_l1",
+    "gemm_l1_l3": "gemm_l1_l3",
+    "generic_array_cacti": "default",
+    "meta_prototype": "meta_prototype_like",
+    "tesla_npu_like": "tesla_npu_like",
+    "tpu_like": "tpu_like",
+}
+
+
+@pytest.mark.parametrize("machine", OWN_MAPPINGS)
+def test_zigzag_s_three_files_are_taken_as_they_are(machine, tmp_path):
+    """Its nine ordinary machines with its own mapping files; each memory of each operand is explained."""
+    layers = DATA / "resnet18_11.yaml"
+    if machine.startswith("gemm"):
+        layers = tmp_path / "gemm.yaml"
+        layers.write_text(json.dumps([one for one in recorded()["layers"] if one["name"] == "gemm"]))
+    given = [layers, "--machine", DATA / "hardware" / f"{machine}.yaml"]
+    found = _json(*given, "--spatial", DATA / "mapping" / f"{OWN_MAPPINGS[machine]}.yaml", "--explain", "zigzag")
+    (layer,), (explained,) = found["layers"], found["explained"]
+    assert layer["proven_best"]
+    assert layer["spatial"]
+    rows = {(row["memory"], row["operand"]) for row in explained["rows"]}
+    assert rows == {(memory, operand) for operand, chain in layer["memories"].items() for memory in chain}
+    assert sum(row["energy_pj"] for row in explained["rows"]) == pytest.approx(layer["memory_pj"])

@@ -162,7 +162,7 @@ def test_the_page_of_a_tree_has_its_certificates_and_so_has_that_of_their_check(
     [proof] = json.loads(proofs.read_text())["proofs"]
     certificate = summary["layers"][0]["certificate"]
     assert [certificate[name] for name in ("problem", "layers")] == [proof[name] for name in ("problem", "layers")]
-    assert certificate["value"] == f"energy than {proof['value']:,} fJ"
+    assert certificate["value"] == f"no mapping has less energy than {proof['value']:,} fJ"
     assert certificate["opened"] == sum(choice["chains"] is not None for choice in proof["choices"])
     summary, result = page_of(tmp_path, *asked, "--check", proofs)
     assert summary["kind"] == "checked"

@@ -1,6 +1,7 @@
 """Machines as trees on the command line: listed, shown, mapped on by name, and refused where they do not run yet."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -58,6 +59,30 @@ def test_both_forms_are_shown(tmp_path):
     assert "yaml" not in found
 
 
+def test_a_page_shows_machines_as_tables_and_pictures(tmp_path):
+    page = tmp_path / "machines.html"
+    result = run("show", "machine", "toy", "simba", "--html", page, "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    text = page.read_text()
+    assert text.count("<svg") == text.count("<table") == 2
+    assert "x 36: chip-row, chip-column" in text
+    assert "src=" not in text.replace("xmlns=", "")
+
+
+def test_a_chip_that_lacks_something_is_shown_as_a_tree(tmp_path):
+    """What compile misses is the last line."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(re.sub(r"\nlink:.*", "\n", preset_text("toy"), flags=re.DOTALL))
+    result = run("show", "machine", file)
+    assert result.exit_code == 0, result.output
+    assert "chains, from the units" in result.stdout
+    last = result.stdout.splitlines()[-1]
+    assert last == "compile does not take it: it says no link, setup"
+    refused = run("compile", "resnet18:small", "--machine", file)
+    assert refused.exit_code == 2
+    assert "because it says no link, setup" in refused.stderr
+
+
 def test_an_unknown_name_is_told_all_known_ones():
     result = run("show", "machine", "tpu-lik")
     assert result.exit_code == 2
@@ -105,8 +130,6 @@ def test_a_layer_is_mapped_on_our_machines(machine, conv, tmp_path):
     [
         ("compile", "resnet18:small"),
         ("compare", "resnet18:small"),
-        ("simulate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
-        ("validate", "O[m,n] += A[m,k] * B[k,n]; m=4 n=4 k=4"),
         ("characterize",),
         ("check", "resnet18:small"),
     ],
@@ -117,10 +140,8 @@ def test_what_does_not_run_on_trees_says_what_does(command):
     result = run(*command, "--machine", "tpu-like")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert line.startswith(
-        "error: tpu-like.yaml: is a machine for map and show machine; compile, simulate and validate"
-    )
-    assert line.endswith("do not take it yet, because it says no units, cores, link, setup, clock")
+    assert line.startswith("error: tpu-like.yaml: is a machine for map, simulate, validate and show machine; compile")
+    assert line.endswith("does not take it yet, because it says no clock")
 
 
 @pytest.mark.parametrize(
@@ -155,3 +176,51 @@ def test_an_operand_without_a_home_is_named(conv, tmp_path):
     result = run("map", conv, "--machine", file, "--spatial", spatial, "--objective", "energy")
     assert result.exit_code == 2
     assert "W has no home: no memory of nvdla holds" in result.stderr.splitlines()[-1]
+
+
+PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=8 n=4 k=8"
+
+
+def test_a_layer_is_simulated_on_a_tree():
+    """Text and JSON say the same, beside the estimate, and that numpy's result came out."""
+    found = json.loads(run("simulate", PRODUCT, "--machine", "nvdla", "--stats", "--json", "-").stdout)
+    (layer,) = found["layers"]
+    assert found["verified"]
+    assert layer["verified"]
+    assert layer["simulated"]["cycles"] == sum(layer["simulated"]["cycles_by_cause"].values())
+    assert found["cycle_error"] == found["estimated"]["cycles"] / found["simulated"]["cycles"] - 1
+    assert layer["estimated"]["energy_pj"] == pytest.approx(layer["simulated"]["energy_pj"], rel=1e-9)
+    text = run("simulate", PRODUCT, "--machine", "nvdla", "--stats").stdout
+    for said in (
+        f"{found['simulated']['cycles']:,} cycles",
+        "every result equals numpy's",
+        "spread: ",
+        "port (simulated)",
+    ):
+        assert said in text
+
+
+def test_random_mappings_of_a_tree_are_compared():
+    """As many as were asked for, the same each time, with the worst of them."""
+    command = ("validate", PRODUCT, "--machine", "gemmini", "--mappings", "6", "--worst", "2", "--json", "-")
+    found = json.loads(run(*command).stdout)
+    assert found == json.loads(run(*command).stdout)
+    assert found["mappings"] == sum(row["mappings"] for row in found["distribution"]) == 6
+    assert found["energy"] == {"all": {"mappings_that_agree": 6, "worst_absolute_error": pytest.approx(0, abs=1e-6)}}
+    assert [abs(one["error"]) for one in found["worst"]] == sorted([abs(one["error"]) for one in found["worst"]])[::-1]
+    text = run(*command[:-2]).stdout
+    assert "6 random ones, seed 0" in text
+    assert "Worst mappings" in text
+
+
+@pytest.mark.parametrize(
+    "command, option",
+    [("simulate", ("--html", "page.html")), ("simulate", ("--ragged",)), ("validate", ("--plot", "plot.svg"))],
+)
+def test_what_only_arrays_have_is_refused_on_a_tree(command, option):
+    """One line that names the option; nothing is written."""
+    result = run(command, PRODUCT, "--machine", "gemmini", *option)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "whole factors" in line
+    assert line.endswith(f"leave out {option[0]}")

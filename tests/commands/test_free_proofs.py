@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.helpers.command import run
+from tests.helpers.pages import summary_of
 from tests.helpers.zigzag_trees import TREE
 
 PRODUCT = "C[m,n] += A[m,k] * B[k,n]; m=4 n=3 k=4"
@@ -39,6 +40,29 @@ def test_a_run_writes_a_proof_that_is_accepted(place, objective, unit):
     assert f"no mapping has less {objective} than {proof['value']:,} {unit} (sums full" in checked.stdout
     assert f"{proof['choices']} ways to spread loops" in checked.stdout
     assert sum(block["choices"] for block in proof["blocks"]) == proof["choices"]
+
+
+def test_a_front_over_all_choices_is_proven(place):
+    """In the page too; and not with a point less."""
+    file = place / "front.json"
+    asked = ("map", "C[m,n] += A[m,k] * B[k,n]; m=7 n=5 k=6", "--machine", place / "small.yaml")
+    result = run(*asked, "--objective", "pareto", "--certificate", file, "--html", place / "front.html", "--quiet")
+    assert result.exit_code == 0, result.output
+    (proof,) = json.loads(file.read_text())["proofs"]
+    points, checked = proof["points"], run(*asked, "--check", file)
+    assert checked.exit_code == 0, checked.output
+    assert len(points) > 1
+    ends = [f"{one['energy']:,} fJ in {one['cycles']:,} cycles" for one in (points[0], points[-1])]
+    said = f"no mapping is missing on its front of {len(points)} mappings, {' to '.join(ends)}, and none"
+    assert f"einsum: proven: {said}" in checked.stdout
+    assert f"{proof['choices']} ways to spread loops" in checked.stdout
+    (layer,) = summary_of((place / "front.html").read_text())["layers"]
+    assert layer["certificate"]["value"].startswith(said)
+    assert layer["certificate"]["problem"] == proof["problem"]
+    changed(file, points=points[:-1], taken=proof["taken"][: 1 + max(one["chosen"] for one in points[:-1])])
+    less = run(*asked, "--check", file)
+    assert less.exit_code == 2
+    assert "no point of its front is as good in both" in less.stderr
 
 
 def test_constraints_are_part_of_what_is_proven(place):

@@ -69,7 +69,6 @@ def test_uneven_storage_of_an_array_gives_mappings_on_its_tree():
     [
         ("tpu-like", MapOptions(), "options: expected TreeOptions for a tree"),
         ("dmazerunner-256", TreeOptions(), "TreeOptions go with a machine that is a tree"),
-        ("dmazerunner-256", TreeOptions(uneven=True), "is known of even storage alone; write --objective energy"),
         ("tpu-like", TreeOptions("energy", uneven=True), "--storage goes with a PE array"),
         (tilestitch.load_tree("eyeriss"), TreeOptions("energy", uneven=True), "uneven goes with the name or file"),
         ("tpu-like", TreeOptions("speed"), "objective 'speed': expected one of"),

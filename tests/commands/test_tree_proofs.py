@@ -10,6 +10,7 @@ from tests.helpers.command import run
 from tilestitch.base.errors import InputError
 from tilestitch.commands.map.tree_proofs import check_tree_certificates, tree_certificates, tree_certificates_json
 from tilestitch.commands.map.tree_run import map_on_tree, open_tree_task
+from tilestitch.ir.choices import Objective
 
 MACHINE = """
 name: small
@@ -134,6 +135,72 @@ def changed(text, **fields):
     return json.dumps({**json.loads(text), **fields})
 
 
+@cache
+def front_proofs(path):
+    mapped = map_on_tree(task_of(path, layers=OPEN), objective=Objective.PARETO)
+    return tree_certificates_json(mapped, tree_certificates(mapped))
+
+
+def changed_point(text, **fields):
+    (proof,) = json.loads(text)["proofs"]
+    return changed_proof(text, points=[{**proof["points"][0], **fields}, *proof["points"][1:]])
+
+
+WRONG_FRONTS = {
+    "no points": (lambda text: changed_proof(text, points=[]), "points: expected at least one point, found an empty"),
+    "a point without cycles": (
+        lambda text: changed_proof(text, points=[{"energy": 1}]),
+        "points[0]: the field cycles is missing",
+    ),
+    "a point with a fraction": (lambda text: changed_point(text, cycles=1.5), "cycles: expected a whole number"),
+    "a point with an EDP": (lambda text: changed_point(text, edp=1), 'unknown field "edp"'),
+    "a point of a choice that is not there": (
+        lambda text: changed_point(text, chosen=99),
+        "chosen: expected a whole number from 0",
+    ),
+    "less energy": (lambda text: changed_point(text, energy=1), "its chain costs"),
+    "no choices": (lambda text: changed_proof(text, choices=[]), "chosen: expected a whole number from 0 to 0"),
+    "a bound of energy alone": (
+        lambda text: changed_proof(text, choices=[{"spread": [], "bound": 5}]),
+        "bound: expected a list of femtojoules and cycles",
+    ),
+    "a bound of three numbers": (
+        lambda text: changed_proof(text, choices=[{"spread": [], "bound": [5, 6, 7]}]),
+        "expected femtojoules and cycles, as in [1000, 64]",
+    ),
+    "a word for a bound": (
+        lambda text: changed_choice(text, bound="low"),
+        "bound: expected femtojoules and cycles, ",
+    ),
+    "a value": (lambda text: changed_proof(text, value=1), 'unknown field "value"'),
+    "another objective": (lambda text: changed(text, objective="edp", unit="femtojoules x cycles"), "proves nothing"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_FRONTS)
+def test_what_is_wrong_in_a_file_of_fronts_is_said(what, place):
+    change, words = WRONG_FRONTS[what]
+    text = front_proofs(place)
+    assert words in refused(change(text), task_of(place, layers=OPEN))
+
+
+def test_a_front_is_proven(folder):
+    """Every point of the report is in the file, in femtojoules; the line of the check says its ends."""
+    files_in(folder, layers=OPEN)
+    asked = ("map", *given(folder), "--objective", "pareto")
+    result = run(*asked, "--certificate", folder / "front.json", "--json", folder / "report.json", "--quiet")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads((folder / "report.json").read_text())["layers"]
+    (proof,) = json.loads((folder / "front.json").read_text())["proofs"]
+    points = [(one["energy"], one["cycles"]) for one in proof["points"]]
+    assert points == [(round(1000 * one["energy_pj"]), one["latency_cycles"]) for one in layer["front"]]
+    checked = run("map", *given(folder), "--check", folder / "front.json")
+    assert checked.exit_code == 0, checked.output
+    count = f"{len(points)} mapping{'s' * (len(points) > 1)}"
+    assert f"open: proven: no mapping is missing on its front of {count}, {points[0][0]:,} fJ in " in checked.stdout
+    assert f"{points[-1][1]:,} cycles, and none of them beats another (sums full, estimated)" in checked.stdout
+
+
 def changed_proof(text, **fields):
     (proof,) = json.loads(text)["proofs"]
     return changed(text, proofs=[{**proof, **fields}])
@@ -160,7 +227,11 @@ WRONG = {
     "another objective": (lambda text: changed(text, objective="edp"), "unit: expected femtojoules x cycles, found"),
     "a front": (
         lambda text: changed(text, objective="pareto"),
-        "objective: expected one of energy, latency, edp, ed2p",
+        "unit: expected femtojoules and cycles, found",
+    ),
+    "an objective that there is not": (
+        lambda text: changed(text, objective="area"),
+        "objective: expected one of energy, latency, edp, ed2p, pareto",
     ),
     "an objective with its unit": (
         lambda text: changed(text, objective="latency", unit="cycles"),

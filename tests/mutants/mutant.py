@@ -24,7 +24,7 @@ class Mutant:
     @property
     def interpreted(self) -> bool:
         """Whether to run without compiled code: a changed file of compiled functions would be compiled anew."""
-        return self.file == "sim/chip/timing.py" or self.file.startswith("sim/array/")
+        return self.file == "sim/chip/timing.py" or self.file.startswith(("sim/array/", "sim/tree/"))
 
 
 def path_of(file: str) -> Path | None:

@@ -84,6 +84,14 @@ def test_networks_of_the_zoo_end_alike_too(name, strategy):
     assert_ends_alike(done, api.open_model(name)[0])
 
 
+def test_the_fastest_of_several_in_another_order_ends_alike():
+    """What says which strategy it is comes before what says that instructions were reordered."""
+    done = api.compile("bert-base-7:small", "toy", strategy="auto", batch=4)
+    assert done.schedule is not None
+    assert [note.split()[0] for note in done.schedule.notes] == ["Strategy", "Instructions"]
+    assert_ends_alike(done, api.open_model("bert-base-7:small")[0], (Stage.SCHEDULE, Stage.LOWER))
+
+
 def test_a_program_with_sums_in_a_buffer_ends_alike():
     """They are tensors of the program which the network does not have."""
     net = Net()

@@ -147,7 +147,7 @@ def test_a_page_of_an_array_has_its_networks_and_boxes():
     """Energies of all rows are the mapping's, networks have rates, and strided tiles are drawn with their gaps."""
     nest = einsum_nest("O[k,p] += I[c,3*p+r] * W[k,c,r]; k=8 c=4 p=12 r=2")
     nests = Nests("strided", (RepeatedNest(nest, (nest.name,)),))
-    opened = uneven_array("eyeriss", Objective.ENERGY)
+    opened = uneven_array("eyeriss")
     task = open_free_task("strided", opened, SpatialSpace(Ragged.NONE, 0.0), (), lambda _: nests)
     mapped = map_on_tree(task)
     [drawn] = drawn_in(mapped)

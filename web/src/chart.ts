@@ -3,6 +3,7 @@
 import { Surface } from "./canvas";
 import type { Theme } from "./colours";
 import { css, type Rgb } from "./colours";
+import type { Tip } from "./dom";
 
 export interface Axis {
   label: string; // with the unit, and where the numbers come from
@@ -26,6 +27,13 @@ export interface ChartOptions {
   selected: number; // -1: none
 }
 
+/** Whose points the chart shows: `at` counts its points; -1 is none. */
+export interface Chooser {
+  selected: () => number;
+  select: (at: number) => void;
+  describe: (at: number) => string[];
+}
+
 const HEIGHT = 400;
 const [LEFT, RIGHT, TOP, BOTTOM] = [86, 18, 16, 46];
 const NEAR = 14;
@@ -47,6 +55,24 @@ export class Chart {
 
   constructor(label: string) {
     this.surface = new Surface(label);
+  }
+
+  /** Let points be chosen with the pointer and the arrow keys, and described under the pointer. */
+  listen(tip: Tip, chooser: Chooser): void {
+    const { canvas } = this.surface;
+    canvas.addEventListener("click", (event) => chooser.select(this.under(event)));
+    canvas.addEventListener("pointermove", (event) => {
+      const at = this.under(event);
+      if (at < 0) tip.hide();
+      else tip.show(event, chooser.describe(at));
+    });
+    canvas.addEventListener("pointerleave", () => tip.hide());
+    canvas.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") chooser.select(-1);
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      event.preventDefault();
+      chooser.select(this.beside(chooser.selected(), event.key === "ArrowRight"));
+    });
   }
 
   draw(theme: Theme, options: ChartOptions): void {
@@ -166,7 +192,7 @@ export class Chart {
   }
 
   /** The point under a pointer, -1 where there is none. */
-  under(event: MouseEvent): number {
+  private under(event: MouseEvent): number {
     const [x, y] = this.surface.place(event);
     let found = -1;
     let least = NEAR;
@@ -178,7 +204,7 @@ export class Chart {
   }
 
   /** The next point to the right (or to the left) of one. */
-  beside(at: number, right: boolean): number {
+  private beside(at: number, right: boolean): number {
     const points = this.options?.points ?? [];
     const order = points.map((_, number) => number).sort((a, b) => points[a].x - points[b].x || a - b);
     const place = order.indexOf(at);

@@ -122,16 +122,16 @@ class DesignPane implements ResultPane {
     private readonly summary: ExploreSummary,
   ) {
     const place = element("div", { class: "surface", id: "points" });
-    const { canvas } = this.chart.surface;
-    place.append(canvas);
+    place.append(this.chart.surface.canvas);
     this.networks.append(...summary.fronts.map((front) => element("option", {}, front.name)));
     this.networks.addEventListener("change", () => page.choose({ network: this.networks.value, across: "", up: "" }));
     this.across.addEventListener("change", () => page.choose({ across: this.across.value }));
     this.up.addEventListener("change", () => page.choose({ up: this.up.value }));
-    canvas.addEventListener("click", (event) => this.select(this.chart.under(event)));
-    canvas.addEventListener("pointermove", (event) => this.hover(event));
-    canvas.addEventListener("pointerleave", () => page.tip.hide());
-    canvas.addEventListener("keydown", (event) => this.key(event));
+    this.chart.listen(page.tip, {
+      selected: () => this.shown.findIndex((one) => one.design === this.selected),
+      select: (at) => this.select(at),
+      describe: (at) => this.describe(at),
+    });
     const legend = element(
       "p",
       { class: "note" },
@@ -318,29 +318,16 @@ class DesignPane implements ResultPane {
     this.page.choose({ design: at < 0 ? "" : `${this.shown[at].design}` });
   }
 
-  private hover(event: MouseEvent): void {
-    const at = this.chart.under(event);
-    if (at < 0) {
-      this.page.tip.hide();
-      return;
-    }
+  private describe(at: number): string[] {
     const { design, best } = this.shown[at];
     const one = this.summary.report.designs.find((each) => each.design === design)!;
-    this.page.tip.show(event, [
+    return [
       `design ${design}${best ? ", on the front" : ""}`,
       ...Object.entries(one.values).map(([name, value]) => `${name} ${value}`),
       ...[this.across.value, this.up.value].map((name) => {
         const { unit } = this.choices().find((each) => each.name === name)!;
         return `${name} ${unitText(unit, this.value(design, name)!)}`;
       }),
-    ]);
-  }
-
-  private key(event: KeyboardEvent): void {
-    if (event.key === "Escape") this.page.choose({ design: "" });
-    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    event.preventDefault();
-    const at = this.shown.findIndex((one) => one.design === this.selected);
-    this.select(this.chart.beside(at, event.key === "ArrowRight"));
+    ];
   }
 }

@@ -70,23 +70,14 @@ class CurvePane implements ResultPane {
   ) {
     const { layers } = summary.report;
     const place = element("div", { class: "surface", id: "points" });
-    const { canvas } = this.chart.surface;
-    place.append(canvas);
+    place.append(this.chart.surface.canvas);
     this.choice.append(element("option", { value: "" }, ALL));
     this.choice.append(...layers.map((one, at) => element("option", { value: `${at}` }, one.name)));
     this.choice.addEventListener("change", () => page.choose({ layer: this.choice.value }));
-    canvas.addEventListener("click", (event) => this.select(this.chart.under(event)));
-    canvas.addEventListener("pointermove", (event) => {
-      const at = this.chart.under(event);
-      if (at < 0) page.tip.hide();
-      else page.tip.show(event, this.describe(at));
-    });
-    canvas.addEventListener("pointerleave", () => page.tip.hide());
-    canvas.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.select(-1);
-      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-      event.preventDefault();
-      this.select(this.chart.beside(this.selected, event.key === "ArrowRight"));
+    this.chart.listen(page.tip, {
+      selected: () => this.selected,
+      select: (at) => this.select(at),
+      describe: (at) => this.describe(at),
     });
     this.element.append(
       element("h2", {}, "Least traffic by capacity"),

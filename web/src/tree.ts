@@ -236,7 +236,7 @@ class TreeNest implements ResultPane {
           "all the time limits it; with none, the units do, or transfers that wait for one another.",
       ),
       ports(mapped),
-      ...proof(row, layer, this.summary),
+      ...proof(row, layer),
     );
   }
 }
@@ -324,7 +324,7 @@ function ports(mapped: TreeMapped): HTMLElement {
   return scrolled(table(["port", "moves", "occupied", "of the latency", ""], rows, "ports"));
 }
 
-function proof(row: TreeRow, layer: TreeSummary["layers"][number], summary: TreeSummary): HTMLElement[] {
+function proof(row: TreeRow, layer: TreeSummary["layers"][number]): HTMLElement[] {
   const lines = [
     `${counted(row.lattice_points, "tile")} in the lattice of cuts; ${counted(row.labels, "label")} were looked at.`,
   ];
@@ -341,11 +341,11 @@ function proof(row: TreeRow, layer: TreeSummary["layers"][number], summary: Tree
   const { certificate } = layer;
   if (certificate !== null) {
     lines.push(
-      `Certificate of problem ${certificate.problem}: none of ${counted(certificate.choices, "way")} to spread loops has ` +
-        `less ${certificate.value}; ${count(certificate.opened)} of them opened. ` +
+      `Certificate of problem ${certificate.problem}: ${certificate.value}; ` +
+        `${counted(certificate.choices, "way")} to spread loops, ${count(certificate.opened)} of them opened. ` +
         "tilestitch map --check judges it with a search of its own.",
     );
-  } else if (row.proven_best && summary.report.objective !== "pareto") {
+  } else if (row.proven_best) {
     lines.push("No certificate was asked for; --certificate FILE writes one, which --check judges.");
   }
   const title = row.proven_best ? "Proof" : "Search";

@@ -127,20 +127,11 @@ class PointPane implements ResultPane {
     private readonly points: Points,
   ) {
     const place = element("div", { class: "surface", id: "points" });
-    const { canvas } = this.chart.surface;
-    place.append(canvas);
-    canvas.addEventListener("click", (event) => this.select(this.chart.under(event)));
-    canvas.addEventListener("pointermove", (event) => {
-      const at = this.chart.under(event);
-      if (at < 0) page.tip.hide();
-      else page.tip.show(event, this.describe(at));
-    });
-    canvas.addEventListener("pointerleave", () => page.tip.hide());
-    canvas.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.select(-1);
-      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-      event.preventDefault();
-      this.select(this.chart.beside(this.selected, event.key === "ArrowRight"));
+    place.append(this.chart.surface.canvas);
+    this.chart.listen(page.tip, {
+      selected: () => this.selected,
+      select: (at) => this.select(at),
+      describe: (at) => this.describe(at),
     });
     const shown = points.layer.length;
     const cut = shown < summary.report.mappings ? ` The first ${count(shown)} of them are drawn.` : "";

@@ -17,6 +17,7 @@ from tilestitch.cli.options import (
     Choices,
     choice_option,
     compile_options,
+    expect_none_given,
     html_option,
     output_options,
     strategy_given,
@@ -49,6 +50,25 @@ STORE = "points.sqlite"  # in the folder of -o
 @click.option("--dataflow", default="", metavar="NAME|A|B", help="As for map.")
 @choice_option("--mode", CostMode, "As for map.")
 @click.option("--ragged", is_flag=True, help="As for map.")
+@click.option(
+    "--storage",
+    type=click.Choice(("even", "uneven")),
+    default="even",
+    show_default=True,
+    help="Of a PE array, as for map.",
+)
+@click.option("--spatial", metavar="FILE", type=click.Path(path_type=Path), help="On a tree, as for map.")
+@click.option("--constraints", metavar="FILE", type=click.Path(path_type=Path), help="On a tree, as for map.")
+@click.option(
+    "--utilization",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="On a tree, as for map.",
+)
+@click.option(
+    "--sums", type=click.Choice(("full", "final")), default="full", show_default=True, help="On a tree, as for map."
+)
 @click.option(
     "--vary",
     "varied",
@@ -108,6 +128,11 @@ def explore(
     dataflow: str,
     mode: str,
     ragged: bool,
+    storage: str,
+    spatial: Path | None,
+    constraints: Path | None,
+    utilization: float,
+    sums: str,
     varied: tuple[str, ...],
     space_file: str,
     method: str,
@@ -133,7 +158,8 @@ def explore(
         raise InputError(
             "--workers runs processes on this machine, and --cluster uses other machines; leave out one of them"
         )
-    sources = (*models, choices.machine, strategy, space_file)
+    of_trees = [str(one) for one in (spatial, constraints) if one is not None]
+    sources = (*models, choices.machine, strategy, space_file, *of_trees)
     expect_json(json_path, *sources)
     if html is not None:
         expect_beside("--html", html, json_path, sources)
@@ -148,19 +174,34 @@ def explore(
         with held_back():
             from tilestitch.commands.explore.run import ExploreOptions, way_of
             from tilestitch.commands.explore.run import explore as explored_by
+            from tilestitch.commands.map.tree_value import TreeOptions
             from tilestitch.exploration.explore_text import front_machines, front_pictures, points_csv
-            from tilestitch.hardware.tree_load import load_either
+            from tilestitch.hardware.tree_load import TreeMachine, load_either
             from tilestitch.mapping.network import MapOptions
+            from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
         pairs = [_pair(one) for one in varied]
-        by = way_of(load_either(choices.machine), by or "")
+        base = load_either(choices.machine)
+        by = way_of(base, by or "")
         _expect_sense(by)
         if by == "map":
-            options = ExploreOptions(
-                mapping=MapOptions(Objective(least), CostMode(mode), search == "dmazerunner", ragged, dataflow),
-                compilation=Options(batch=choices.batch, dims=choices.dims),
-            )
+            if isinstance(base, TreeMachine) or storage == "uneven":
+                expect_none_given(_OF_ARRAYS, "--search, --dataflow and --mode are of machines with a PE array")
+                mapping = TreeOptions(
+                    Objective(least),
+                    spatial,
+                    utilization,
+                    ragged,
+                    constraints,
+                    Sums(sums),
+                    uneven=storage == "uneven",
+                )
+            else:
+                words = "--spatial, --constraints, --utilization and --sums go with --storage uneven, or a tree"
+                expect_none_given(_OF_TREES, f"{words} as --machine")
+                mapping = MapOptions(Objective(least), CostMode(mode), search == "dmazerunner", ragged, dataflow)
+            options = ExploreOptions(mapping=mapping, compilation=Options(batch=choices.batch, dims=choices.dims))
         else:
             options = ExploreOptions(strategy=strategy_given(strategy), compilation=choices.options())
         explored = explored_by(
@@ -205,9 +246,11 @@ def explore(
     return FAILURE if explored.bugs else SUCCESS
 
 
+_OF_ARRAYS = ("search", "dataflow", "mode")
+_OF_TREES = ("spatial", "constraints", "utilization", "sums")
 _OF_ONE = {
     "simulate": ("strategy", "fold_bn", "batch_per_cluster", "batches", "spill", "binding", "grouping", "effort"),
-    "map": ("least", "search", "dataflow", "mode", "ragged"),
+    "map": ("least", "ragged", "storage", *_OF_ARRAYS, *_OF_TREES),
 }
 
 

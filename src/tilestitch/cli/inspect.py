@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from tilestitch.base.errors import InputError
-from tilestitch.base.files import expect_folder, expect_writable, write_files
+from tilestitch.base.files import expect_beside, expect_folder, expect_writable, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MACHINE_OR_TREE, MODEL, STRATEGY
 from tilestitch.cli.options import (
     STRATEGY_HELP,
     Choices,
     compile_options,
+    html_option,
     network_options,
     output_options,
     strategy_given,
 )
-from tilestitch.cli.output import expect_json, json_file, show_output
+from tilestitch.cli.output import Files, encoded, expect_json, json_file, show_output
 from tilestitch.cli.progress import Progress, shown_progress
 from tilestitch.ir.choices import Stage
 
@@ -93,18 +94,26 @@ def show() -> None:
 
 @show.command("machine")
 @click.argument("names", metavar="NAME...", type=MACHINE_OR_TREE, nargs=-1, required=True)
+@html_option("memories as a table and as a picture")
 @output_options
-def show_machine(names: tuple[str, ...], json_path: Path | None, quiet: bool) -> None:
+def show_machine(names: tuple[str, ...], html: Path | None, json_path: Path | None, quiet: bool) -> None:
     """Print machines: units, peaks, memories. NAME is a preset or a YAML file."""
+    if html is not None:
+        expect_beside("--html", html, json_path, names)
+    pages: Files = []
 
     def values(progress: Progress) -> list[_Shown]:
+        from tilestitch.base.html import document_html
         from tilestitch.hardware.tree_load import load_either
         from tilestitch.report.report_json import value_json
 
-        found = map(load_either, names)
+        found = [load_either(name) for name in names]
+        if html is not None:
+            title = ", ".join(machine.name for machine in found)
+            pages.append((html, encoded(document_html(title, [machine.body_html() for machine in found]))))
         return [(machine.page(), partial(value_json, "machine", machine)) for machine in found]
 
-    _show(names, values, json_path, quiet=quiet)
+    _show(names, values, json_path, quiet=quiet, pages=pages)
 
 
 @show.command("schema")
@@ -204,15 +213,16 @@ def _show(
     json_path: Path | None,
     *,
     quiet: bool,
+    pages: Files | None = None,
 ) -> None:
-    """Print the text of each of the values, or write the JSON of the only one."""
+    """Print the text of each of the values, or write the JSON of the only one; write the pages that `values` adds."""
     if json_path is not None and len(names) > 1:
         raise InputError(f"--json takes one value, {len(names)} were requested; run the command once for each")
     expect_json(json_path, *names)
     with shown_progress(silent=quiet) as progress:
         found = values(progress)
         json_text = "" if json_path is None else found[0][1]()
-        write_files(json_file(json_path, json_text))
+        write_files([*json_file(json_path, json_text), *(pages or ())])
     text = "\n".join(text if text.endswith("\n") else f"{text}\n" for text, _ in found)
     show_output(text, json_text, json_path, quiet=quiet)
 

@@ -14,3 +14,14 @@ def open_layers(model: "Model", choices: Choices, layers: tuple[str, ...]) -> "N
     from tilestitch.commands.map.run import nests_of
 
     return nests_of(model, layers, batch=choices.batch, dims=choices.dims, fold_bn=choices.fold_bn)
+
+
+def goes_on_tree(machine: str) -> bool:
+    """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
+    from tilestitch.commands.map.tree_run import maps_on_tree
+
+    if maps_on_tree(machine):
+        return True
+    from tilestitch.commands.map.tree_machines import is_accelforge_file
+
+    return is_accelforge_file(machine)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from tilestitch.base.files import expect_beside, expect_folder, expect_other, ex
 from tilestitch.base.text_files import MAX_JSON_BYTES, file_text
 from tilestitch.cli.application import SUCCESS, WRONG_INPUT, complain, held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.layers import open_layers
+from tilestitch.cli.layers import goes_on_tree, open_layers
 from tilestitch.cli.options import (
     SEARCHES,
     Choices,
@@ -67,7 +68,7 @@ MAX_LINES_BYTES = 2**30
     type=click.Choice(("even", UNEVEN)),
     default="even",
     show_default=True,
-    help="Of a PE array; uneven: what the least energy would be if operands changed at places of their own.",
+    help="Of a PE array; uneven: what would be best if operands changed at places of their own, by a tree's cycles.",
 )
 @click.option(
     "--spatial",
@@ -115,6 +116,12 @@ MAX_LINES_BYTES = 2**30
     show_default=True,
     help="On a tree: labels of each layer before the search stops and says the gap.",
 )
+@click.option(
+    "--fuse",
+    type=click.IntRange(2, 4),
+    metavar="N",
+    help="On a tree: let up to N operators in a row run together, with what passes between them kept on chip.",
+)
 @layers_option
 @mapping_option("Price")
 @click.option(
@@ -152,6 +159,7 @@ def map_(
     sums: str,
     explain: str,
     effort: int,
+    fuse: int | None,
     layers: tuple[str, ...],
     mapping: Path | None,
     evaluate: Path | None,
@@ -170,8 +178,10 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
+    if fuse is not None:
+        return _map_fused(model, machine, fuse, choices, layers, json_path, html, quiet=quiet)
     if storage == UNEVEN or _goes_on_tree(machine, spatial, energies):
-        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies, html)
+        on_tree = _TreeFiles(model, machine, spatial, constraints, certificate, check, energies, html, mapping)
         return _map_on_tree(on_tree, choices, layers, json_path, quiet=quiet)
     expect_none_given(
         ("spatial", "energies", "sums", "effort", "explain", "utilization", "constraints"),
@@ -260,6 +270,76 @@ def map_(
     return None
 
 
+_NOT_FUSED = (
+    "search",
+    "dataflow",
+    "mode",
+    "top",
+    "mapping",
+    "evaluate",
+    "spatial",
+    "constraints",
+    "energies",
+    "explain",
+    "emit",
+    "out",
+    "certificate",
+    "check",
+)
+
+
+def _map_fused(
+    model: str | None,
+    machine: str,
+    most: int,
+    choices: Choices,
+    layers: tuple[str, ...],
+    json_path: Path | None,
+    html: Path | None,
+    *,
+    quiet: bool,
+) -> int:
+    """Map chains of operators on a tree; the exit code says whether all of them have a mapping."""
+    given = click.get_current_context().params
+    expect_none_given(_NOT_FUSED, "has no meaning yet with --fuse")
+    if model is None:
+        raise InputError("MODEL is missing: a network, or a line of several products, each behind a ';'")
+    if Objective(given["objective"]) is not Objective.ENERGY:
+        raise InputError("--fuse minimises energy only; write --objective energy")
+    if html is not None:
+        raise InputError("--html has no page of fused mappings yet; --json has everything")
+    if not is_given("machine") or not (given["storage"] == UNEVEN or goes_on_tree(machine)):
+        raise InputError(
+            "--fuse goes with a tree as --machine, such as tpu-v4i; a PE array is one with --storage uneven"
+        )
+    expect_json(json_path, model, machine)
+    with shown_progress(silent=quiet) as progress:
+        with held_back():
+            from tilestitch.commands.map.fused_run import FuseOptions, map_fused
+            from tilestitch.commands.map.tree_machines import uneven_array
+            from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
+            from tilestitch.mapping.tree.tables import Sums
+
+        is_uneven = given["storage"] == UNEVEN
+        ragged = Ragged.ALL if given["ragged"] else Ragged.NONE if is_uneven else Ragged.FILLING
+        found = map_fused(
+            model,
+            uneven_array(machine) if is_uneven else machine,
+            FuseOptions(most, Sums(given["sums"]), SpatialSpace(ragged, given["utilization"]), given["effort"]),
+            batch=choices.batch,
+            dims=choices.dims,
+            fold_bn=choices.fold_bn,
+            layers=layers,
+            progress=progress,
+        )
+        text, json_text = str(found), found.to_json()
+        write_files(json_file(json_path, json_text))
+    show_output(text, json_text, json_path, quiet=quiet)
+    for one in found.unmapped:
+        complain(f"chain {' > '.join(one.names)}: {one.reason}")
+    return WRONG_INPUT if found.unmapped else SUCCESS
+
+
 def _page(path: Path, result: "Result", options: Sequence[tuple[str, object]] = ()) -> tuple[Path, bytes]:
     """The file of a page that this command makes again."""
     from tilestitch.pipeline.origin import made_by
@@ -280,14 +360,19 @@ class _TreeFiles:
     check: Path | None
     energies: Path | None
     html: Path | None
+    mapping: Path | None
 
     @property
     def is_free(self) -> bool:
         return self.spatial is None or (str(self.spatial) == FREE and not self.spatial.exists())
 
 
-_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "mapping", "evaluate")
-_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
+_NOT_ON_TREES = ("search", "dataflow", "mode", "top", "evaluate")
+_NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "mapping", "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
+_NOT_OF_A_GIVEN = (
+    *("certificate", "check", "explain", "constraints", "utilization", "ragged", "objective", "sums", "effort"),
+    *("html", "storage"),
+)
 
 
 def _goes_on_tree(machine: str, spatial: Path | None, energies: Path | None) -> bool:
@@ -295,21 +380,10 @@ def _goes_on_tree(machine: str, spatial: Path | None, energies: Path | None) -> 
     if not is_given("machine"):
         return spatial is not None or energies is not None
     if spatial is None and energies is None:
-        return _is_tree(machine)
+        return goes_on_tree(machine)
     from tilestitch.hardware.tree_load import has_array
 
     return not has_array(machine)
-
-
-def _is_tree(machine: str) -> bool:
-    """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
-    from tilestitch.commands.map.tree_run import maps_on_tree
-
-    if maps_on_tree(machine):
-        return True
-    from tilestitch.commands.map.tree_machines import is_accelforge_file
-
-    return is_accelforge_file(machine)
 
 
 def _map_on_tree(
@@ -328,21 +402,26 @@ def _map_on_tree(
         raise InputError(
             "--machine is missing: with --spatial it is the YAML file of a tree, or ZigZag's of an accelerator"
         )
+    if files.mapping is not None:
+        expect_none_given(_NOT_OF_A_GIVEN, "--mapping prices what a file gives, and searches nothing")
     given = click.get_current_context().params
     objective = Objective(given["objective"])
     if is_given("storage") and given["storage"] != UNEVEN:
         raise InputError("--storage goes with a PE array; the file of a tree says storage for each of its memories")
     spatial = None if files.is_free else files.spatial
-    others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check)
+    others = (files.workload, files.machine, spatial, files.constraints, files.energies, files.check, files.mapping)
     inputs = [str(one) for one in others if one is not None]
     expect_json(json_path, *inputs)
     if files.html is not None:
         expect_beside("--html", files.html, json_path, inputs)
     if files.certificate is not None or files.check is not None:
-        _expect_provable_on_tree(files, objective)
+        _expect_provable_on_tree(files)
     _expect_written_on_tree(files, objective)
     if files.check is not None:
         _check_on_tree(files, files.check, choices, layers, json_path, quiet=quiet)
+        return SUCCESS
+    if files.mapping is not None:
+        _price_on_tree(files, files.mapping, choices, layers, json_path, quiet=quiet)
         return SUCCESS
     if files.certificate is not None:
         expect_beside("--certificate", files.certificate, json_path, inputs)
@@ -388,6 +467,30 @@ def _map_on_tree(
     return WRONG_INPUT if mapped.unmapped else SUCCESS
 
 
+def _price_on_tree(
+    files: _TreeFiles, mapping: Path, choices: Choices, layers: tuple[str, ...], json_path: Path | None, *, quiet: bool
+) -> None:
+    """Price a given mapping of a layer on a tree, and write it for another program where that is asked for."""
+    given = click.get_current_context().params
+    with shown_progress(silent=quiet) as progress:
+        with held_back():
+            from tilestitch.commands.map.tree_files import expect_plain, tree_mapping_files
+            from tilestitch.commands.map.tree_given import given_json, given_text, open_given
+
+        progress("load", 0, 1)
+        assert files.workload is not None
+        load = partial(open_layers, choices=choices, layers=())
+        found = open_given(files.workload, files.machine, mapping, layers, load, files.energies)
+        text, json_text = given_text(found), given_json(found)
+        written: Files = []
+        if given["emit"] is not None:
+            expect_plain(given["emit"], found.task.tree)
+            emitted = tree_mapping_files(given["emit"], found.mapped)
+            written += [(given["out"] / name, encoded(content)) for name, content in emitted]
+        write_files([*json_file(json_path, json_text), *written])
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
 def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> "TreeTask":
     """The layers, the machine, and what may be spread."""
     from tilestitch.commands.map.tree_machines import uneven_array
@@ -398,7 +501,7 @@ def _tree_task(files: _TreeFiles, choices: Choices, layers: tuple[str, ...]) -> 
     given = click.get_current_context().params
     machine, ragged = files.machine, Ragged.FILLING
     if given["storage"] == UNEVEN:
-        machine, ragged = uneven_array(files.machine, Objective(given["objective"])), Ragged.NONE
+        machine, ragged = uneven_array(files.machine), Ragged.NONE
     if not files.is_free:
         return open_tree_task(files.workload, machine, str(files.spatial), layers, files.constraints)
     space = SpatialSpace(Ragged.ALL if given["ragged"] else ragged, given["utilization"])
@@ -433,12 +536,8 @@ def _result_of(explain: str) -> "ZigzagResult | None":
     return zigzag_result(file_text(Path(explain), "JSON", MAX_JSON_BYTES), Path(explain).name)
 
 
-def _expect_provable_on_tree(files: _TreeFiles, objective: Objective) -> None:
-    """Refuse proofs of what nobody proves yet."""
-    if files.check is None and objective is Objective.PARETO:
-        raise InputError(
-            "--certificate on a tree: a front has no certificate; write --objective energy, latency, edp or ed2p"
-        )
+def _expect_provable_on_tree(files: _TreeFiles) -> None:
+    """Refuse what says nothing beside proofs that are judged."""
     if files.check is not None and files.certificate is not None:
         raise InputError("--check judges proofs, and searches nothing; leave out --certificate")
     if files.check is not None:

@@ -207,7 +207,8 @@ def mapping_option(does: str) -> Callable[[Command], Command]:
         "--mapping",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's); search nothing.",
+        help=f"{does} the mapping in this file (ours, dMazeRunner's, Timeloop's, ZigZag's; on a tree Timeloop's or "
+        "AccelForge's); search nothing.",
     )
 
 

@@ -9,12 +9,13 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.base.files import expect_beside, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.layers import open_layers
+from tilestitch.cli.layers import goes_on_tree, open_layers
 from tilestitch.cli.options import (
     OF_ONE_MAPPING,
     Choices,
     array_machine_option,
     choice_option,
+    expect_none_given,
     html_option,
     is_given,
     layers_option,
@@ -27,6 +28,7 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, Values
 
 WINDOW = "0:9999"
+_NOT_ON_TREES = ("ragged", "mapping", "extrapolate", "trace", "window", "html")
 
 
 @click.command("simulate")
@@ -71,8 +73,14 @@ def simulate(
     """Simulate MODEL's loop nests on an array of processing elements, cycle by cycle.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers, as for map.
-    Each different layer runs once in its best mapping, on values, and its result is compared with numpy's.
+    Each different layer runs once in its best mapping, on values, and its result is compared with numpy's. On a machine
+    without PE arrays tiles move through the memories of its tree instead.
     """
+    if is_given("machine") and goes_on_tree(machine):
+        _simulate_on_tree(
+            model, machine, Objective(objective), layers, Values(values), choices, json_path, stats=stats, quiet=quiet
+        )
+        return
     _expect_sense(mapping, extrapolate, trace)
     inputs = [str(one) for one in (model, machine, mapping) if one is not None]
     expect_json(json_path, *inputs)
@@ -115,6 +123,39 @@ def simulate(
         if html is not None:
             files.append((html, encoded(done.to_html(given_command()))))
         write_files(files)
+        text = done.text(stats=stats)
+    show_output(text, json_text, json_path, quiet=quiet)
+
+
+def _simulate_on_tree(
+    model: str,
+    machine: str,
+    objective: Objective,
+    layers: tuple[str, ...],
+    values: Values,
+    choices: Choices,
+    json_path: Path | None,
+    *,
+    stats: bool,
+    quiet: bool,
+) -> None:
+    expect_none_given(
+        _NOT_ON_TREES, "a tree is simulated in its best mapping of whole factors, and shown as text and JSON"
+    )
+    expect_json(json_path, model, machine)
+    with shown_progress(silent=quiet) as progress:
+        with held_back():
+            from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tree_layers
+            from tilestitch.commands.simulate.tree_simulation import TreeSimulation
+
+        progress("load", 0, 1)
+        of_network = {"batch": choices.batch, "dims": dict(choices.dims), "fold_bn": choices.fold_bn}
+        task = open_simulated(model, machine, layers, **of_network)
+        found = simulate_tree_layers(task, objective, values, progress)
+        done = TreeSimulation(task, objective, values, found)
+        progress("write", 0, 1)
+        json_text = done.to_json(stats=stats)
+        write_files(json_file(json_path, json_text))
         text = done.text(stats=stats)
     show_output(text, json_text, json_path, quiet=quiet)
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from tilestitch.base.dtypes import DType
 from tilestitch.base.shown import Brief
 from tilestitch.hardware.microarchitecture import Microarchitecture
+from tilestitch.hardware.tree import MachineTree
 
 
 class Level(StrEnum):
@@ -79,10 +80,12 @@ class MatrixUnit:
     # Of one that stands for an array of processing elements, whose mapper says what a tile takes: the words that the
     # networks of both operands and of results carry in WORD_CYCLES cycles.
     network_words: tuple[int, int, int] | None = None
+    spreads_freely: bool = False  # it stands for the units of a tree, whose mapper says what a tile takes
 
     @property
     def mapped(self) -> bool:
-        return self.network_words is not None
+        """Whether it stands for units whose mapper chooses what they do at the same time."""
+        return self.network_words is not None or self.spreads_freely
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,12 @@ class Core(Brief):
     vector: VectorUnit | None
     array: PEArray | None = None
     levels: tuple[Level, ...] = CORE_LEVELS  # of those memories per core that the machine has
+    inside: MachineTree | None = None  # units and memories inside LB, of a tree, on which tiles of products are mapped
+
+    @property
+    def has_mapper(self) -> bool:
+        """Whether tiles of its products take what a mapper finds: those of arrays, and of the units of a tree."""
+        return self.array is not None or self.inside is not None
 
     @property
     def only_array(self) -> bool:
@@ -189,6 +198,9 @@ class Accelerator(Brief):
     link: Link
     setup: Setup
     granule_bytes: int
+    # Whether DMA engines of a cluster carry what goes between DDR and GB, through which everything passes on its way to
+    # cores. Without them cores carry it for themselves, past GB unless it stays there.
+    has_dma: bool = True
 
     def __str__(self) -> str:
         """Its name and what it is; `describe` has the page with units, peaks and memories."""

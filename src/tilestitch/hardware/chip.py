@@ -79,7 +79,7 @@ def _level(memory: MemoryModel) -> Level:
 
 
 def missing(model: MachineModel) -> Iterator[str]:
-    """What keeps compile, simulate and validate from taking a machine, each as the rest of a sentence."""
+    """What keeps compile from taking a machine, each as the rest of a sentence."""
     parts = [part for part in CHIP_PARTS if getattr(model, part) is None]
     parts += ["clock"] * (model.clock is None)
     if parts:

@@ -27,7 +27,7 @@ def describe(machine: Accelerator) -> str:
 
 def _matrix_flops(machine: Accelerator) -> dict[DType, Fraction]:
     """Operations per second of all matrix units together, per element type; a multiply-accumulate counts as two."""
-    units = [core.matrix for core in machine.cores if core.matrix is not None and not core.matrix.mapped]
+    units = [core.matrix for core in machine.cores if core.matrix is not None and core.array is None]
     return _products(machine, units)
 
 
@@ -39,7 +39,10 @@ def _array_flops(machine: Accelerator) -> dict[DType, Fraction]:
 def _products(machine: Accelerator, units: Sequence[MatrixUnit | PEArray]) -> dict[DType, Fraction]:
     peaks: dict[DType, Fraction] = {}
     for unit in units:
-        for dtype, rate in unit.rates:
+        rates = unit.rates
+        if isinstance(unit, MatrixUnit) and unit.spreads_freely:
+            rates = ((DType.FLOAT16, Fraction(1)),)  # and every other type
+        for dtype, rate in rates:
             flops = 2 * _macs_per_cycle(unit) * rate * machine.clock_hz * machine.clusters
             peaks[dtype] = peaks.get(dtype, Fraction(0)) + flops
     return peaks
@@ -114,6 +117,12 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
                 f"{'all elements at once' if unit.multicast else 'one element'}; partial sums: {unit.reduction}",
                 *_array_options(unit),
                 f"{unit.register_pj_per_byte:g} pJ/B of registers, {unit.network_pj_per_byte:g} pJ/B of networks",
+            ]
+        case MatrixUnit(spreads_freely=True):
+            macs = counted(_macs_per_cycle(unit), "multiply-accumulate")
+            return [
+                f"{unit.name}: {macs} per cycle, of any type; {unit.mac_pj:g} pJ each",
+                "a tile takes what its fastest mapping does on the memories inside lb",
             ]
         case MatrixUnit():
             macs = f"{_macs_per_cycle(unit):,} multiply-accumulates per cycle"

@@ -16,6 +16,10 @@ from pydantic_core import PydanticCustomError
 from tilestitch.base.json_values import Json
 from tilestitch.hardware.yaml_tree import Scalar, quoted
 
+_PER_SECOND = (
+    "divide the bytes per second by the clock; of a memory, read_pj, write_pj and ports: [{width_bits: 512, "
+    "bandwidth: 34 GB/s}] may take the place of rates, bursts and energies in bytes"
+)
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,39}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,12})")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{0,39})?|\.[0-9]{1,39})(?:[eE][-+]?[0-9]{1,2})?")
 _RATIO = re.compile(r"[1-9][0-9]{0,39}/[1-9][0-9]{0,39}")
@@ -95,7 +99,7 @@ class RatioField:
         text = found.text if isinstance(found, Scalar) else ""
         if all(form.fullmatch(text) is None for form in (_WHOLE, _DECIMAL, _RATIO)) or Fraction(text) <= 0:
             per_second = text.endswith("B/s")
-            raise wrong(self.expected, found, "divide the bytes per second by the clock" if per_second else "")
+            raise wrong(self.expected, found, _PER_SECOND if per_second else "")
         number = Fraction(text)
         if number > self.most:
             raise wrong(f"at most {self.most}{' ' if self.what else ''}{self.what}", found)

@@ -12,9 +12,10 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.chip import chip_of, missing
 from tilestitch.hardware.describe import describe
 from tilestitch.hardware.fields import closest
-from tilestitch.hardware.file_models import MachineModel
+from tilestitch.hardware.file_models import CHIP_PARTS, MachineModel
 from tilestitch.hardware.preset_files import preset_names, preset_text
 from tilestitch.hardware.read_file import MAX_FILE_BYTES, ONE_PAGE, checked, parsed
+from tilestitch.hardware.tree_chip import chip_of_tree, missing_of
 from tilestitch.hardware.tree_file import multiplier_of, tree_of_model
 from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.hardware.yaml_path import known_path, replaced, tree_of
@@ -73,7 +74,8 @@ class Machine(Accelerator, Shown):
     def pictures(self) -> tuple[str, ...]:
         """Its memories, one above another, down to the units that multiply; none of a machine without those."""
         model = parsed(self.yaml_text(), f"machine {printable(self.name, 80)}")[1]
-        return () if multiplier_of(model) is None else (tree_svg(tree_of_model(model)),)
+        is_chip = model.cores is not None
+        return () if is_chip and multiplier_of(model) is None else (tree_svg(tree_of_model(model)),)
 
     def page(self) -> str:
         """Units, peaks and memories."""
@@ -112,12 +114,22 @@ def _machine(tree: Tree, where: str) -> Machine:
 
 def _of_model(tree: Tree, model: MachineModel, where: str) -> Machine:
     """The machine of a model, refused with everything that compile misses."""
-    if reasons := list(missing(model)):
+    if reasons := not_compiled(model):
         raise InputError(
-            f"{where}: is a machine for map and show machine; compile, simulate and validate do not take it yet, "
+            f"{where}: is a machine for map, simulate, validate and show machine; compile does not take it yet, "
             f"because {'; '.join(reasons)}"
         )
-    return as_kind(Machine, chip_of(model), yaml=tree_text(tree))
+    chip = chip_of_tree(tree_of_model(model)) if _is_tree_alone(model) else chip_of(model)
+    return as_kind(Machine, chip, yaml=tree_text(tree))
+
+
+def not_compiled(model: MachineModel) -> list[str]:
+    """Why a machine is not one to compile for; empty where it is."""
+    return list(missing_of(tree_of_model(model)) if _is_tree_alone(model) else missing(model))
+
+
+def _is_tree_alone(model: MachineModel) -> bool:
+    return all(getattr(model, part) is None for part in CHIP_PARTS)
 
 
 def _file_text(path: str | Path) -> str:

@@ -15,6 +15,12 @@ from math import prod
 from tilestitch.base.shown import Brief
 
 MAX_LEVELS = 20
+# What nests and machines call the first operand that is read, the second, and the result.
+ROLES = (
+    ("I", "I1", "A", "Input", "Inputs"),
+    ("W", "I2", "B", "Weight", "Weights"),
+    ("O", "C", "Z", "Output", "Outputs"),
+)
 
 
 class Flow(StrEnum):

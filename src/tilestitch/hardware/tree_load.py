@@ -8,7 +8,7 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.hardware.file_models import MachineModel
-from tilestitch.hardware.load import Machine, machine_text, parse_machine
+from tilestitch.hardware.load import Machine, machine_text, not_compiled, parse_machine
 from tilestitch.hardware.read_file import checked, parsed
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_describe import describe_tree
@@ -50,8 +50,10 @@ class TreeMachine(MachineTree, Shown):
         return (tree_svg(self),)
 
     def page(self) -> str:
-        """Memories with their ports, fan-outs and units."""
-        return describe_tree(self)
+        """Memories with their ports, fan-outs and units, and why compile does not take it, if it does not."""
+        reasons = not_compiled(parsed(self.yaml, self.name)[1])
+        why = f"\ncompile does not take it: {'; '.join(reasons)}\n" if reasons else ""
+        return describe_tree(self) + why
 
 
 def load_tree(machine: str | Path | Mapping[str, object]) -> TreeMachine:
@@ -78,14 +80,18 @@ def _of_model(found: Tree, model: MachineModel, where: str) -> TreeMachine:
 
 
 def load_either(machine: str | Path) -> Machine | TreeMachine:
-    """The machine of that name or in that file: as a chip where it says cores. Raises `InputError` likewise."""
+    """The machine of that name or in that file: a chip where it says all that one needs, else a tree.
+
+    Raises `InputError` likewise.
+    """
     return parse_either(*machine_text(machine))
 
 
 def parse_either(text: str, where: str) -> Machine | TreeMachine:
-    """The machine that a YAML text describes: as a chip where it says cores, else as a tree."""
+    """The machine that a YAML text describes: a chip where it says all that one needs, else a tree."""
     found, model = parsed(text, where)
-    return parse_machine(text, where) if model.cores is not None else _of_model(found, model, where)
+    is_chip = model.cores is not None and (multiplier_of(model) is None or not not_compiled(model))
+    return parse_machine(text, where) if is_chip else _of_model(found, model, where)
 
 
 def has_array(machine: str | Path) -> bool:

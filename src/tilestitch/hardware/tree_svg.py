@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from math import prod
 
-from tilestitch.base.units import format_bytes
+from tilestitch.base.units import format_bytes, format_rate
 from tilestitch.hardware.tree import MachineTree, TreeMemory
 from tilestitch.hardware.tree_describe import Branch, branches
 
 _WIDTH, _HEIGHT = 200, 62  # of a box
 _ACROSS, _DOWN = 24, 34  # between boxes
 _EDGE = 12
+_ABOVE = 10  # room for a fan-out over the outermost memories
+_LETTER = 6  # width of one, about
 _FAN_OUT = ' fill="#aa3311" stroke="white" stroke-width="4" paint-order="stroke"'
 _COLOURS = ("#e8eef7", "#e9f4e6", "#fdf1dc", "#f7e6ee", "#ece7f6", "#e3f3f3")
 
@@ -36,14 +39,17 @@ def tree_svg(tree: MachineTree) -> str:
     boxes: list[_Box] = []
     left = float(_EDGE)
     for root in branches(tree):
-        boxes += _placed(root, left, _EDGE)
+        boxes += _placed(root, left, _EDGE + _ABOVE)
         left += _leaves(root) * (_WIDTH + _ACROSS)
-    width, height = left - _ACROSS + _EDGE, max(box.y for box in boxes) + _HEIGHT + _EDGE
+    labels = [(box.x, len(_fan_out_text(tree, box.branch)) * _LETTER / 2) for box in boxes]
+    low = min(0.0, *(x - half for x, half in labels))
+    width = max(left - _ACROSS + _EDGE, *(x + half for x, half in labels)) - low
+    height = max(box.y for box in boxes) + _HEIGHT + _EDGE
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" font-family="sans-serif" font-size="11">',
+        f'viewBox="{low:g} 0 {width:g} {height:g}" font-family="sans-serif" font-size="11">',
         f"<title>{escape(tree.name)}</title>",
-        f'<rect width="{width:g}" height="{height:g}" fill="white"/>',
+        f'<rect x="{low:g}" width="{width:g}" height="{height:g}" fill="white"/>',
         *_lines(tree, boxes),
     ]
     for box in boxes:
@@ -99,7 +105,7 @@ def _line(above: _Box, below: _Box, more: str) -> str:
 
 def _drawn(tree: MachineTree, box: _Box, colours: Mapping[tuple[str, ...], str]) -> Iterator[str]:
     """A box with its texts, and above it the fan-out that leads to it."""
-    memory, fan_out = box.branch.memory, box.branch.fan_out
+    memory = box.branch.memory
     fill = colours[memory.operands] if memory is not None else "#ffffff"
     yield (
         f'<rect x="{box.x - _WIDTH / 2:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" '
@@ -107,9 +113,16 @@ def _drawn(tree: MachineTree, box: _Box, colours: Mapping[tuple[str, ...], str])
     )
     for number, text in enumerate(_memory_texts(tree, memory) if memory is not None else _unit_texts(tree)):
         yield _text(box.x, box.y + 15 + 14 * number, text, ' font-weight="bold"' if number == 0 else "")
-    if fan_out:
-        count = prod(axis.size for axis in tree.axes if axis.name in fan_out)
-        yield _text(box.x, box.y - 6, f"x {count:,}: {', '.join(fan_out)}", _FAN_OUT)
+    if text := _fan_out_text(tree, box.branch):
+        yield _text(box.x, box.y - 6, text, _FAN_OUT)
+
+
+def _fan_out_text(tree: MachineTree, branch: Branch) -> str:
+    """How many places there are along the axes above a box, and which axes these are; "" where there are none."""
+    if not branch.fan_out:
+        return ""
+    count = prod(axis.size for axis in tree.axes if axis.name in branch.fan_out)
+    return f"x {count:,}: {', '.join(branch.fan_out)}"
 
 
 def _memory_texts(tree: MachineTree, memory: TreeMemory) -> tuple[str, ...]:
@@ -120,8 +133,16 @@ def _memory_texts(tree: MachineTree, memory: TreeMemory) -> tuple[str, ...]:
         memory.name,
         f"{size}{f', {count:,} of them' if count > 1 else ''}; {', '.join(memory.operands)}",
         f"{memory.read_pj:g} pJ read, {memory.write_pj:g} pJ write",
-        f"of {widths} bits" if widths else "no port",
+        f"of {widths} bits{_rate(tree, memory)}" if widths else "no port",
     )
+
+
+def _rate(tree: MachineTree, memory: TreeMemory) -> str:
+    """What all ports of one instance move together."""
+    if tree.clock_hz is None:
+        return ""
+    bits_per_cycle = sum((port.bits_per_cycle for port in memory.ports), Fraction(0))
+    return f"; {format_rate(bits_per_cycle * tree.clock_hz / 8, 'B/s')}"
 
 
 def _unit_texts(tree: MachineTree) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """Which batch one iteration of a cluster takes: asked for, by rule, or the fastest of several."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tilestitch.base.errors import DoesNotFit, InputError, printable
+from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.cost.bounds import least_cycles
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.partition import Groups, Kernels, Partition, SubGraphs
+from tilestitch.ir.partition import Blocks, Groups, Kernels, Partition, SubGraphs
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.stages import Request, at_batch, lowered, scheduled, simulated
@@ -83,8 +85,9 @@ def fastest(
     planned: list[Planned] = []
     known: Known | None = None
     if best is not None and best.schedule is not None:
-        done = at_batch(request, networks, strategy, best.schedule.batch)
-        known = Known(given(done.graph), best.schedule.iterations, given(done.partition).kernels)
+        with suppress(DoesNotFit):
+            done = at_batch(request, networks, strategy, best.schedule.batch)
+            known = Known(given(done.graph), best.schedule.iterations, given(done.partition).kernels)
     for number, batch in enumerate(candidates):
         request.progress("search of the batch per cluster", number, len(candidates))
         limit = None if best is None else latency(best)
@@ -96,6 +99,8 @@ def fastest(
             done = at_batch(request, networks, strategy, batch)
         except DoesNotFit as error:
             misfit = error
+            continue
+        if best is not None and _blocks_cycles(request, done) >= latency(best):
             continue
         for partition in _ways(given(done.partition)):
             try:
@@ -160,7 +165,8 @@ def not_slower(request: Request, networks: Networks, best: Compilation, other: S
     if found is best or found.schedule is None:
         return best
     note = f"{strategy} falls back to {other.name}: {latency(found):,} cycles instead of {ours:,}."
-    schedule = replace(found.schedule, strategy=strategy, notes=(note,))
+    notes = (note, found.reordered) if found.reordered else (note,)
+    schedule = replace(found.schedule, strategy=strategy, notes=notes)
     return replace(found, schedule=schedule, run=replace(found.run, strategy=strategy))
 
 
@@ -171,6 +177,13 @@ def latency(done: Compilation) -> int:
 def _estimate(done: Compilation) -> int:
     schedule = given(done.schedule)
     return sum(kernel.estimated_cycles for kernel in schedule.kernels) * schedule.iterations
+
+
+def _blocks_cycles(request: Request, done: Compilation) -> int:
+    """What no program of a plan of fused blocks takes less than; 0 of what is no such plan."""
+    if not isinstance(done.partition, Blocks):
+        return 0
+    return least_block_cycles(given(done.graph), done.partition.blocks, request.machine, iterations=done.run.iterations)
 
 
 def _least_cycles(request: Request, strategy: Strategy, known: Known, batch: int) -> int:

@@ -220,7 +220,7 @@ def _fastest_of(request: Request, networks: Networks, strategies: Sequence[Strat
     names = [strategy.name for strategy in strategies]
     note = f"Strategy {best.run.strategy} is the fastest of {', '.join(names[:-1])} and {names[-1]}."
     schedule = given(best.schedule)
-    best = replace(best, options=request.options, schedule=replace(schedule, notes=(*schedule.notes, note)))
+    best = replace(best, options=request.options, schedule=replace(schedule, notes=(note, *schedule.notes)))
     return best.up_to(last)
 
 

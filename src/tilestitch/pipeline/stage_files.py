@@ -106,7 +106,7 @@ def _searched_notes(done: Compilation) -> tuple[str, ...]:
     """What the search says of the schedule; what another order of instructions brought is found again."""
     if done.schedule is None:
         return ()
-    return done.schedule.notes[: -1 if done.reordered else None]
+    return tuple(note for note in done.schedule.notes if note != done.reordered)
 
 
 def _value(done: Compilation, stage: Stage) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def program_of(start: Started, graph: Graph, machine: Accelerator) -> tuple[Prog
 
 def _with_tuples(schedule: HandSchedule) -> HandSchedule:
     order = schedule.order if isinstance(schedule.order, str) else tuple(schedule.order)
-    return replace(schedule, groups=tuple(schedule.groups), order=order)
+    return replace(schedule, groups=tuple(schedule.groups), order=order, rules=tuple(schedule.rules))
 
 
 def _object(tree: Any) -> dict[str, Any]:

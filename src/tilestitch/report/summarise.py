@@ -90,7 +90,7 @@ def summarise(
         traffic=_traffic_rows(trace, batches),
         energy_pj=tuple((part, value / batches) for part, value in energy_pj),
         checks=checks,
-        notes=(*schedule.notes, *_notes(schedule)),
+        notes=(*schedule.notes, *_notes(schedule), *_of_tree(machine)),
     )
 
 
@@ -136,6 +136,20 @@ def _notes(schedule: Schedule) -> tuple[str, ...]:
     """What a reader must know of: kernels that overlap, and constants that float16 cannot hold and so are clamped."""
     overlapping = not all(kernel.launches for kernel in schedule.kernels)
     return (*((OVERLAP,) if overlapping else ()), *_clamped(schedule.graph))
+
+
+def _of_tree(machine: Accelerator) -> tuple[str, ...]:
+    """What a tree's times rest on, who says what its layers take alone, and why that is another number."""
+    inside = next((core.inside for core in machine.cores if core.inside is not None), None)
+    if inside is None:
+        return ()
+    ports = "" if machine.has_dma else "; no DMA engine carries transfers, cores do, as fast as ports and links"
+    bits = "" if inside.bits is None else f" of {inside.bits} bits"
+    return (
+        f"A tile of a product takes what its fastest mapping on the memories inside LB takes (estimated){ports}.",
+        "Layers alone: tilestitch map --objective latency. There memories with one buffer stop the units while they "
+        f"fill, where programs load the next tile meanwhile; elements{bits} move, where programs move the network's.",
+    )
 
 
 def _clamped(graph: Graph) -> tuple[str, ...]:

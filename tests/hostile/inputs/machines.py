@@ -15,6 +15,7 @@ from tilestitch import api
 TOY = files("tilestitch.hardware").joinpath("presets/toy.yaml").read_text(encoding="utf-8")
 
 SHOW = "show machine mine.yaml"
+CHECK = "check resnet18:small --machine mine.yaml"  # of what is a tree, but none to compile for
 COMPILE = "compile net.onnx --machine mine.yaml"
 ABSENT = None
 
@@ -115,7 +116,7 @@ MACHINES = (
     toy("an unknown key", "name", "toy\ncolour: blue"),
     toy("a missing key", "name", ABSENT),
     toy("no memories", "memories", ABSENT),
-    toy("an outermost memory for inputs only", "memories.ddr.operands", "[I]"),
+    toy("an outermost memory for inputs only", "memories.ddr.operands", "[I]", asked=CHECK),
     toy("a list in the place of a mapping", "memories", "[ddr]"),
     toy("a mapping in the place of a number", "axes.cluster.size", "{count: 2}"),
     toy("a number in the place of a list", "cores", "8"),
@@ -128,7 +129,7 @@ MACHINES = (
     toy("a size that is no number", "memories.ddr.size", ".nan"),
     toy("a size without end", "memories.ddr.size", ".inf"),
     toy("a size in scientific notation", "memories.ddr.size", "1e9"),
-    toy("half a byte", "memories.ddr.size", "1024.5"),
+    toy("half a byte", "memories.ddr.size", "1024.5", asked=CHECK),
     toy("a bandwidth of zero", "memories.ddr.bandwidth_bytes_per_cycle", "0"),
     toy("a negative bandwidth", "memories.gb.bandwidth_bytes_per_cycle", "-64"),
     toy("a bandwidth without end", "link.bandwidth_bytes_per_cycle", ".inf"),

@@ -48,7 +48,7 @@ SIMULATION = (
     Hostile("a simulation of a network that is not there", "simulate net.onnx"),
     Hostile("a simulation of a network without products", "simulate net.onnx", only_relu),
     asked("a nest without extents", line="O[m] += A[m,k] * B[k]; m=4"),
-    asked("a simulation on a machine without an array", "--machine", "stcp920"),
+    asked("a trace of a machine without an array", "--trace", "t.json", "--machine", "stcp920"),
     asked("a simulation on a machine that is not there", "--machine", "eyeris"),
     asked("a simulated layer by a number that is not there", "--layer", "2"),
     asked("a simulated layer by a name that is not there", "--layer", "conv1"),

@@ -7,6 +7,7 @@ _CHECKED = ("test_tree_certificate::test_the_checker_finds_the_least_itself",)
 _PLANTED = ("test_tree_certificate::test_the_best_is_accepted_and_the_next_best_refused",)
 _TAMPERED = ("test_tree_certificate::test_a_proof_that_was_tampered_with_is_refused",)
 _FREE_TAMPERED = ("test_free_certificate::test_a_proof_that_was_tampered_with_is_refused",)
+_FRONT_TAMPERED = ("test_front_certificate::test_a_front_that_was_tampered_with_is_refused",)
 _FREE_PLANTED = ("test_free_certificate::test_the_best_of_all_choices_is_accepted_and_that_of_another_refused",)
 _PRICE = ("test_zigzag_prices::test_a_chain_costs_what_zigzag_says",)
 
@@ -99,9 +100,9 @@ TREES = (
     ),
     Mutant(
         "a value above that of the mapping is accepted",
-        "mapping/tree/checking.py",
-        "if value != claim.value:",
-        "if value > claim.value:",
+        "mapping/tree/claim.py",
+        "if found != said:",
+        "if found > said:",
         _TAMPERED,
     ),
     Mutant(
@@ -135,9 +136,30 @@ TREES = (
     Mutant(
         "the front leaves out choices by energy alone",
         "mapping/tree/free_front.py",
-        "at = bisect_right([-one.price.latency_cycles for one in points], -steps - 1)",
+        "at = bisect_right([-one.cycles for one in points], -cycles - 1)",
         "at = 0",
         ("test_free_front::test_the_front_is_that_of_brute_force",),
+    ),
+    Mutant(
+        "a point of a front may be as slow as the one before it",
+        "mapping/tree/front_checking.py",
+        "if other.cycles >= one.cycles:",
+        "if other.cycles > one.cycles:",
+        _FRONT_TAMPERED,
+    ),
+    Mutant(
+        "the checker looks for nothing that is slower than some point of a front",
+        "mapping/tree/table_walk.py",
+        "return low == 0 or target.front[low - 1, 1] > cycles",
+        "return low == 0",
+        ("test_front_certificate::test_fronts_are_accepted_and_not_without_a_point",),
+    ),
+    Mutant(
+        "the checker opens only choices with less energy than all points of a front",
+        "mapping/tree/optimum.py",
+        "return self.front[at][0] if at < len(self.front) else UNLIMITED",
+        "return self.front[0][0]",
+        ("test_front_certificate::test_fronts_over_all_choices_are_accepted_and_not_without_a_point",),
     ),
     Mutant(
         "a loop repeats its last turn as well",
