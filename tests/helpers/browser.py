@@ -113,10 +113,10 @@ class Browser:
         """Press what has that id."""
         self.run("document.getElementById(arguments[0]).click()", element)
 
-    def wait(self, script):
+    def wait(self, script, *arguments):
         """Wait until a script returns something true, and return it."""
         end = time.monotonic() + PATIENCE
-        while not (found := self.run(script)):
+        while not (found := self.run(script, *arguments)):
             assert time.monotonic() < end, f"not within {PATIENCE} s: {script}; {self.driver.get_log('browser')}"
             time.sleep(0.02)
         return found
@@ -153,6 +153,13 @@ class Browser:
     def pixels(self, pane):
         """How often each colour, 0xrrggbb of what is opaque, is on the canvas of a pane."""
         return dict(self.run(COUNTED_COLOURS, pane))
+
+    def wait_for_colour(self, pane, colour, at_least=1):
+        """Wait until so many pixels of the canvas of a pane have a colour, 0xrrggbb: media change with a later frame."""
+        asked = "const [, colour, least] = arguments; " + COUNTED_COLOURS.replace(
+            "return [...counts];", "return (counts.get(colour) ?? 0) >= least;"
+        )
+        self.wait(asked, pane, colour, at_least)
 
     def complaints(self):
         """What the console says."""
