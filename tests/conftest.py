@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def alone() -> Iterator[None]:
     """No second process translates ahead of a command: other tests keep the other cores busy."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Helper, "start", lambda helper: None)
+        patch.setattr(Helper, "start", lambda helper, function: None)
         yield
 
 

@@ -80,15 +80,15 @@ def test_what_is_compiled_is_told_once(modules: Path) -> None:
         "@compiled\ndef up(number):\n    return -(-number // ALIGNMENT) * ALIGNMENT\n"
     )
     told: list[str] = []
-    with telling(told.append, lambda: None):
+    with telling(told.append, lambda _: None):
         forget()
         up = importlib.import_module("deep_callee").up
         assert (up(1), up(2)) == (64, 64)
         forget()
         assert importlib.import_module("deep_callee").up(3) == 64  # from disk
-    assert told == ["up"]
+    assert told == ["deep_callee:up"]
     assert up(1.5) == 64.0
-    assert told == ["up"]
+    assert told == ["deep_callee:up"]
 
 
 def test_what_only_compiled_code_may_call_says_so(modules: Path) -> None:

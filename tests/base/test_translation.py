@@ -65,10 +65,18 @@ def function_of(call: translation.Call) -> Any:
     return getattr(import_module(module), function)
 
 
+def test_a_helper_takes_the_list_that_has_the_function() -> None:
+    """The first function that is compiled tells arrays from trees."""
+    assert translation.list_of("map", "tilestitch.mapping.walk:walk") == "map"
+    assert translation.list_of("map", "tilestitch.mapping.tree.choice_walk:judged") == "map on a tree"
+    assert translation.list_of("map", "tilestitch.no:such") == "map"
+    assert calls_of("map on a tree")
+
+
 TWICE = """
 import sys
 from tilestitch.base.jit import telling
-with telling(print, lambda: None):
+with telling(print, print):
     import slow_to_compile
     print(slow_to_compile.outer(3), file=sys.stderr)
 """
@@ -90,12 +98,12 @@ def test_two_processes_translate_a_function_once(tmp_path: Path) -> None:
     ]
     found = [one.communicate(timeout=120) for one in running]
     assert [error for _, error in found] == ["4\n", "4\n"]
-    assert sorted("".join(told for told, _ in found).split()) == ["inside", "outer"]
+    assert sorted("".join(told for told, _ in found).split()) == ["slow_to_compile:inside", "slow_to_compile:outer"]
 
 
 def test_a_helper_ends_when_it_is_told() -> None:
     helper = Helper(None)
-    start(helper)
+    start(helper, "tilestitch.sim.chip.timing:_run")
     process = helper.process
     if process is None:
         pytest.skip("one core only, so nobody helps")

@@ -155,7 +155,7 @@ class Browser:
         return dict(self.run(COUNTED_COLOURS, pane))
 
     def wait_for_colour(self, pane, colour, at_least=1):
-        """Wait until so many pixels of the canvas of a pane have a colour, 0xrrggbb: media change with a later frame."""
+        """Wait until so many pixels of a pane have a colour, 0xrrggbb: media change with a later frame."""
         asked = "const [, colour, least] = arguments; " + COUNTED_COLOURS.replace(
             "return [...counts];", "return (counts.get(colour) ?? 0) >= least;"
         )

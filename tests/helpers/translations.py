@@ -9,13 +9,28 @@ from pathlib import Path
 
 from tilestitch.base import translation
 
+GEMM = "O[m,n]+=A[m,k]*B[k,n];m=16,n=16,k=16"
 COMMANDS = {  # by the name in the list: the runs that come to all that it calls
     "compile": (
         "compile resnet18:small --machine stcp920 --batch 8 --verify",
         "compile bert-base-8:small --machine toy --verify",
     ),
     "map": ("map resnet18:small --machine eyeriss",),
+    "map on a tree": tuple(
+        f"map {GEMM} --machine {run}"
+        for run in (
+            "gemmini --objective energy --certificate proof.json",
+            "gemmini --check proof.json",
+            "gemmini --objective edp --certificate proof.json",
+            "gemmini --check proof.json",
+            "nvdla --objective pareto --certificate proof.json",
+            "nvdla --check proof.json",
+            "eyeriss --storage uneven --objective energy",
+            "tpu-v4i --fuse 2 --objective energy",
+        )
+    ),
     "simulate": ("simulate resnet18:small --machine eyeriss",),
+    "simulate on a tree": (f"simulate {GEMM} --machine gemmini",),
 }
 RECORDER = """
 import json, sys
@@ -24,7 +39,7 @@ from tilestitch.base import tiers
 from tilestitch.base.translation import Helper, is_tiered, spelled
 from tilestitch.cli.start import main
 tiers.SECONDS_PER_INSTRUCTION = 0  # nothing is interpreted
-Helper.start = lambda helper: None  # or what it translates would be missing
+Helper.start = lambda helper, function: None  # or what it translates would be missing
 depth, calls, inside = 0, [], []
 class Listener(events.Listener):
     def on_start(self, event):
@@ -55,6 +70,7 @@ def recorded(command: str, folder: Path) -> list[list]:
     out = folder / "calls.json"
     subprocess.run(
         [sys.executable, "-c", RECORDER.replace("OUT", repr(str(out))), *command.split(), "--quiet"],
+        cwd=folder,
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
         stdout=subprocess.DEVNULL,
         check=True,

@@ -26,7 +26,7 @@ from tilestitch.base.interruption import undisturbed
 from tilestitch.base.tiers import Tier
 
 _told: list[Callable[[str], None]] = []  # whom to tell of functions that are compiled
-_told_of_interpreted: list[Callable[[], None]] = []  # whom to tell that a function is interpreted
+_told_of_interpreted: list[Callable[[str], None]] = []  # whom to tell that a function is interpreted
 _compiling: list[Any] = []  # functions that this process compiles, each for one of those before it
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -59,8 +59,8 @@ def lending(function: _Function) -> _Function:
 
 
 @contextmanager
-def telling(compiled: Callable[[str], None], interpreted: Callable[[], None]) -> Iterator[None]:
-    """Tell the name of each function that is compiled for the first time, and when one is interpreted instead."""
+def telling(compiled: Callable[[str], None], interpreted: Callable[[str], None]) -> Iterator[None]:
+    """Tell the name, module:function, of each that is compiled for the first time, or that is interpreted instead."""
     _told.append(compiled)
     _told_of_interpreted.append(interpreted)
     try:
@@ -112,10 +112,15 @@ def _interpreted_at_first(found: Any, tier: Tier) -> None:
         if tier.is_spent or (tier.looks() and _is_kept(found, arguments)):
             return compile_for(*arguments)
         for tell in _told_of_interpreted:
-            tell()
+            tell(name_of(found.py_func))
         return tier.interpret
 
     found._compile_for_args = compiled_or_interpreted
+
+
+def name_of(function: Callable) -> str:
+    """The name of a function with that of its module: module:function."""
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _is_kept(found: Any, arguments: Sequence[Any]) -> bool:
@@ -139,7 +144,7 @@ def _of_these_contents(kept: Any, load: Callable) -> Callable:
             found = load(*arguments)
         if found is None:
             for tell in _told:
-                tell(kept._py_func.__name__)
+                tell(name_of(kept._py_func))
         return found
 
     return load_overload

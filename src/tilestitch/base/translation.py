@@ -2,6 +2,7 @@
 
 `translations.json` lists by command which compiled functions it calls, and with which types, in the order in which a
 first run comes to them; after one that is never interpreted those that it calls in turn, from the last to the first.
+What a command calls on trees of memories alone is a list of its own (`map on a tree`).
 `python -m tests.helpers.translations` writes it. A list that is out of date costs time, and nothing else: what it lacks
 is translated when it is called.
 """
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from typing import Any, TypeAlias, cast
@@ -60,12 +62,27 @@ def _named(name: str) -> type:
 
 
 def calls_of(command: str | None) -> list[Call]:
-    """What a command calls, nothing of one that is not listed; without a command what all call, each call once."""
-    listed: dict[str, list[list]] = json.loads(files("tilestitch.base").joinpath(FILE).read_text(encoding="utf-8"))
+    """What a list says, nothing where there is none of that name; without a name what all say, each call once."""
+    listed = _lists()
     rows = [row for name in listed for row in listed[name]] if command is None else listed.get(command, [])
     return [
         (name, arguments) for number, (name, arguments) in enumerate(rows) if [name, arguments] not in rows[:number]
     ]
+
+
+def list_of(command: str, function: str) -> str:
+    """The name of that list of a command which has a function, module:function; else that of the command."""
+    with_it = (
+        name
+        for name, rows in _lists().items()
+        if name.partition(" ")[0] == command and any(called == function for called, _ in rows)
+    )
+    return next(with_it, command)
+
+
+@cache
+def _lists() -> dict[str, list[list]]:
+    return json.loads(files("tilestitch.base").joinpath(FILE).read_text(encoding="utf-8"))
 
 
 def translate(call: Call) -> None:
@@ -100,10 +117,13 @@ class Helper:
         self.command = command
         self.process: subprocess.Popen | None = None
 
-    def start(self) -> None:
-        """Begin, where that was not done before, if anything is listed and there is a second core to do it."""
-        if self.process is None and calls_of(self.command) and (os.cpu_count() or 1) > 1:
-            command = [sys.executable, "-m", __name__, *([] if self.command is None else [self.command])]
+    def start(self, function: str) -> None:
+        """Begin with the list that has a function, where that was not done before, if there is a second core."""
+        if self.process is not None or (os.cpu_count() or 1) < 2:
+            return
+        name = None if self.command is None else list_of(self.command, function)
+        if calls_of(name):
+            command = [sys.executable, "-m", __name__, *([] if name is None else [name])]
             nowhere = subprocess.DEVNULL
             with suppress(OSError):  # no room for another process
                 self.process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)

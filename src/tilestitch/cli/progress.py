@@ -69,8 +69,8 @@ def _helped(tell: Progress) -> Iterator[None]:
     helper = Helper(_CALLS_AS.get(command, command))
 
     def translating(name: str) -> None:
-        tell(f"{TRANSLATING}: {name}", 0, 1)
-        helper.start()
+        tell(f"{TRANSLATING}: {name.partition(':')[2]}", 0, 1)
+        helper.start(name)
 
     try:
         with telling(translating, helper.start):
