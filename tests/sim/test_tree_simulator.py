@@ -99,6 +99,7 @@ def test_more_random_mappings(block):
     check(random.Random(f"slow {block}"), 40, 9)
 
 
+@pytest.mark.slow
 def test_floats_are_within_rounding():
     """The same programs on floats; the result is held against numpy's inside."""
     for _, _, run in drawn(random.Random("floats"), 3, 6):
