@@ -13,10 +13,11 @@ from dataclasses import replace
 from tilestitch import api
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.commands.map.sources import network_nests
-from tilestitch.commands.map.tree_sources import TreeLayer, as_wide_as_on, bound_nest, layers_of_nests, wired
+from tilestitch.commands.map.tree_sources import TreeLayer, as_wide_as_on, bound_nest, layers_of_nests
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.hardware.tree_load import load_tree, parse_tree
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
