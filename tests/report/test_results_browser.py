@@ -380,6 +380,28 @@ def test_the_page_of_a_tree_says_what_the_report_says(browser, tree_page, width,
     assert boxes == 1 + len(names)  # the ground, memories, units
 
 
+def test_the_page_of_fused_mappings_says_what_the_report_says(browser, write):
+    """What runs together: where results stay, the loops that are shared counted once, and where energy goes."""
+    product = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=32 n=32 d=16 e=16"
+    found = tilestitch.map_fused(product, "tpu-v4i", tilestitch.FuseOptions(2))
+    page = write("chains", found.to_html())
+    expect_drawn(browser, page, {})
+    report = json.loads(found.to_json())
+    text = text_of(browser, "verdict")
+    assert "Proven: no fused mapping of these chains costs less" in text
+    assert f"{report['energy_pj'] / report['unfused_pj']:.1%}".replace("%", " %") in text
+    [row], [group] = browser.rows("layers"), report["chains"][0]["groups"]
+    assert row[0] == "1 S > O"
+    assert row[5] == "2"
+    assert "S of S stays in cmem, softmax there" in text_of(browser, "groups")
+    lines = browser.run("return [...document.querySelectorAll('.lines .loop')].map((line) => line.textContent)")
+    operators = group["mapping"]["operators"]
+    shared = group["mapping"]["shared_loops"][0]
+    assert len(lines) == sum(len(one["loops"]) for one in operators) - shared
+    shares = [float(row[4].split()[0]) for row in browser.rows("energy")]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+
+
 @pytest.mark.parametrize("kind", ["checked", "given"])
 def test_pages_without_a_search_are_drawn(browser, tmp_path, kind):
     """What the checker said, or the price and the nest of the mapping that was given."""

@@ -21,10 +21,11 @@ export class LayerTable implements ResultPane {
     private readonly names: string[],
     heads: string[],
     rows: (Node | string)[][],
+    title = "Layers",
   ) {
     this.buttons = names.map((name) => button(name, `Show ${name}`, () => this.choose(name)));
     const body = rows.map((row, at) => [this.buttons[at], ...row]);
-    this.element.append(element("h2", {}, "Layers"), scrolled(table(heads, body, "layers")));
+    this.element.append(element("h2", {}, title), scrolled(table(heads, body, "layers")));
     this.element.addEventListener("keydown", (event) => this.key(event));
   }
 

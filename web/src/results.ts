@@ -1,6 +1,7 @@
 // The page of a result of map, simulate, explore, validate, traffic or fuse: its panes, and the state that they share.
 
 import { onAppearance } from "./appearance";
+import { chainPanes } from "./chains";
 import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
 import { explorePanes } from "./exploration";
@@ -36,6 +37,7 @@ export interface ResultPane {
 
 type Panes = (page: ResultPage, summary: never) => Promise<ResultPane[]>;
 const KINDS: Record<string, Panes> = {
+  chains: chainPanes,
   checked: checkedPanes,
   explore: explorePanes,
   fuse: fusePanes,

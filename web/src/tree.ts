@@ -15,7 +15,7 @@ interface Block {
   loops: { name: string; count: number }[]; // the outermost first
 }
 
-interface TreeMapped {
+export interface TreeMapped {
   energy_pj: number;
   latency_cycles: number;
   edp_pj_cycles: number;
@@ -227,7 +227,7 @@ class TreeNest implements ResultPane {
       ...row.notes.map((note) => element("p", { class: "note" }, note)),
       treeCode(mapped, this.summary),
       element("h3", {}, "Energy (estimated)"),
-      energies(mapped),
+      energies(mapped.operands, mapped.energy),
       element("h3", {}, "Ports (estimated)"),
       element(
         "p",
@@ -241,15 +241,18 @@ class TreeNest implements ResultPane {
   }
 }
 
+/** A line of code inside so many loops. */
+export function levelLine(depth: number, kind: string, text: string): HTMLElement {
+  const code = element("code", { class: kind }, text);
+  code.style.paddingLeft = `${1.2 * depth}em`;
+  return code;
+}
+
 /** Each memory as a block with its colour: what it holds inside the loops above, then the loops that follow. */
-function treeCode(mapped: TreeMapped, summary: TreeSummary): HTMLElement {
+export function treeCode(mapped: TreeMapped, summary: { memories: string[]; units: number }): HTMLElement {
   const found = element("div", { class: "nest" });
   let depth = 0;
-  const line = (lines: HTMLElement[], text: string, kind: string) => {
-    const code = element("code", { class: kind }, text);
-    code.style.paddingLeft = `${1.2 * depth}em`;
-    lines.push(code);
-  };
+  const line = (lines: HTMLElement[], text: string, kind: string) => lines.push(levelLine(depth, kind, text));
   const add = (name: string, place: number, lines: HTMLElement[], room: string) => {
     const rgb = colour(colourIndex(place));
     const label = element("div", { class: "level-name" }, name);
@@ -291,21 +294,22 @@ function bits(value: number): string {
   return value % 8 === 0 ? bytes(value / 8) : counted(value, "bit");
 }
 
-function energies(mapped: TreeMapped): HTMLElement {
-  const whole = mapped.energy.reduce((sum, one) => sum + one.energy_pj, 0);
-  const rows = mapped.energy.map((one) => {
+/** Where energy goes: a row for each memory, a column for each operand or operator. */
+export function energies(names: readonly string[], parts: TreeMapped["energy"]): HTMLElement {
+  const whole = parts.reduce((sum, one) => sum + one.energy_pj, 0);
+  const rows = parts.map((one) => {
     const share = whole > 0 ? one.energy_pj / whole : 0;
     const bar = element("span", { class: "bar" });
     bar.style.width = `${100 * share}%`;
     return [
       one.name,
-      ...mapped.operands.map((_, at) => (one.operands_pj[at] > 0 ? energy(one.operands_pj[at]) : "")),
+      ...names.map((_, at) => (one.operands_pj[at] > 0 ? energy(one.operands_pj[at]) : "")),
       energy(one.energy_pj),
       percent(share),
       element("span", { class: "bars" }, bar),
     ];
   });
-  return scrolled(table(["memory", ...mapped.operands, "all", "share", ""], rows, "energy"));
+  return scrolled(table(["memory", ...names, "all", "share", ""], rows, "energy"));
 }
 
 function ports(mapped: TreeMapped): HTMLElement {

@@ -306,13 +306,13 @@ def _map_fused(
         raise InputError("MODEL is missing: a network, or a line of several products, each behind a ';'")
     if Objective(given["objective"]) is not Objective.ENERGY:
         raise InputError("--fuse minimises energy only; write --objective energy")
-    if html is not None:
-        raise InputError("--html has no page of fused mappings yet; --json has everything")
     if not is_given("machine") or not (given["storage"] == UNEVEN or goes_on_tree(machine)):
         raise InputError(
             "--fuse goes with a tree as --machine, such as tpu-v4i; a PE array is one with --storage uneven"
         )
     expect_json(json_path, model, machine)
+    if html is not None:
+        expect_beside("--html", html, json_path, [model, machine])
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.fused_run import FuseOptions, map_fused
@@ -333,7 +333,8 @@ def _map_fused(
             progress=progress,
         )
         text, json_text = str(found), found.to_json()
-        write_files(json_file(json_path, json_text))
+        pages: Files = [] if html is None else [(html, encoded(found.to_html(given_command())))]
+        write_files([*json_file(json_path, json_text), *pages])
     show_output(text, json_text, json_path, quiet=quiet)
     for one in found.unmapped:
         complain(f"chain {' > '.join(one.names)}: {one.reason}")

@@ -10,6 +10,7 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.chains import NamedChain, chains_of, einsum_chain
+from tilestitch.commands.map.fused_page import fused_result
 from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
 from tilestitch.commands.map.tree_machines import GivenTree, open_tree
@@ -20,6 +21,8 @@ from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.passes import simplify
+from tilestitch.pipeline.origin import made_by, python_call
+from tilestitch.report.html.page import result_page
 
 NO_HOME = "nothing runs together: no memory but the outermost is one for all units and holds results as well as inputs"
 
@@ -38,12 +41,18 @@ class FuseOptions:
 class FusedChains(MappedChains, Shown):
     """The best fused mapping of every different chain of a network; every number is estimated."""
 
+    call: str = field(default="", repr=False)  # in Python, that makes its page again
+
     def __str__(self) -> str:
         return fused_text(self)
 
     def to_json(self) -> str:
         """What `tilestitch map --fuse --json` writes."""
         return fused_json(self)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch map --fuse --html` writes: a page to look at; `command` is said to make it again."""
+        return result_page(fused_result(self), made_by(command or self.call, ()))
 
     def heading(self) -> str:
         """Chains, machine, and the sums."""
@@ -113,7 +122,14 @@ def map_fused(
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
     if links and not homes:
         task = replace(task, notes=(*task.notes, NO_HOME))
-    return FusedChains(task, sums, tuple(found), tuple(unmapped))
+    of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+    if not fold_bn:
+        of_network["fold_bn"] = False
+    named = [
+        str(one) if isinstance(one, str | Path) else own for one, own in ((model, name), (machine, task.tree.name))
+    ]
+    call = python_call("map_fused", *named, options, **of_network)
+    return FusedChains(task, sums, tuple(found), tuple(unmapped), call)
 
 
 def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: SpatialSpace, most: int) -> FusedTask:

@@ -5,8 +5,8 @@ import json
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import format_energy
 from tilestitch.commands.map.chains import NamedChain
+from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_value import MappedChains
-from tilestitch.commands.map.tree_text import factor_text
 from tilestitch.formats.einsum import nest_text
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup
@@ -27,7 +27,7 @@ def fused_text(mapped: MappedChains) -> str:
         f"chains       {chains if chains == times else f'{chains} different of {times}'}; every number is estimated",
         f"together     up to {task.most} operators",
         f"energy       {mapped.energy_pj:,.3f} pJ, {mapped.unfused_pj:,.3f} pJ unfused",
-        f"proof        {_proof(mapped)}",
+        f"proof        {proof_text(mapped)}",
     ]
     lines += [f"not mapped   {' > '.join(one.names)}: {one.reason}" for one in mapped.unmapped]
     lines += [f"note         {note}" for note in task.notes]
@@ -41,7 +41,7 @@ def fused_text(mapped: MappedChains) -> str:
             f"{found.energy_pj:,.0f}",
             f"{found.energy_pj / found.unfused_pj:.3f}",
             " ".join(str(group.last - group.first + 1) for group in found.groups),
-            _verdict(found),
+            verdict_text(found),
         )
         for number, (chain, found) in enumerate(mapped.chains, 1)
     ]
@@ -54,14 +54,16 @@ def fused_text(mapped: MappedChains) -> str:
     return "\n".join([*lines, ""])
 
 
-def _proof(mapped: MappedChains) -> str:
+def proof_text(mapped: MappedChains) -> str:
+    """What is proven of all chains together."""
     if mapped.is_proven:
         return "no fused mapping of these chains costs less; the search of every group came to its end"
     gap = mapped.energy_pj / mapped.bound_pj - 1
     return f"none of all chains; nothing costs less than {mapped.bound_pj:,.0f} pJ, so at most {gap:.2%} too much"
 
 
-def _verdict(found: FoundChain) -> str:
+def verdict_text(found: FoundChain) -> str:
+    """What is proven of a chain."""
     if found.is_proven:
         return "proven best"
     return f"at most {found.energy_pj / found.bound_pj - 1:.2%} too much"
@@ -78,11 +80,8 @@ def _group_lines(
         alone = found.unfused[group.first + at].price.energy_pj
         lines.append(f"  {name}: {nest_text(mapping.chain.operators[at].nest)}")
         lines.append(f"    {format_energy(energy)}, {format_energy(alone)} unfused")
-    for link, home in enumerate(mapping.homes):
-        kinds = chain.between[group.first + link]
-        between = f", {', '.join(kinds)} there" if kinds else ""
-        lines.append(f"  {mapping.chain.operators[link].nest.write.name} of {names[link]} stays in {home}{between}")
-    lines += ["", *_loop_lines(mapping, names, 0, len(names) - 1, 0, 1), ""]
+    lines += [f"  {line}" for line in stays_text(chain, group)]
+    lines += ["", *("  " * (1 + row.depth) + row.text for row in nest_rows(mapping, names)), ""]
     rows: list[tuple[str, ...]] = []
     total = price.energy_pj
     for at, name in enumerate(names):
@@ -99,6 +98,18 @@ def _group_lines(
     return [*lines, *table(head, rows, "llllrrr")]
 
 
+def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
+    """Of each intermediate of a group where it stays, and what happens to it there."""
+    found: list[str] = []
+    for link, home in enumerate(group.mapping.homes if group.mapping is not None else ()):
+        assert group.mapping is not None
+        kinds = chain.between[group.first + link]
+        between = f", {', '.join(kinds)} there" if kinds else ""
+        result = group.mapping.chain.operators[link].nest.write.name
+        found.append(f"{result} of {chain.names[group.first + link]} stays in {home}{between}")
+    return found
+
+
 def _flow(mapping: FusedMapping, at: int, flow: PricedFlow) -> tuple[str, ...]:
     operand = mapping.chain.operators[at].operands[flow.operand].name
     return flow.memory.split(" (")[0], operand, str(flow.flow), f"{flow.accesses:,}"
@@ -108,62 +119,14 @@ def _share(energy_pj: float, all_pj: float) -> tuple[str, str]:
     return format_energy(energy_pj), f"{energy_pj / all_pj:.1%}" if all_pj > 0 else "-"
 
 
-def _loop_lines(
-    mapping: FusedMapping, names: tuple[str, ...], first: int, last: int, outside: int, depth: int
-) -> list[str]:
-    """The loops of some operators inside so many that they share with others, as a tree."""
-    until = min(mapping.shared[first:last], default=len(mapping.mappings[first].loops))
-    lines: list[str] = []
-    loops = mapping.mappings[last].loops
-    for position in range(outside, until + 1):
-        held = _held(mapping, first, last, position)
-        if held:
-            lines.append(f"{'  ' * depth}# {', '.join(held)}")
-        if position < until:
-            loop, factor = loops[len(loops) - 1 - position]
-            own = mapping.chain.operators[last].nest.loops[loop].name
-            lines.append(f"{'  ' * depth}for {own} in {factor}:")
-            depth += 1
-    if first == last:
-        placed = mapping.chain.operators[first]
-        spread = [
-            f"{placed.nest.loops[one.loop].name} over {factor_text(one.factor)} along {one.axis}"
-            for one in mapping.unrolled[first]
-        ]
-        lines.append(f"{'  ' * depth}{names[first]}: spread {', '.join(spread) or 'nothing'}")
-        return lines
-    start = first
-    for link in [link for link in range(first, last) if mapping.shared[link] == until] + [last]:
-        lines += _loop_lines(mapping, names, start, link, until, depth)
-        start = link + 1
-    return lines
-
-
-def _held(mapping: FusedMapping, first: int, last: int, outside: int) -> list[str]:
-    """What is held inside so many loops from the outermost, of operators that share them."""
-    found: list[str] = []
-    for number in range(first, last + 1):
-        placed, one = mapping.chain.operators[number], mapping.mappings[number]
-        own = min(mapping.own_loops(number), default=0)
-        for operand, array in enumerate(placed.operands):
-            home = None
-            if operand == len(placed.nest.reads) and number < len(mapping.homes):
-                home = mapping.homes[number]
-            if number > 0 and operand == mapping.chain.links[number - 1].read:
-                home = mapping.homes[number - 1]
-            names = [memory.name for memory in placed.chain(operand)]
-            inner = names[: names.index(home)] if home is not None else names
-            for name, cut in zip(inner, one.cuts[operand], strict=False):
-                if len(one.loops) - cut == outside and array.element_bits and (first == last or cut > own):
-                    found.append(f"{array.name} in {name}")
-        if number < last and mapping.shared[number] == outside:
-            found.append(f"{placed.nest.write.name} in {mapping.homes[number]}")
-    return found
-
-
 def fused_json(mapped: MappedChains) -> str:
     """Of the format `tilestitch.fused`: energies are in picojoules."""
-    tree: dict[str, Json] = {
+    return json.dumps(fused_values(mapped), indent=1) + "\n"
+
+
+def fused_values(mapped: MappedChains) -> dict[str, Json]:
+    """What the JSON says."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "network": mapped.task.name,
@@ -177,7 +140,6 @@ def fused_json(mapped: MappedChains) -> str:
         "chains": [_chain_json(chain, found) for chain, found in mapped.chains],
         "unmapped": [{"operators": list(one.names), "reason": one.reason} for one in mapped.unmapped],
     }
-    return json.dumps(tree, indent=1) + "\n"
 
 
 def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:

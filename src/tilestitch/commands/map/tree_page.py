@@ -67,11 +67,11 @@ def _layer(layer: MappedOnTree, proof: TreeProof | None, objective: Objective) -
             "opened": proof.opened,
             "layers": list(proof.names),
         },
-        "mappings": [_drawn(one) for one in found],
+        "mappings": [drawn(one) for one in found],
     }
 
 
-def _drawn(found: FoundMapping) -> dict[str, Json]:
+def drawn(found: FoundMapping) -> dict[str, Json]:
     """A mapping as code by memory, with its energies and the time of each port."""
     placed, price = found.placed, found.price
     names = [loop.name for loop in placed.nest.loops]

@@ -1,0 +1,76 @@
+"""Fused mappings on a machine tree as a page to look at: the verdict, the chains, what runs together, the machine."""
+
+from tilestitch.base.json_values import Json
+from tilestitch.commands.map.chains import NamedChain
+from tilestitch.commands.map.fused_nest import nest_rows
+from tilestitch.commands.map.fused_text import fused_text, fused_values, proof_text, stays_text, verdict_text
+from tilestitch.commands.map.fused_value import MappedChains
+from tilestitch.commands.map.tree_page import drawn
+from tilestitch.formats.einsum import nest_text
+from tilestitch.hardware.tree_svg import tree_svg
+from tilestitch.mapping.fused.search import FoundChain, FoundGroup
+from tilestitch.report.html.page import Result
+
+
+def fused_result(mapped: MappedChains) -> Result:
+    """All that the page of `map --fuse` holds."""
+    tree = mapped.task.tree
+    return Result(
+        "chains",
+        f"{mapped.task.name} on {tree.name}: fused mappings",
+        fused_text(mapped),
+        fused_values(mapped),
+        {
+            "units": tree.units,
+            "picture": tree_svg(tree),
+            "most": mapped.task.most,
+            "proof": proof_text(mapped),
+            "memories": [memory.name for memory in reversed(tree.memories)],
+            "chains": [_chain(mapped, chain, found) for chain, found in mapped.chains],
+        },
+    )
+
+
+def _chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> dict[str, Json]:
+    return {
+        "verdict": verdict_text(found),
+        "outside_pj": found.outside_pj,
+        "groups": [_group(mapped, chain, found, group) for group in found.groups],
+    }
+
+
+def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: FoundGroup) -> dict[str, Json]:
+    """What runs together as lines of loops; an operator alone as on the page of `map`."""
+    numbers = range(group.first, group.last + 1)
+    names = chain.names[group.first : group.last + 1]
+    return {
+        "operators": list(names),
+        "nests": [nest_text(found.chain.operators[number].nest) for number in numbers],
+        "energy_pj": group.energy_pj,
+        "unfused_pj": sum(found.unfused[number].price.energy_pj for number in numbers)
+        + sum(found.passes_pj[link] for link in numbers[:-1]),
+        "stays": stays_text(chain, group),
+        "alone": drawn(group.alone) if group.alone is not None else None,
+        "rows": []
+        if group.mapping is None
+        else [[row.depth, row.kind.value, row.text] for row in nest_rows(group.mapping, names)],
+        "energy": _energies(mapped, group),
+    }
+
+
+def _energies(mapped: MappedChains, group: FoundGroup) -> list[Json]:
+    """Of each memory from the outermost the energy by operator; then networks, operators between, and arithmetic."""
+    price, mapping = group.price, group.mapping
+    if price is None or mapping is None:
+        return []
+    memories = [memory.name for memory in reversed(mapped.task.tree.memories)]
+    places = [[(flow.memory.split(" (")[0], flow.energy_pj) for flow in flows] for flows in price.flows]
+    networks = dict.fromkeys(name for flows in places for name, _ in flows if name not in memories)
+    rows: list[Json] = []
+    for name in (*memories, *networks):
+        of_operator = [sum(energy for place, energy in flows if place == name) for flows in places]
+        rows.append({"name": name, "operands_pj": of_operator, "energy_pj": sum(of_operator)})
+    for home, energy in zip(mapping.homes, price.passes_pj, strict=True):
+        if energy > 0:
+            rows.append({"name": f"operators between, in {home}", "operands_pj": [], "energy_pj": energy})
+    return [*rows, {"name": "arithmetic", "operands_pj": list(price.mac_pj), "energy_pj": sum(price.mac_pj)}]

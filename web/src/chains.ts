@@ -1,0 +1,164 @@
+// The panes of fused mappings: the verdict, the chains, what runs together in one of them, and the machine.
+
+import { element } from "./dom";
+import { count, counted, energy, percent } from "./format";
+import { LayerTable, layerAt } from "./layers";
+import { figure, made, verdictPane } from "./made";
+import type { ResultPage, ResultPane, ResultSummary } from "./results";
+import { energies, levelLine, machinePane, type TreeMapped, treeCode } from "./tree";
+
+interface Group {
+  operators: string[];
+  nests: string[];
+  energy_pj: number;
+  unfused_pj: number;
+  stays: string[];
+  alone: TreeMapped | null; // of one operator
+  rows: [number, string, string][]; // of several: how many loops are outside, the kind of line, and the line
+  energy: TreeMapped["energy"]; // by operator
+}
+
+interface ChainRow {
+  operators: string[];
+  times: number;
+  energy_pj: number;
+  unfused_pj: number;
+  bound_pj: number;
+  proven_best: boolean;
+  labels: number;
+}
+
+interface ChainsSummary extends ResultSummary {
+  units: number;
+  picture: string; // SVG
+  most: number;
+  proof: string;
+  memories: string[]; // the outermost first
+  report: {
+    network: string;
+    machine: string;
+    energy_pj: number;
+    unfused_pj: number;
+    bound_pj: number;
+    proven_best: boolean;
+    notes: string[];
+    chains: ChainRow[];
+    unmapped: { operators: string[]; reason: string }[];
+  };
+  chains: { verdict: string; outside_pj: number; groups: Group[] }[];
+}
+
+export async function chainPanes(page: ResultPage, summary: ChainsSummary): Promise<ResultPane[]> {
+  const { chains, machine } = summary.report;
+  const names = namesOf(chains);
+  const rows = chains.map((chain, at) => [
+    count(chain.times),
+    energy(chain.unfused_pj),
+    energy(chain.energy_pj),
+    percent(chain.energy_pj / chain.unfused_pj),
+    summary.chains[at].groups.map((group) => count(group.operators.length)).join(" + "),
+    summary.chains[at].verdict,
+  ]);
+  const heads = ["chain", "times", "unfused (estimated)", "fused (estimated)", "fused / unfused", "together", "proof"];
+  const table = new LayerTable(page, names, heads, rows, "Chains");
+  return [verdict(summary), table, new ChainPane(page, summary, names), machinePane(machine, summary.picture)];
+}
+
+/** Chains by number, since two may have operators of the same names. */
+function namesOf(chains: readonly ChainRow[]): string[] {
+  return chains.map(({ operators }, at) => {
+    const ends = operators.length < 5 ? operators : [operators[0], "...", operators[operators.length - 1]];
+    return `${at + 1} ${ends.join(" > ")}`;
+  });
+}
+
+function verdict(summary: ChainsSummary): ResultPane {
+  const { report } = summary;
+  const times = report.chains.reduce((sum, one) => sum + one.times, 0);
+  const rows = [
+    ["network", report.network],
+    ["machine", `${report.machine}, ${counted(summary.units, "unit")}`],
+    ["chains", `${report.chains.length} different, ${times} in all`],
+  ];
+  return verdictPane(
+    [
+      figure(energy(report.energy_pj), "energy, fused", "estimated", `bound ${energy(report.bound_pj)}`),
+      figure(
+        energy(report.unfused_pj),
+        "energy, unfused",
+        "estimated",
+        "every operator alone, mapped as well as it can be",
+      ),
+      figure(
+        percent(report.energy_pj / report.unfused_pj),
+        "fused / unfused",
+        "estimated / estimated",
+        "of all chains",
+      ),
+      figure(`${summary.most}`, "operators together, at most", "chosen by --fuse", "they share outer loops"),
+    ],
+    element(
+      "p",
+      { class: report.proven_best ? "outcome passed" : "outcome" },
+      `${report.proven_best ? "Proven" : "Not proven"}: ${summary.proof}`,
+    ),
+    ...report.unmapped.map((one) =>
+      element("p", { class: "outcome failed" }, `${one.operators.join(" > ")}: ${one.reason}`),
+    ),
+    made(summary, rows, report.notes),
+  );
+}
+
+/** The groups of the chain that is chosen: what stays where, the loops, and where the energy goes. */
+class ChainPane implements ResultPane {
+  readonly element = element("section", { id: "groups", "data-pane": "groups" });
+  private readonly title = element("h2", {});
+  private readonly body = element("div");
+
+  constructor(
+    private readonly page: ResultPage,
+    private readonly summary: ChainsSummary,
+    private readonly names: string[],
+  ) {
+    this.element.append(this.title, this.body);
+  }
+
+  draw(changed: ReadonlySet<string> | null): void {
+    if (changed !== null && !changed.has("layer")) return;
+    const number = layerAt(
+      this.page,
+      this.names.map((name) => ({ name })),
+    );
+    const { groups, outside_pj: outside } = this.summary.chains[number];
+    this.title.textContent = `What runs together: ${this.names[number]}`;
+    this.body.replaceChildren(...groups.flatMap((group) => this.group(group)));
+    if (outside > 0) {
+      const text = `Operators between groups read and write the outermost memory: ${energy(outside)} (estimated).`;
+      this.body.append(element("p", {}, text));
+    }
+  }
+
+  private group(group: Group): HTMLElement[] {
+    const together = group.operators.length > 1;
+    const beside = together ? `, ${energy(group.unfused_pj)} unfused` : "";
+    return [
+      element("h3", {}, `${group.operators.join(" > ")}: ${together ? "together" : "alone"}`),
+      element("p", {}, `${energy(group.energy_pj)}${beside} (estimated)`),
+      ...group.nests.map((nest) => element("p", { class: "note" }, nest)),
+      ...group.stays.map((line) => element("p", {}, line)),
+      ...(group.alone === null
+        ? [loops(group.rows), heading(), energies(group.operators, group.energy)]
+        : [treeCode(group.alone, this.summary), heading(), energies(group.alone.operands, group.alone.energy)]),
+    ];
+  }
+}
+
+function heading(): HTMLElement {
+  return element("h4", {}, "Energy (estimated)");
+}
+
+/** The lines of operators that share loops. */
+function loops(rows: Group["rows"]): HTMLElement {
+  const lines = rows.map(([depth, kind, text]) => levelLine(depth, kind, text));
+  return element("div", { class: "nest" }, element("div", { class: "lines" }, ...lines));
+}
