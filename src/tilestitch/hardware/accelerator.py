@@ -218,6 +218,12 @@ class Accelerator(Brief):
         """The memory of that level which this core has for itself."""
         return self.memory(level) if level in core.levels else None
 
+    @property
+    def element_bits(self) -> int | None:
+        """How wide its elements are, where it is a tree that says so: then a network's are no wider."""
+        inside = next((core.inside for core in self.cores if core.inside is not None), None)
+        return None if inside is None else inside.bits
+
     def home(self, core: Core) -> Level:
         """Where the operands and results of this core lie while it works: its local buffer, or the global one."""
         return Level.LB if self.local(core, Level.LB) is not None else Level.GB

@@ -21,6 +21,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
+from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
@@ -63,7 +64,7 @@ def compile_network(
     model = with_sizes(name, model, options.dims)
     request = requested(model, name, machine, options, progress)
     with _uncollected():
-        networks = Networks(model, name, fold_bn=options.fold_bn, progress=progress)
+        networks = _networks(model, name, request)
         try:
             best = _searched(request, networks, strategy)
         except DoesNotFit as error:
@@ -122,7 +123,7 @@ def resume_network(
             f"{start.run.batch} do not make the batch of {options.batch} on {machine.name}"
         )
     with _uncollected():
-        networks = Networks(model, start.network, fold_bn=options.fold_bn, progress=progress)
+        networks = _networks(model, start.network, request)
         try:
             done = _resumed(request, networks, start).up_to(options.stop_after)
         except DoesNotFit as error:
@@ -137,7 +138,8 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
     done = Compilation(request.machine, request.options, start.run, start.way, loaded)
     match start.stage:
         case Stage.LOAD:
-            done = replace(done, simplified=simplify(loaded, fold_bn=request.options.fold_bn))
+            simplified = simplify(loaded, fold_bn=request.options.fold_bn)
+            done = replace(done, simplified=as_wide_as(simplified, request.machine.element_bits))
         case Stage.SIMPLIFY:
             done = replace(done, simplified=loaded)
         case _:
@@ -167,6 +169,16 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
     else:
         done = lowered(request, done)
     return simulated(request, done, stitched=strategy.stitched)
+
+
+def _networks(model: onnx.ModelProto, name: str, request: Request) -> Networks:
+    return Networks(
+        model,
+        name,
+        fold_bn=request.options.fold_bn,
+        element_bits=request.machine.element_bits,
+        progress=request.progress,
+    )
 
 
 @contextmanager
