@@ -177,11 +177,12 @@ class _Memories:
 
     def _end(self, number: int, buffers: Sequence[int], modes: Sequence[int]) -> None:
         """Free what this was the last use of, then let the results appear."""
-        dead = []
+        dead, last = [], bool(self.program.flags[number] & Flag.LAST)
         for buffer, mode in zip(buffers, modes, strict=True):
             self.uses[buffer] -= 1 if self.uses[buffer] > 0 else 0
             if self.uses[buffer] == 0:
-                if mode == Mode.READ and buffer not in dead:
+                read = mode == Mode.READ or (last and mode == Mode.ACCUMULATE)  # sums that are complete are not stored
+                if read and buffer not in dead:
                     self._free(buffer)
                 else:
                     dead.append(buffer)
