@@ -201,6 +201,8 @@ class Accelerator(Brief):
     # Whether DMA engines of a cluster carry what goes between DDR and GB, through which everything passes on its way to
     # cores. Without them cores carry it for themselves, past GB unless it stays there.
     has_dma: bool = True
+    # Of a tree whose file says no units: all of it, of which everything above follows.
+    tree: MachineTree | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Its name and what it is; `describe` has the page with units, peaks and memories."""

@@ -93,7 +93,7 @@ class _KernelLowering:
             }
         self.sums = next(iter(sums_of(graph, kernel)), None)
         self.parts = 1 if self.sums is None else _parts_of_a_tile(self.steps)
-        # From which part of a tile on comes what only the last one needs: in its place may be results of the tile before.
+        # The part of a tile from which on comes what only the last needs: before, its place may have results in it.
         self.late = 1 if self.places.overlay is None else max(1, self.parts // 2)
         self.coming: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # for the last part of a tile
         self.leaving: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # of the tile before

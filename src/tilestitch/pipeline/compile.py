@@ -23,6 +23,7 @@ from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
 from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
+from tilestitch.pipeline.beside import beside_map, expect_comparable
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
@@ -32,6 +33,7 @@ from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, par
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, seeds_of, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
+from tilestitch.report.beside_text import beside_note
 from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
 from tilestitch.sim.chip.check import Checked, checked, worst
@@ -63,6 +65,8 @@ def compile_network(
     """
     model = with_sizes(name, model, options.dims)
     request = requested(model, name, machine, options, progress)
+    if options.beside_map:
+        expect_comparable(machine, options.batches)
     with _uncollected():
         networks = _networks(model, name, request)
         try:
@@ -103,11 +107,14 @@ def resume_network(
     *,
     progress: Progress = quiet,
 ) -> Compilation:
-    """Go on from the value of a stage; of `options`, only `verify` and `stop_after` count, the others are the file's.
+    """Go on from the value of a stage; `options` say `verify`, `beside_map` and `stop_after`, and the file the others.
 
     `model` is the network that the value is of. Raises `InputError` where the value does not hold what it must.
     """
-    options = replace(start.options, verify=options.verify, stop_after=options.stop_after)
+    asked = options
+    options = replace(start.options, verify=asked.verify, beside_map=asked.beside_map, stop_after=asked.stop_after)
+    if options.beside_map:
+        expect_comparable(machine, options.batches)
     if machine.name != start.machine:
         found, right = printable(machine.name), printable(start.machine)
         raise InputError(f"{start.where}: is for the machine {right}, found {found}; give --machine {right}")
@@ -288,6 +295,11 @@ def _reported(
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
+    if request.options.beside_map:
+        simplified, schedule, trace = given(done.simplified), given(done.schedule), given(done.trace)
+        found_beside = beside_map(simplified, schedule, trace, request.machine, request.progress)
+        if found_beside is not None:
+            report = replace(report, beside=found_beside, notes=(*report.notes, beside_note(found_beside)))
     if not found:
         return replace(done, report=report)
     return replace(done, report=report, samples=found[0].samples, passed_on=found[0].passed_on)

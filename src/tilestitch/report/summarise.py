@@ -154,7 +154,7 @@ def _of_tree(machine: Accelerator, graph: Graph) -> tuple[str, ...]:
     return (
         f"A tile of a product takes what its fastest mapping on the memories inside LB takes (estimated){ports}.",
         "Layers alone: tilestitch map --objective latency. There memories with one buffer stop the units while they "
-        "fill, where programs load the next tile meanwhile.",
+        "fill, where programs load the next tile meanwhile; --beside-map puts their sum beside this.",
         *((NARROW,) if stored else ()),
     )
 
