@@ -40,7 +40,7 @@ class DType(StrEnum):
     @property
     def size_bytes(self) -> int:
         """Bytes of one element in the machine."""
-        return max(self.bits // 8, 1)
+        return _SIZE_BYTES[self]
 
     @property
     def is_float(self) -> bool:
@@ -62,4 +62,5 @@ class DType(StrEnum):
         return (0, 2**self.bits - 1) if self.startswith("u") else (-(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1)
 
 
+_SIZE_BYTES = {dtype: max(dtype.bits // 8, 1) for dtype in DType}  # asked for hundreds of thousands of times
 FLOAT16_MAX = 65504.0
