@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from tests.helpers.graphs import Net
 from tilestitch.base.dtypes import DType
-from tilestitch.base.storage import STORAGE, array_type
+from tilestitch.base.storage import STORAGE, array_type, memory_scale
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.load import load_machine
 from tilestitch.pipeline.compile import compile_network
@@ -20,9 +20,24 @@ pytestmark = pytest.mark.quick
 
 @pytest.mark.parametrize("dtype", DType)
 def test_a_stored_type_has_a_partner_of_twice_its_width(dtype):
-    """Which the execution in float32 needs, as it doubles every address."""
+    """Which the execution in float32 needs, as it doubles every address. Both stand for 8 bits without a format."""
     narrow, wide = array_type(dtype, wide=False), array_type(dtype, wide=True)
-    assert wide.itemsize == 2 * narrow.itemsize == 2 * dtype.size_bytes
+    assert wide.itemsize == 2 * narrow.itemsize
+    assert narrow.itemsize == (2 if dtype is DType.FLOAT8 else 1) * dtype.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "narrow", "wide"),
+    [
+        ((DType.FLOAT16, DType.INT32), 1, 2),
+        ((DType.INT8,), 1, 2),
+        ((DType.FLOAT8, DType.INT32), 2, 4),
+    ],
+)
+def test_memories_are_as_much_larger_as_the_widest_stand_in(dtypes, narrow, wide):
+    """A float16 stands for 8 bits, so that every address is doubled; a float32 doubles it again."""
+    assert memory_scale(dtypes, wide=False) == narrow
+    assert memory_scale(dtypes, wide=True) == wide
 
 
 @pytest.mark.parametrize("element_type", [t for t in STORAGE if t.itemsize == 1], ids=str)

@@ -109,6 +109,37 @@ def test_results_leave_between_the_parts_of_the_next_tile(in_parts) -> None:
     assert len(products) == 1
 
 
+def test_what_follows_a_product_takes_the_places_of_its_sums_and_of_what_joins_them(in_parts) -> None:
+    """So of three tensors as large as the result two have no place of their own; both are right all the same."""
+    program, graph = in_parts.program, in_parts.graph
+    (kernel,) = [one for one in in_parts.schedule.kernels if len(one.operators) == 3]
+    product, added, _ = (graph.by_name[name].outputs[0] for name in kernel.operators)
+    sums = {program.operand_buffer[at] for at in np.flatnonzero(program.operand_mode == Mode.ACCUMULATE)}
+    address, space = program.buffers.address, program.buffers.space
+
+    def places(buffers) -> set[int]:
+        local = [buffer for buffer in buffers if program.spaces[space[buffer]].name == "lb0"]
+        return set(address[local].tolist())
+
+    kept = {buffer for buffer in sums if program.tensors[program.buffers.tensor[buffer]] == f"sums of {product}"}
+    assert places(_buffers(program, product)) == places(kept)
+    assert len(places(_buffers(program, added))) == 1
+    assert places(_buffers(program, added)) <= places(_buffers(program, "in0"))
+
+
+@pytest.mark.parametrize("rows", [32, 256])
+def test_a_bound_lets_every_element_finish_a_sum_in_a_cycle(rows: int) -> None:
+    """As they do behind a product; what has no product before it does not run so fast."""
+    net = Net()
+    x = net.op("MatMul", net.input(rows, 4, name="x"), net.constant(np.ones((4, 128), np.float32)))
+    for _ in range(12):
+        x = net.op("Relu", net.op("Neg", x))
+    done = api.compile(net.model(x), "eyeriss", strategy="tvm")
+    assert done.report is not None
+    assert 168 * done.report.compute_bound_cycles >= rows * 128 * 24
+    assert done.report.latency_cycles >= done.report.bound_cycles
+
+
 def _buffers(program, tensor: str) -> set[int]:
     return set(np.flatnonzero(program.buffers.tensor == program.tensors.index(tensor)).tolist())
 

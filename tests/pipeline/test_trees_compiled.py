@@ -2,16 +2,23 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 from tests.helpers.five_levels import FIVE_LEVELS
+from tests.helpers.graphs import Net
 from tests.helpers.verified import REFERENCES, assert_sound, model
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine, parse_machine
+from tilestitch.hardware.preset_files import preset_text
+from tilestitch.ir.choices import Stage
 from tilestitch.ir.report import Report
-from tilestitch.pipeline.compile import compile_network
+from tilestitch.pipeline.compile import compile_network, resume_network
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.stage_files import FIELDS, stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
+from tilestitch.report.report_json import report_json
+from tilestitch.report.summarise import NARROW
 
 MACHINES = ("gemmini", "nvdla", "simba", "tpu-v4i", "h200", "five-levels")
 STRATEGIES = ("tvm", "graphturbo", "stay-in-lb")
@@ -62,3 +69,30 @@ def test_a_network_runs_on_a_tree(machine: str, strategy: str, name: str) -> Non
     report = compiled(name, machine, strategy)
     assert_sound(report)
     assert sum(one.instructions for one in report.engines if one.kind.startswith("dma")) == 0
+
+
+@pytest.mark.parametrize(("bits", "expected"), [("bits: 8 ", 1), ("bits: 16", 2)])
+def test_floats_are_as_wide_as_the_machine_says(bits: str, expected: int) -> None:
+    """Of a product of 8 x 16 by 16 x 4 nothing is moved twice, and its sums in parts are still those of float32."""
+    text = preset_text("nvdla").replace("bits: 8 ", bits, 1)
+    net = Net()
+    weight = net.constant(np.ones((16, 4), np.float32))
+    product = net.model(net.op("MatMul", net.input(8, 16, name="x"), weight))
+    done = compile_network(
+        product, "product", parse_machine(text, "one.yaml"), strategy_named("tvm"), Options(verify=True)
+    )
+    assert done.report is not None
+    assert done.report.verified
+    assert done.report.ddr_bytes == expected * (8 * 16 + 16 * 4 + 8 * 4)
+    assert any(note == NARROW for note in done.report.notes) == (expected == 1)
+
+
+@pytest.mark.parametrize("stage", FIELDS, ids=str)
+def test_a_run_that_starts_at_any_stage_has_floats_of_the_same_width(stage: Stage) -> None:
+    """Before and after the pass that makes them as wide as the machine's."""
+    network, machine = model("resnet18", True), load_machine("nvdla")
+    done = compile_network(network, "resnet18", machine, strategy_named("tvm"), Options(batch=1))
+    found = resume_network(network, started(stage_text(done, stage), "value.json"), machine, Options(batch=1))
+    assert done.report is not None
+    assert found.report is not None
+    assert report_json(found.report) == report_json(done.report)

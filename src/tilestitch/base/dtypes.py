@@ -9,11 +9,13 @@ _WIDTH = re.compile(r"\d+")  # the first number of a type's name is its width
 class DType(StrEnum):
     """An element type in memory. Floating tensors of a network are stored as float16 unless it is quantised.
 
-    A name is that of ONNX. Types of less than 8 bits take a byte an element.
+    A name is that of ONNX; `float8` alone is not in it: what a machine whose elements have 8 bits stores of a float16,
+    in a format that nobody says. Types of less than 8 bits take a byte an element.
     """
 
     FLOAT16 = "float16"
     FLOAT32 = "float32"
+    FLOAT8 = "float8"
     BFLOAT16 = "bfloat16"
     FLOAT8E4M3FN = "float8e4m3fn"
     FLOAT8E4M3FNUZ = "float8e4m3fnuz"
@@ -38,11 +40,16 @@ class DType(StrEnum):
     @property
     def size_bytes(self) -> int:
         """Bytes of one element in the machine."""
-        return max(self.bits // 8, 1)
+        return _SIZE_BYTES[self]
 
     @property
     def is_float(self) -> bool:
         return self.startswith(("float", "bfloat"))
+
+    @property
+    def has_float16(self) -> bool:
+        """Whether the values that stand for its elements, where a program is executed, are those of float16."""
+        return self in (DType.FLOAT16, DType.FLOAT8)
 
     @property
     def bits(self) -> int:
@@ -55,4 +62,5 @@ class DType(StrEnum):
         return (0, 2**self.bits - 1) if self.startswith("u") else (-(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1)
 
 
+_SIZE_BYTES = {dtype: max(dtype.bits // 8, 1) for dtype in DType}  # asked for hundreds of thousands of times
 FLOAT16_MAX = 65504.0

@@ -1,5 +1,7 @@
 """Element types as numpy knows them: the arrays that hold them at both widths, and how a network's are stored."""
 
+from collections.abc import Iterable
+
 import ml_dtypes
 import numpy as np
 
@@ -15,6 +17,11 @@ def array_type(dtype: DType, *, wide: bool) -> np.dtype:
     return _PARTNERS[dtype][wide]
 
 
+def memory_scale(dtypes: Iterable[DType], *, wide: bool) -> int:
+    """By how much every address and every size is multiplied, so that the array types of all elements have room."""
+    return max((array_type(dtype, wide=wide).itemsize // dtype.size_bytes for dtype in dtypes), default=1)
+
+
 # Per type the array type that holds it and the one of twice the size. Floating types of less than 8 bits lie in one of
 # 8 bits that has a NaN, by which poisoned memory is recognised.
 _PARTNERS = {
@@ -22,6 +29,7 @@ _PARTNERS = {
     for dtype, narrow, wide in (
         (DType.FLOAT16, np.float16, np.float32),
         (DType.FLOAT32, np.float32, np.float64),
+        (DType.FLOAT8, np.float16, np.float32),  # without a format, so memories are twice and four times as large
         (DType.BFLOAT16, ml_dtypes.bfloat16, np.float32),
         (DType.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn, np.float16),
         (DType.FLOAT8E4M3FNUZ, ml_dtypes.float8_e4m3fnuz, np.float16),

@@ -62,6 +62,11 @@ def main() -> None:
 @compile_options
 @click.option("--verify", is_flag=True, help="Execute the program and compare its outputs with onnxruntime's.")
 @click.option(
+    "--beside-map",
+    is_flag=True,
+    help="Put the sum of the layers mapped alone (map --objective latency) beside the latency, and the reasons.",
+)
+@click.option(
     "--stop-after",
     type=click.Choice([str(stage) for stage in Stage]),
     default=str(Stage.SIMULATE),
@@ -89,6 +94,7 @@ def compile_command(
     strategy: str,
     choices: Choices,
     verify: bool,
+    beside_map: bool,
     stop_after: str,
     start: Path | None,
     out: Path | None,
@@ -104,7 +110,8 @@ def compile_command(
     wrong outputs.
     """
     last = Stage(stop_after)
-    wanted = {"--verify": verify, "-o": out is not None, "--annotate": annotate is not None, "--html": html is not None}
+    wanted = {"--verify": verify, "--beside-map": beside_map, "-o": out is not None}
+    wanted |= {"--annotate": annotate is not None, "--html": html is not None}
     for option, given in wanted.items():
         if given and last is not Stage.SIMULATE:
             raise InputError(
@@ -135,7 +142,7 @@ def compile_command(
             model,
             None if start is not None and not is_given("machine") else choices.machine,
             strategy=strategy_given(strategy),
-            options=choices.options(verify=verify, stop_after=last),
+            options=choices.options(verify=verify, beside_map=beside_map, stop_after=last),
             start=start,
             progress=progress,
         )

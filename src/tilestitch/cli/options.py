@@ -53,7 +53,7 @@ class Choices:
         """What the command line calls all of them but the machine."""
         return tuple(field.name for field in fields(Choices) if field.name != "machine")
 
-    def options(self, *, verify: bool = False, stop_after: Stage = Stage.SIMULATE) -> Options:
+    def options(self, *, verify: bool = False, beside_map: bool = False, stop_after: Stage = Stage.SIMULATE) -> Options:
         """All but the machine, as the pipeline takes it."""
         return Options(
             self.batch,
@@ -66,6 +66,7 @@ class Choices:
             self.grouping,
             self.effort,
             verify,
+            beside_map,
             stop_after,
         )
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.needs import Needs, needs
-from tilestitch.hardware.accelerator import Accelerator, MatrixUnit
+from tilestitch.hardware.accelerator import Accelerator, Core, MatrixUnit
 from tilestitch.hardware.units import matrix_rate, vector_lanes
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ops import is_contraction
+from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
 
@@ -124,6 +124,7 @@ def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Itera
     vectors = [core.vector for core in machine.cores if core.vector is not None]
     macs_per_cycle = sum(map(_peak, multipliers))
     all_lanes = sum(unit.usual_lanes for unit in vectors)
+    behind = sum(map(_lanes_behind_products, machine.cores))
     for op in graph.operators:
         box = needed.iterations.get(op.name)
         if box is None or op.kind in ("gather", "copy"):
@@ -139,7 +140,16 @@ def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Itera
         else:
             slowdown = min(Fraction(unit.usual_lanes, vector_lanes(unit, dtype)) for unit in vectors)
             cycles = work * slowdown / all_lanes
+            if is_elementwise(op) and any(name in graph.producers for name in op.inputs):
+                cycles = min(cycles, Fraction(work, behind))
             yield OperatorBound(op.name, False, box.size, work, cycles, cycles)
+
+
+def _lanes_behind_products(core: Core) -> int:
+    """Operations a cycle on results of a product: of an array, one in each element that adds some of them up."""
+    if core.array is not None and core.only_array:
+        return core.array.rows * core.array.columns
+    return 0 if core.vector is None else core.vector.usual_lanes
 
 
 def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:

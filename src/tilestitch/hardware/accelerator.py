@@ -201,6 +201,8 @@ class Accelerator(Brief):
     # Whether DMA engines of a cluster carry what goes between DDR and GB, through which everything passes on its way to
     # cores. Without them cores carry it for themselves, past GB unless it stays there.
     has_dma: bool = True
+    # Of a tree whose file says no units: all of it, of which everything above follows.
+    tree: MachineTree | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Its name and what it is; `describe` has the page with units, peaks and memories."""
@@ -217,6 +219,12 @@ class Accelerator(Brief):
     def local(self, core: Core, level: Level) -> Memory | None:
         """The memory of that level which this core has for itself."""
         return self.memory(level) if level in core.levels else None
+
+    @property
+    def element_bits(self) -> int | None:
+        """How wide its elements are, where it is a tree that says so: then a network's are no wider."""
+        inside = next((core.inside for core in self.cores if core.inside is not None), None)
+        return None if inside is None else inside.bits
 
     def home(self, core: Core) -> Level:
         """Where the operands and results of this core lie while it works: its local buffer, or the global one."""

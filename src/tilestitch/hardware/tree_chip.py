@@ -157,6 +157,7 @@ def chip_of_tree(tree: MachineTree) -> Accelerator:
         ),
         granule_bytes=4096,
         has_dma=roles.gb is not None and roles.gb.name in setups,
+        tree=tree,
     )
 
 

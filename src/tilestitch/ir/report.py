@@ -6,6 +6,7 @@ from enum import StrEnum
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import counted, format_bytes, format_seconds
+from tilestitch.ir.beside import BesideMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ class Report(Shown):
     energy_pj: tuple[tuple[str, float], ...]  # of one cluster, by part
     checks: tuple[CheckRow, ...]  # empty: not verified
     notes: tuple[str, ...]  # what a reader of the numbers must know, a sentence each
+    beside: BesideMap | None = None  # the sum of its layers mapped alone, where that was asked for
 
     def __str__(self) -> str:
         """What matters most, in four lines; `report.report_text.report_text` gives the page."""

@@ -1,12 +1,14 @@
-"""What an array takes for element-wise operators behind a product that it does by a mapping."""
+"""What follows a product that an array does by a mapping: how long it takes, and where it lies."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from math import prod
 
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.loop_nest import LoopMapping
 from tilestitch.ir.region import Region
-from tilestitch.kernels.shape import KernelShape
+from tilestitch.kernels.shape import KernelShape, Operand
 from tilestitch.mapping.network import loop_dims
 from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import vector_operations
@@ -33,3 +35,39 @@ def cycles_behind(shape: KernelShape, op: Operator, extents: tuple[int, ...], ma
     )
     rate = array.result_bytes_per_cycle
     return max(ceil_div(vector_operations(op, box), elements), ceil_div(brought * rate.denominator, rate.numerator))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Results behind a product in parts that need no place of their own: an operand's and that of the sums will do.
+
+    Up to `operator` they lie where the sums were, which are complete; its own takes the place of `operand`.
+    """
+
+    operator: str
+    operand: Operand
+
+
+def overlay_of(shape: KernelShape, sources: Collection[str], *, stays: bool) -> Overlay | None:
+    """The first element-wise operator behind the product that reads as much as it makes from outside, once.
+
+    Its operand comes from DDR: it is none of the tensors in `sources`, which lie on chip and may be read there. None
+    too where results of the kernel stay where the core works.
+    """
+    anchor = shape.anchor
+    if anchor is None or stays:
+        return None
+    late = {one.tensor: one for one in shape.operands if not one.from_the_start and one.tensor not in sources}
+    readers = [read.tensor for op in shape.operators for read in op.reads]
+    made = anchor.writes[0].tensor
+    for op in shape.operators:
+        if shape.in_place.get(op.name) != made:
+            continue
+        write, tensors = op.writes[0], shape.graph.tensors
+        made = write.tensor
+        for read in op.reads:
+            one, other = tensors[read.tensor], tensors[made]
+            alike = (one.shape, one.dtype, one.layout) == (other.shape, other.dtype, other.layout)
+            if read.tensor in late and alike and read.axes == write.axes and readers.count(read.tensor) == 1:
+                return Overlay(op.name, late[read.tensor])
+    return None

@@ -93,6 +93,8 @@ class _KernelLowering:
             }
         self.sums = next(iter(sums_of(graph, kernel)), None)
         self.parts = 1 if self.sums is None else _parts_of_a_tile(self.steps)
+        # The part of a tile from which on comes what only the last needs: before, its place may have results in it.
+        self.late = 1 if self.places.overlay is None else max(1, self.parts // 2)
         self.coming: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # for the last part of a tile
         self.leaving: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # of the tile before
 
@@ -160,12 +162,13 @@ class _KernelLowering:
     def _load_late(self, core: int, needs: Sequence[Needs], wave: int) -> None:
         """A share of what only the last part of a tile's reduction needs, which comes between all of its parts.
 
-        So it has one place: while the first part comes, the tile before may still use it.
+        So it has one place: while the first part comes, the tile before may still use it. Where results of that tile
+        take the place, they leave during the first half of the parts, and it comes during the second.
         """
         part, coming = wave % self.parts, self.coming[core]
-        if part == 0 or wave >= len(needs):
+        if part < self.late or wave >= len(needs):
             return
-        for operand, region in needs[wave - part + self.parts - 1] if part == 1 else ():
+        for operand, region in needs[wave - part + self.parts - 1] if part == self.late else ():
             held = self.held.get((core, operand))
             if operand.from_the_start or (held is not None and held[0] == region):
                 continue
@@ -173,7 +176,7 @@ class _KernelLowering:
             if target is None:
                 tensor, slots = self.graph.tensors[operand.tensor], self.places.operands[core, operand]
                 target = self.builder.buffer(slots.space, slots.next(), tensor.bytes_of(region), tensor.name, region)
-                cut = slabs(tensor, region, self.parts - 1, SPREAD_BYTES)
+                cut = slabs(tensor, region, self.parts - self.late, SPREAD_BYTES)
                 coming.extend(_Slab(operand.tensor, target, slab, operand) for slab in cut)
             self.held[core, operand] = region, target
         for _ in range(ceil_div(len(coming), self.parts - part)):
@@ -301,10 +304,12 @@ class _KernelLowering:
                         if self.sums is None:
                             self._store(core, tensor, inner[tensor], region)
                         else:
-                            cut = slabs(self.graph.tensors[tensor], region, self.parts, SPREAD_BYTES)
+                            most = self.parts if self.places.overlay is None else self.late
+                            cut = slabs(self.graph.tensors[tensor], region, most, SPREAD_BYTES)
                             self.leaving[core].extend(_Slab(tensor, inner[tensor], slab) for slab in cut)
-            if self.sums is not None:  # all is gone when the last part of the next tile needs the place
-                self._send(core, (self.parts - 2 - wave) % self.parts)
+            if self.sums is not None:  # all is gone when something of the next tile needs the place
+                needed = self.parts if self.places.overlay is None else self.late
+                self._send(core, (needed - 2 - wave) % self.parts)
 
     def _compute_operator(
         self,
@@ -334,7 +339,7 @@ class _KernelLowering:
         if finishes:
             for write, region in zip(op.writes, step.writes[op.name], strict=True):
                 if write.tensor not in inner:
-                    inner[write.tensor] = self._make(op, core, write.tensor, step, inner)
+                    inner[write.tensor] = self._make(op, core, write.tensor, step, inner, held)
                 operands.append((inner[write.tensor], region, Mode.WRITE))
         if op.kind == "gather":
             self._gather(op, core, box, tuple(operands))
@@ -383,16 +388,35 @@ class _KernelLowering:
         same = (o for o in self.shape.operands if o.tensor == read.tensor and o.level is level)
         return next(o for o in same if o.is_read_by(op))
 
-    def _make(self, op: Operator, core: int, name: str, step: Step, inner: dict[str, int]) -> int:
+    def _make(
+        self,
+        op: Operator,
+        core: int,
+        name: str,
+        step: Step,
+        inner: dict[str, int],
+        held: dict[tuple[int, Operand], tuple[Region, int]],
+    ) -> int:
         """A buffer for what a tile makes of a tensor: its next slot, or the place of an operand that ends here."""
         kept = self.around.results.get(name)
         if kept is not None and self.around.made[name].level is self.shape.home:
             return kept[core if self.shape.home is Level.LB else None]
         region = step.made[name]
         slots, size = self.places.inner[core, name], self.graph.tensors[name].bytes_of(region)
-        reused = self.shape.in_place.get(op.name)
-        address = slots.next() if reused is None else self.builder.address_of[inner[reused] - self.builder.given]
+        reused = self._reused(op, core, inner, held)
+        address = slots.next() if reused is None else self.builder.address_of[reused - self.builder.given]
         return self.builder.buffer(slots.space, address, size, name, region)
+
+    def _reused(
+        self, op: Operator, core: int, inner: dict[str, int], held: dict[tuple[int, Operand], tuple[Region, int]]
+    ) -> int | None:
+        """The buffer in whose place an operator's result comes, if any: what lies there has had its last reader."""
+        overlay, tensor = self.places.overlay, self.shape.in_place.get(op.name)
+        if overlay is not None and op is self.shape.anchor:
+            return self.partial[core]
+        if overlay is not None and op.name == overlay.operator:
+            return held[core, overlay.operand][1]
+        return None if tensor is None else inner[tensor]
 
     def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
         """The partial sums of the tile: a new buffer for its first part, the same one for the others."""

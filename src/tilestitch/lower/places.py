@@ -9,6 +9,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
+from tilestitch.kernels.mapped import overlay_of
 from tilestitch.kernels.shape import KernelShape, Operand
 from tilestitch.kernels.surroundings import Sources
 from tilestitch.lower.addresses import Demand
@@ -73,6 +74,8 @@ class OwnPlaces:
         self.results: dict[tuple[int, str], Slots] = {}  # in GB, on the way to DDR
         self.sums: dict[int, Slots] = {}  # of a product on an array, by core
         self._in_parts = bool(sums_of(graph, kernel))  # what comes and goes between the parts needs one place
+        stays = any(home.level is shape.home for home in around.made.values())
+        self.overlay = overlay_of(shape, sources, stays=stays) if self._in_parts else None
         self._stitched = not kernel.launches
         self._whole: dict[str, Address] = {}  # of tensors that are kept whole in GB
         self._own_bytes = [0] * len(self.cluster.spaces)
@@ -149,7 +152,9 @@ class OwnPlaces:
         for name, size in largest.items():
             home = self.around.made.get(name)
             for core in steps:
-                if name in places and name not in written:
+                if self.overlay is not None and anchor is not None and name == anchor.writes[0].tensor:
+                    self.inner[core, name] = self.sums[core]
+                elif name in places and name not in written:
                     self.inner[core, name] = self.inner[core, places[name]]
                 elif name not in written:
                     self.inner[core, name] = self._take(self.cluster.space(self.shape.home, core), size, count)

@@ -21,7 +21,9 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
 from tilestitch.mapping.tile import tile_energy
 from tilestitch.passes import simplify
+from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.batches import fastest, iteration_batches, latency, not_slower, possible_batches
+from tilestitch.pipeline.beside import beside_map, expect_comparable
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
@@ -31,6 +33,7 @@ from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, par
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, seeds_of, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
+from tilestitch.report.beside_text import beside_note
 from tilestitch.report.page import ReportPage
 from tilestitch.report.summarise import Workload, summarise
 from tilestitch.sim.chip.check import Checked, checked, worst
@@ -62,8 +65,10 @@ def compile_network(
     """
     model = with_sizes(name, model, options.dims)
     request = requested(model, name, machine, options, progress)
+    if options.beside_map:
+        expect_comparable(machine, options.batches)
     with _uncollected():
-        networks = Networks(model, name, fold_bn=options.fold_bn, progress=progress)
+        networks = _networks(model, name, request)
         try:
             best = _searched(request, networks, strategy)
         except DoesNotFit as error:
@@ -102,11 +107,14 @@ def resume_network(
     *,
     progress: Progress = quiet,
 ) -> Compilation:
-    """Go on from the value of a stage; of `options`, only `verify` and `stop_after` count, the others are the file's.
+    """Go on from the value of a stage; `options` say `verify`, `beside_map` and `stop_after`, and the file the others.
 
     `model` is the network that the value is of. Raises `InputError` where the value does not hold what it must.
     """
-    options = replace(start.options, verify=options.verify, stop_after=options.stop_after)
+    asked = options
+    options = replace(start.options, verify=asked.verify, beside_map=asked.beside_map, stop_after=asked.stop_after)
+    if options.beside_map:
+        expect_comparable(machine, options.batches)
     if machine.name != start.machine:
         found, right = printable(machine.name), printable(start.machine)
         raise InputError(f"{start.where}: is for the machine {right}, found {found}; give --machine {right}")
@@ -122,7 +130,7 @@ def resume_network(
             f"{start.run.batch} do not make the batch of {options.batch} on {machine.name}"
         )
     with _uncollected():
-        networks = Networks(model, start.network, fold_bn=options.fold_bn, progress=progress)
+        networks = _networks(model, start.network, request)
         try:
             done = _resumed(request, networks, start).up_to(options.stop_after)
         except DoesNotFit as error:
@@ -137,7 +145,8 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
     done = Compilation(request.machine, request.options, start.run, start.way, loaded)
     match start.stage:
         case Stage.LOAD:
-            done = replace(done, simplified=simplify(loaded, fold_bn=request.options.fold_bn))
+            simplified = simplify(loaded, fold_bn=request.options.fold_bn)
+            done = replace(done, simplified=as_wide_as(simplified, request.machine.element_bits))
         case Stage.SIMPLIFY:
             done = replace(done, simplified=loaded)
         case _:
@@ -167,6 +176,16 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
     else:
         done = lowered(request, done)
     return simulated(request, done, stitched=strategy.stitched)
+
+
+def _networks(model: onnx.ModelProto, name: str, request: Request) -> Networks:
+    return Networks(
+        model,
+        name,
+        fold_bn=request.options.fold_bn,
+        element_bits=request.machine.element_bits,
+        progress=request.progress,
+    )
 
 
 @contextmanager
@@ -276,6 +295,11 @@ def _reported(
     if doubtful:
         drawn = _drawn_bits(references, given(done.schedule)) if request.options.verify else None
         report = replace(report, notes=(*report.notes, note(doubtful, drawn)))
+    if request.options.beside_map:
+        simplified, schedule, trace = given(done.simplified), given(done.schedule), given(done.trace)
+        found_beside = beside_map(simplified, schedule, trace, request.machine, request.progress)
+        if found_beside is not None:
+            report = replace(report, beside=found_beside, notes=(*report.notes, beside_note(found_beside)))
     if not found:
         return replace(done, report=report)
     return replace(done, report=report, samples=found[0].samples, passed_on=found[0].passed_on)

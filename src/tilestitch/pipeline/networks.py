@@ -8,13 +8,26 @@ from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.graph import Graph
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
+from tilestitch.passes.narrow import as_wide_as
 
 
 class Networks:
-    """One network at every batch that is asked for: each is read and simplified once, and weights are shared."""
+    """One network at every batch that is asked for: each is read and simplified once, and weights are shared.
 
-    def __init__(self, model: onnx.ModelProto, name: str, *, fold_bn: bool, progress: Progress = quiet) -> None:
+    `element_bits` is how wide the machine's elements are, where it says so.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        name: str,
+        *,
+        fold_bn: bool,
+        element_bits: int | None = None,
+        progress: Progress = quiet,
+    ) -> None:
         self.model, self.name, self.fold_bn, self.progress = model, name, fold_bn, progress
+        self.element_bits = element_bits
         self._loaded: dict[int, Graph] = {}
         self._simplified: dict[int, Graph] = {}
         self._weights: dict[str, np.ndarray] = {}  # as far as they were read
@@ -32,5 +45,6 @@ class Networks:
         if batch not in self._simplified:
             loaded = self.loaded(batch)
             self.progress("simplify", 0, 1)
-            self._simplified[batch] = simplify(loaded, fold_bn=self.fold_bn, folded=self._folded)
+            simplified = simplify(loaded, fold_bn=self.fold_bn, folded=self._folded)
+            self._simplified[batch] = as_wide_as(simplified, self.element_bits)
         return self._simplified[batch]

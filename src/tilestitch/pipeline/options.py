@@ -20,4 +20,5 @@ class Options:
     grouping: GroupingRule = GroupingRule.PAPER  # which operators are a sub-graph that is split into instances
     effort: Effort = Effort.MEDIUM  # of the strategy that searches
     verify: bool = False
+    beside_map: bool = False  # whether the report has the sum of the layers mapped alone
     stop_after: Stage = Stage.SIMULATE

@@ -107,6 +107,7 @@ def report_tree(report: Report) -> dict[str, Json]:
             "macs": report.macs,
             "vector_operations": report.vector_operations,
         },
+        **({} if report.beside is None else {"beside_map": _plain(report.beside)}),
         "verification": {
             "result": str(report.outcome or "not verified"),
             "checks": [_check(check) for check in report.checks],

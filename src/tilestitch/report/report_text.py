@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from tilestitch.base.units import counted, format_bytes, format_energy, format_seconds
 from tilestitch.ir.report import CheckRow, KernelRow, Misfit, Outcome, Report
 from tilestitch.ir.trace import Trace
+from tilestitch.report.beside_text import beside_lines
 from tilestitch.report.ladder import ladder_text
 from tilestitch.report.table import Row
 from tilestitch.report.table import table as _table
@@ -32,6 +33,7 @@ def report_text(report: Report, *, top: int = 12) -> str:
         *([_generic(report)] if report.generic_operators else []),
         _times(report),
         _bounds(report),
+        *([] if report.beside is None else [beside_lines(report.beside)]),
         _checks(report),
         _kernels(report, top),
         _kinds(report),

@@ -27,6 +27,12 @@ from tilestitch.report.work import work
 OVERLAP = "One launch starts several kernels, which overlap: the time of each is by how much it ends after the others."
 
 
+NARROW = (
+    "Floating tensors take 8 bits an element, as wide as the machine's own. Only the width is known: where the program "
+    "is executed their values are float16 and float32, so what rounding to 8 bits does is not seen."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """The samples of a batch, those of them on the busiest cluster, and how many batches the program holds."""
@@ -90,7 +96,7 @@ def summarise(
         traffic=_traffic_rows(trace, batches),
         energy_pj=tuple((part, value / batches) for part, value in energy_pj),
         checks=checks,
-        notes=(*schedule.notes, *_notes(schedule), *_of_tree(machine)),
+        notes=(*schedule.notes, *_notes(schedule), *_of_tree(machine, schedule.graph)),
     )
 
 
@@ -138,17 +144,18 @@ def _notes(schedule: Schedule) -> tuple[str, ...]:
     return (*((OVERLAP,) if overlapping else ()), *_clamped(schedule.graph))
 
 
-def _of_tree(machine: Accelerator) -> tuple[str, ...]:
+def _of_tree(machine: Accelerator, graph: Graph) -> tuple[str, ...]:
     """What a tree's times rest on, who says what its layers take alone, and why that is another number."""
     inside = next((core.inside for core in machine.cores if core.inside is not None), None)
     if inside is None:
         return ()
     ports = "" if machine.has_dma else "; no DMA engine carries transfers, cores do, as fast as ports and links"
-    bits = "" if inside.bits is None else f" of {inside.bits} bits"
+    stored = any(tensor.dtype is DType.FLOAT8 for tensor in graph.tensors.values())
     return (
         f"A tile of a product takes what its fastest mapping on the memories inside LB takes (estimated){ports}.",
         "Layers alone: tilestitch map --objective latency. There memories with one buffer stop the units while they "
-        f"fill, where programs load the next tile meanwhile; elements{bits} move, where programs move the network's.",
+        "fill, where programs load the next tile meanwhile; --beside-map puts their sum beside this.",
+        *((NARROW,) if stored else ()),
     )
 
 
@@ -157,7 +164,7 @@ def _clamped(graph: Graph) -> tuple[str, ...]:
         name
         for name, value in graph.constants.items()
         if name in graph.consumers
-        and graph.tensors[name].dtype is DType.FLOAT16
+        and graph.tensors[name].dtype.has_float16
         and np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0) > FLOAT16_MAX
     ]
     if not clamped:

@@ -19,7 +19,7 @@ from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import MAX_STRIDES
-from tilestitch.kernels.mapped import cycles_behind
+from tilestitch.kernels.mapped import Overlay, cycles_behind, overlay_of
 from tilestitch.kernels.shape import KernelShape, made_regions, operand_region, part_box
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.mapping.factors import Limits
@@ -50,7 +50,9 @@ def mapped_kernel(
         for loop, dim in enumerate(loop_dims(anchor))
         if anchor.dims[dim].kind is not DimKind.REDUCTION and dim not in follows.values()
     )
-    limits = Limits(whole_in_scratchpad=whole, sums_stay=True, room=_bits_of_results(shape))
+    stays = bool(around.kept) and around.results is shape.home
+    overlay = overlay_of(shape, around.sources, stays=stays)
+    limits = Limits(whole_in_scratchpad=whole, sums_stay=True, room=_bits_of_results(shape, overlay))
     cores = len(around.strips) or prod(kernel.tiling.splits)
     home, shared = (_room(machine, around, level, kept_bytes) for level in (shape.home, Level.GB))
     size_bytes = home
@@ -61,7 +63,7 @@ def mapped_kernel(
         mapped = _with_mapping(shape, kernel, found, follows, piece)
         if mapped is None:
             return None
-        need, passing = _needed_bytes(shape, mapped, piece, around)
+        need, passing = _needed_bytes(shape, mapped, piece, around, overlay)
         if need <= home:
             passes = shape.home is not Level.GB and machine.memory(Level.GB) is not None
             return None if passes and passing * cores > shared else mapped
@@ -110,11 +112,11 @@ def _followed_dims(shape: KernelShape, piece: Region, steps: Sequence[int]) -> d
     return found
 
 
-def _bits_of_results(shape: KernelShape) -> tuple[int, int]:
+def _bits_of_results(shape: KernelShape, overlay: Overlay | None) -> tuple[int, int]:
     """Bits that one result of the product takes in half of the scratchpad: where sums are complete, and in parts.
 
     Complete ones have two places there, as every tensor of the kernel that is as large. Sums of parts have one, of 32
-    bits, and so have the others, which come and go between the parts.
+    bits, and so have the others, which come and go between the parts; with an overlay the product's has none.
     """
     assert shape.anchor is not None, "of a kernel with a product"
     tensors, result = shape.graph.tensors, shape.graph.tensors[shape.anchor.writes[0].tensor]
@@ -122,7 +124,8 @@ def _bits_of_results(shape: KernelShape) -> tuple[int, int]:
     late = [one.tensor for one in shape.operands if not one.from_the_start]
     large = [name for name in (*made, *late) if 2 * tensors[name].size_bytes >= result.size_bytes]
     bits = sum(8 * tensors[name].dtype.size_bytes for name in large)
-    return bits, (SUM_BITS + bits + 1) // 2
+    beside = bits if overlay is None else bits - 8 * result.dtype.size_bytes
+    return bits, (SUM_BITS + beside + 1) // 2
 
 
 def _room(machine: Accelerator, around: Surroundings, level: Level, kept_bytes: int) -> int:
@@ -204,7 +207,9 @@ def _two_tiles(piece: Region, tile: Sequence[int]) -> list[Region]:
     return found
 
 
-def _needed_bytes(shape: KernelShape, kernel: Kernel, piece: Region, around: Surroundings) -> tuple[int, int]:
+def _needed_bytes(
+    shape: KernelShape, kernel: Kernel, piece: Region, around: Surroundings, overlay: Overlay | None
+) -> tuple[int, int]:
     """Bytes of the places of a kernel with a mapping: where its core works, and in GB on the way there and back."""
     assert shape.anchor is not None, "of a kernel with a product"
     graph, tiling = shape.graph, kernel.tiling
@@ -223,6 +228,8 @@ def _needed_bytes(shape: KernelShape, kernel: Kernel, piece: Region, around: Sur
         passing += 2 * size
     made = made_regions(shape, tiles[0])
     in_place = {op.writes[0].tensor for op in shape.operators if op.name in shape.in_place}
+    if in_parts and overlay is not None:
+        in_place.add(shape.anchor.writes[0].tensor)
     for name, region in made.items():
         size = aligned(graph.tensors[name].bytes_of(region))
         passing += 2 * size if name in shape.results else 0

@@ -7,6 +7,7 @@ from tilestitch.base.units import counted, format_bytes, format_energy, format_s
 from tilestitch.commands.map.sources import MachineSource, Nests
 from tilestitch.formats.einsum import nest_text
 from tilestitch.hardware.array_machine import ArrayMachine
+from tilestitch.hardware.preset_files import preset_names
 from tilestitch.ir.choices import CostMode, Objective
 from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.evaluate import Priced
@@ -38,6 +39,9 @@ def mapped_text(nests: Nests, source: MachineSource, options: MapOptions, mapped
     if nests.unmapped:
         kinds = ", ".join(f"{kind} {count}" for kind, count in nests.unmapped.items())
         lines.append(f"left out     {counted(sum(nests.unmapped.values()), 'operator')} without products: {kinds}")
+    if nests.unmapped and options.objective is Objective.LATENCY and machine.name in preset_names():
+        command = f"tilestitch compile {nests.name} --machine {machine.name} --beside-map"
+        lines.append(f"note         {command} runs the whole network, and says why it takes more or less")
     lines += [f"note         {note}" for note in source.notes]
     lines += ["", *title("Layers")]
     rows = [

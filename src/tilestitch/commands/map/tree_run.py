@@ -243,8 +243,8 @@ def open_free_task(
     opened = open_tree(machine, energies, work.layers)
     task = task_on(work, opened, space, names, None if constraints is None else constraint_text(constraints))
     if work.is_network and machine in preset_names() and not any(missing_of(opened.tree)):
-        command = f"tilestitch compile {work.name} --machine {opened.tree.name}"
-        note = f"{command} runs the whole network: one tile loads while another is multiplied"
+        command = f"tilestitch compile {work.name} --machine {opened.tree.name} --beside-map"
+        note = f"{command} runs the whole network, and says why it takes more or less than the sum of its layers"
         task = replace(task, notes=(*task.notes, note))
     return task
 

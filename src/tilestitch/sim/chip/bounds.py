@@ -110,7 +110,7 @@ class _Walk:
             if array.dtype == np.float64:  # of which float32 loses something as well
                 rounded = _lost(self.values[name], array)
                 self.bounds[0][name] = np.where(rounded > 0, np.maximum(rounded, _LEAST), rounded).astype(np.float32)
-            if dtype is DType.FLOAT16:  # an infinity, or the largest number, of the same sign
+            if dtype.has_float16:  # an infinity, or the largest number, of the same sign
                 size = np.abs(array.astype(np.float64))
                 lost = np.where(np.isfinite(size) & (size > FLOAT16_MAX), size / 2, lost)
             computed = UNIT * max(array.shape) * np.abs(array).max() if constant and _COMPUTED.search(name) else 0.0
@@ -217,18 +217,18 @@ def _with_storing(op: Operator, result: np.ndarray, bound: Bound, dtype: DType, 
     coarse = FACTOR * _half_step(array_type(dtype, wide=wide))
     if coarse > UNIT and (op.kind not in EXACT or op.kind in _NEW_NUMBERS):
         known = np.ones(result.shape, bool) if bound is None else (bound == 0) | ~np.isfinite(result)
-        squared = np.float32 if dtype is DType.FLOAT16 else np.float64  # which holds the squares of its range
+        squared = np.float32 if dtype.has_float16 else np.float64  # which holds the squares of its range
         size = np.asarray(np.abs(result, dtype=squared))  # of 0 dims too
         rounded = np.asarray(np.square(coarse * size))
         if bound is not None:
             rounded += np.square(bound, dtype=squared)
-        if dtype is DType.FLOAT16:
+        if dtype.has_float16:
             rounded += (FACTOR * 2.0**-25) ** 2
         bound = np.sqrt(rounded, out=rounded)
         if known.any():
             lost = np.abs(np.subtract(to_storage(result[known], dtype, wide=wide), result[known], dtype=np.float64))
             bound[known] = FACTOR * np.nan_to_num(lost, nan=0.0, posinf=0.0)
-        if dtype is DType.FLOAT16 and not wide:
+        if dtype.has_float16 and not wide:
             beyond = np.isfinite(size) & (size > FLOAT16_MAX)
             bound[beyond] = size[beyond] / 2  # an infinity of the same sign
     return bound if bound is not None and np.any(bound) else None

@@ -10,7 +10,7 @@ from types import EllipsisType
 import numpy as np
 
 from tilestitch.base.dtypes import DType
-from tilestitch.base.storage import array_type
+from tilestitch.base.storage import array_type, memory_scale
 from tilestitch.ir.graph import Operator
 from tilestitch.ir.program import Flag, Kind, Mode, Program
 from tilestitch.ir.trace import Trace
@@ -39,7 +39,8 @@ def execute(
     `taken` sees what the first iteration writes.
 
     `wide` runs the same instructions on memories in which every address and size is doubled, so that every stored type
-    has twice its width (float32 for float16).
+    has twice its width (float32 for float16). Both memories are twice as large again where elements are of 8 bits
+    without a format, which float16 and float32 stand for.
     """
     machine = _Memories(trace.program, wide=wide, steps=steps, taken=taken)
     program = trace.program
@@ -65,7 +66,11 @@ def memory_bytes(program: Program, *, wide: bool) -> list[int]:
     """How much of each of its memories a program touches, from address 0 on."""
     ends = np.zeros(len(program.spaces), np.int64)
     np.maximum.at(ends, program.buffers.space, program.buffers.address + program.buffers.size_bytes)
-    return [int(end) * (2 if wide else 1) for end in ends]
+    return [int(end) * _scale(program, wide=wide) for end in ends]
+
+
+def _scale(program: Program, *, wide: bool) -> int:
+    return memory_scale({tensor.dtype for tensor in program.graph.tensors.values()}, wide=wide)
 
 
 def event_order(trace: Trace) -> np.ndarray:
@@ -83,7 +88,7 @@ class _Memories:
     """Byte arrays, one per memory of the cluster, and the values in flight."""
 
     def __init__(self, program: Program, *, wide: bool, steps: Steps | None, taken: Taken | None) -> None:
-        self.program, self.wide, self.scale = program, wide, 2 if wide else 1
+        self.program, self.wide, self.scale = program, wide, _scale(program, wide=wide)
         self.steps, self.taken = steps, taken
         buffers = program.buffers
         self.bytes = [np.full(size, POISON, np.uint8) for size in memory_bytes(program, wide=wide)]
@@ -117,7 +122,11 @@ class _Memories:
         layout = self.program.graph.tensors[self.tensor[buffer]].layout
         extents = self.program.regions[self.region[buffer]].extents
         ordered = tuple(extents[axis] for axis in layout)
-        values = self._bytes_of(buffer).view(array_type(dtype, wide=self.wide)).reshape(ordered)
+        held, room = array_type(dtype, wide=self.wide), dtype.size_bytes * self.scale
+        places = self._bytes_of(buffer)
+        if held.itemsize < room:  # the rest of its place stays poisoned
+            places = places.reshape(-1, room)[:, : held.itemsize]
+        values = places.view(held).reshape(ordered)
         inverse = sorted(range(len(layout)), key=layout.__getitem__)
         self.views[buffer] = view = values.transpose(inverse)
         return view
@@ -168,11 +177,12 @@ class _Memories:
 
     def _end(self, number: int, buffers: Sequence[int], modes: Sequence[int]) -> None:
         """Free what this was the last use of, then let the results appear."""
-        dead = []
+        dead, last = [], bool(self.program.flags[number] & Flag.LAST)
         for buffer, mode in zip(buffers, modes, strict=True):
             self.uses[buffer] -= 1 if self.uses[buffer] > 0 else 0
             if self.uses[buffer] == 0:
-                if mode == Mode.READ and buffer not in dead:
+                read = mode == Mode.READ or (last and mode == Mode.ACCUMULATE)  # sums that are complete are not stored
+                if read and buffer not in dead:
                     self._free(buffer)
                 else:
                     dead.append(buffer)

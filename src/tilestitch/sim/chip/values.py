@@ -34,7 +34,7 @@ def to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
 
 def constant_to_storage(array: np.ndarray, dtype: DType, *, wide: bool) -> np.ndarray:
     """A constant of the network in memory: float16 clamps to its largest finite value what is not infinite."""
-    if dtype is DType.FLOAT16 and not wide:
+    if dtype.has_float16 and not wide:
         array = np.where(np.isinf(array), array, np.clip(array, -FLOAT16_MAX, FLOAT16_MAX))
     return to_storage(array, dtype, wide=wide)
 
