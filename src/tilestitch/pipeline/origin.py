@@ -10,7 +10,7 @@ from tilestitch.report.html.page import Origin
 
 _PACKAGES = ("tilestitch", "numpy", "onnx", "onnxruntime")
 _OF_ARRAYS = ("tilestitch", "numpy", "numba", "onnx")
-_SAID_ELSEWHERE = ("batch", "verify", "stop_after")  # by the report itself
+_SAID_ELSEWHERE = ("batch", "verify", "beside_map", "stop_after")  # by the report itself
 
 
 def origin_of(options: Options, command: str) -> Origin:
