@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 # More arguments for pytest, the benchmarks or the mutants: make test ARGS='-k halo'.
 ARGS ?=
+# A Python with torch and Triton, for test-gpu; without it Debian's torch is unpacked into .venv-gpu.
+GPU_PYTHON ?=
 # The quick tests call inner loops for less time than compiling all of them takes; the others compile them first,
 # because workers that start together would wait for one another.
 TRANSLATED := $(BIN)/tilestitch translate --quiet
@@ -20,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 --dura
 READY := $(shell $(BIN)/python -S -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run quick test test-slow docs bench mutants check lint types layers page clean FORCE
+.PHONY: help install run quick test test-slow test-gpu docs bench mutants check lint types layers page clean FORCE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | while IFS='	' read -r name does; do \
@@ -39,6 +41,12 @@ test: install  ## the tests, but for the slow ones
 
 test-slow: install $(SITE)  ## the slow tests, with more examples per property
 	export HYPOTHESIS_PROFILE=slow; $(TRANSLATED) && $(PYTEST) -m slow $(ARGS)
+
+test-gpu: install .venv-gpu/python  ## kernels of tilestitch build in Triton's interpreter (builds .venv-gpu, 1.3 GB)
+	TILESTITCH_GPU_PYTHON='$(CURDIR)/.venv-gpu/python' $(PYTEST) tests/gpu $(ARGS)
+
+.venv-gpu/python: tests/gpu/environment.sh
+	PIP_PYTHON=$(BIN)/python GPU_PYTHON='$(GPU_PYTHON)' sh $< .venv-gpu
 
 docs: install $(SITE)  ## build the documentation into site/, to be opened from there
 	$(BIN)/python -m docs.site.build

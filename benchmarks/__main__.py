@@ -14,7 +14,7 @@ BENCHMARKS = (
     "trees",
     "wide",
 )
-BY_NAME = ("peers", "zigzag_networks")  # install other programs
+BY_NAME = ("peers", "zigzag_networks", "gpu_case_study")  # install other programs, or need a GPU
 
 
 def main(names: list[str]) -> None:

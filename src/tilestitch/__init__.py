@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         with_function,
     )
     from tilestitch.base.errors import DoesNotFit, InputError, InvalidIR, MissingPackage, TilestitchError
+    from tilestitch.commands.build.run import Built, KernelOptions, build
     from tilestitch.commands.characterize.run import Characterization, characterize
     from tilestitch.commands.contest.run import ContestPage, contest
     from tilestitch.commands.diff.run import Diff, diff
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.api": "annotated compare compile evaluate_mapping load_graph open_model simulate_mapping with_function",
     "tilestitch.base.errors": "DoesNotFit InputError InvalidIR MissingPackage TilestitchError",
+    "tilestitch.commands.build.run": "Built KernelOptions build",
     "tilestitch.commands.characterize.run": "Characterization characterize",
     "tilestitch.commands.contest.run": "ContestPage contest",
     "tilestitch.commands.diff.run": "Diff diff",
@@ -102,6 +104,7 @@ _HOMES = {
 __all__ = [
     "Accelerator",
     "ArrayMachine",
+    "Built",
     "Characterization",
     "Comparison",
     "Compilation",
@@ -120,6 +123,7 @@ __all__ = [
     "HandSchedule",
     "InputError",
     "InvalidIR",
+    "KernelOptions",
     "Listing",
     "Machine",
     "MapOptions",
@@ -146,6 +150,7 @@ __all__ = [
     "Why",
     "__version__",
     "annotated",
+    "build",
     "characterize",
     "compare",
     "compile",

@@ -64,6 +64,7 @@ def test_help_comes_at_once():
 @pytest.mark.parametrize(
     "command",
     [
+        "build",
         "compile",
         "compare",
         "machines",

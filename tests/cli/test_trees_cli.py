@@ -87,7 +87,7 @@ def test_an_unknown_name_is_told_all_known_ones():
     result = run("show", "machine", "tpu-lik")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "found neither; the closest is 'tpu-like'; known presets: ascend-like, " in line
+    assert "found neither; the closest is 'tpu-like'; known presets: a100, ascend-like, " in line
     assert all(name in line for name in preset_names())
 
 

@@ -17,6 +17,7 @@ CHIPS = {
     "gemmini": (1, {Level.LB: 256 * KIB, Level.ACCUMULATORS: 64 * KIB}),
     "nvdla": (1, {Level.LB: 512 * KIB, Level.ACCUMULATORS: 4 * KIB}),
     "simba": (36, {Level.LB: 64 * KIB, Level.WEIGHTS: 16 * 32 * KIB, Level.ACCUMULATORS: 16 * 3 * KIB}),
+    "a100": (108, {Level.GB: 40 * MIB, Level.LB: 164 * KIB, Level.ACCUMULATORS: 4 * 64 * KIB}),
     "h200": (132, {Level.GB: 50_000_000, Level.LB: 228 * KIB, Level.ACCUMULATORS: 4 * 64 * KIB}),
     "tpu-v4i": (4, {Level.GB: 128 * MIB, Level.LB: 4 * MIB}),
 }

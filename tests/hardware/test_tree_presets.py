@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 ZIGZAG = ROOT / "tests" / "data" / "zigzag"
 PRESETS = ROOT / "src" / "tilestitch" / "hardware" / "presets" / "trees"
 CONVERTED = sorted(path.stem for path in (ZIGZAG / "hardware").glob("*.yaml") if path.stem not in ("aimc", "dimc"))
-OURS = ("gemmini", "h200", "nvdla", "simba", "tpu-v4i")
+OURS = ("a100", "gemmini", "h200", "nvdla", "simba", "tpu-v4i")
 
 
 def preset_of(machine):
@@ -116,11 +116,12 @@ def test_every_number_of_our_presets_has_a_source_or_is_assumed(name):
         ("nvdla", 2048, Fraction(4096 * 10**9)),
         ("simba", 36 * 1024, Fraction(36 * 401, 100) * 10**12),
         ("tpu-v4i", 65536, Fraction(1376, 10) * 10**12),
+        ("a100", 108 * 1024, Fraction(312) * 10**12),
         ("h200", 132 * 2048, Fraction(9894, 10) * 10**12),
     ],
 )
 def test_a_preset_has_the_peak_of_its_source(name, units, peak):
-    """Units and operations a second: Simba 4.01 TOPS a chip, TPU v4i 138 TFLOPS, H100 and H200 989.4 in float16."""
+    """Units and operations a second: Simba 4.01 TOPS a chip, TPU v4i 138 TFLOPS, A100 312 in float16, H200 989.4."""
     tree = load_tree(name)
     assert tree.units == units
     assert float(2 * tree.units * tree.clock_hz / peak) == pytest.approx(1, abs=1e-3)

@@ -20,7 +20,7 @@ LAYERS = {
     8: ("cli", "serve"),
     7: ("__init__", "api", "commands", "exploration", "onnx_backend", "reproduction"),
     6: ("pipeline",),
-    5: ("formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
+    5: ("backends", "formats", "frontend", "lower", "partition", "passes", "report", "schedule", "sim", "zoo"),
     4: ("blame", "cost", "kernels", "mapping"),
     3: ("ops",),
     2: ("ir",),

@@ -3,6 +3,10 @@
 import click
 
 EXAMPLES = {
+    "build": (
+        "Write a schedule as Triton kernels for a GPU.",
+        "tilestitch build resnet18:small --machine h200 --strategy tvm -o kernels",
+    ),
     "characterize": (
         "Show how layers run on a machine, alone and fused.",
         "tilestitch characterize --machine toy",

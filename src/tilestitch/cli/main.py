@@ -8,6 +8,7 @@ from tilestitch import __version__
 from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_beside, expect_folder, write_files
 from tilestitch.cli.application import Application, held_back
+from tilestitch.cli.build import build
 from tilestitch.cli.characterize import characterize
 from tilestitch.cli.check import check
 from tilestitch.cli.completion import MODEL, STRATEGY
@@ -226,6 +227,7 @@ def compare_command(
 
 for command in (
     *(
+        build,
         check,
         diff,
         show,

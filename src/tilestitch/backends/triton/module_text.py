@@ -1,0 +1,85 @@
+"""The text of one module: its schedule in comments, its kernels, and a function that starts them."""
+
+from collections.abc import Mapping
+
+from tilestitch.backends.triton.code import WIDTH, identifier
+from tilestitch.backends.triton.launch import Launch
+from tilestitch.backends.triton.plan import Module, Plan
+
+_FORMS = {
+    "products": "a product of blocks",
+    "fused products": "two products, the first of which stays on chip; its halo is computed again",
+    "attention": "attention, the rows of whose softmax stream past",
+    "rows": "whole rows",
+    "elements": "element by element",
+}
+
+
+def module_text(plan: Plan, module: Module) -> str:
+    """A module of Python that needs nothing but torch and Triton."""
+    lines = [f'"""Sub-graph instance {module.name} of {_one_line(plan.schedule.graph.name)}.', ""]
+    lines += _schedule(plan, module)
+    lines += ['"""', "", "import triton", "import triton.language as tl", ""]
+    for one in module.launches:
+        lines += ["", *_comment(one), one.text, ""]
+    names = parameters(module)
+    lines += ["", "def run(", *(f"    {name}," for name in names.values()), "):"]
+    lines.append('    """Start the kernels; all tensors are contiguous, and results are written into theirs."""')
+    for one in module.launches:
+        lines += _call(one, names)
+    return "\n".join(lines) + "\n"
+
+
+def parameters(module: Module) -> dict[str, str]:
+    """Tensors of a module, each with the name of the parameter of `run` that it is; those that are written too."""
+    tensors = dict.fromkeys(name for one in module.launches for name in one.reads)
+    used: dict[str, int] = {}
+    found = {}
+    for name in tensors:
+        wish = identifier(name)
+        used[wish] = used.get(wish, 0) + 1
+        found[name] = wish if used[wish] == 1 else f"{wish}__{used[wish]}"
+    return found
+
+
+def _schedule(plan: Plan, module: Module) -> list[str]:
+    """What the schedule says of its kernels, and what became of them."""
+    lines = [f"Strategy {plan.schedule.strategy}:"]
+    for number in range(module.first, module.last + 1):
+        kernel = plan.schedule.kernels[number]
+        box = "" if kernel.box is None else f" {kernel.box}"
+        lines += _wrapped(f"  kernel {number}{box}: {' + '.join(map(_one_line, kernel.operators))}", "    ")
+    for note in module.notes:
+        lines += _wrapped(_one_line(note), "  ")
+    return lines
+
+
+def _comment(one: Launch) -> list[str]:
+    form = _FORMS[one.form]
+    again = f"; the first product is computed {one.again:.2f} times" if one.again > 1 else ""
+    lines = _wrapped(f"{' + '.join(map(_one_line, one.operators))}: {form}{again}.", "  ")
+    return [f"# {line}" for line in lines]
+
+
+def _call(one: Launch, names: Mapping[str, str]) -> list[str]:
+    sizes = [f"{name}={size}" for name, size in one.blocks]
+    arguments = [*(names[tensor] for tensor in one.reads), *sizes, f"num_warps={one.warps}"]
+    return [f"    {one.name}[({one.programs},)](", *(f"        {argument}," for argument in arguments), "    )"]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """A text as lines, the second and the following indented; words are not cut."""
+    lines, current = [], ""
+    for word in text.split(" "):
+        if current.strip() and len(current) + len(word) + 1 > WIDTH:
+            lines.append(current)
+            current = indent + word
+        else:
+            current = f"{current} {word}" if current or not word else word
+    return [*lines, current]
+
+
+def _one_line(text: str) -> str:
+    """Text from a file, in a comment or a docstring of Python."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return shown.replace("\\", "/").replace('"""', "'''")

@@ -1,0 +1,201 @@
+"""Convolutions and matrix products: implicit products of blocks, and sums element by element where there is no block.
+
+A product whose first operand is computed by the same kernel is a fused pair: that operand never leaves the chip. Where
+it is a softmax, its rows stream past with a running maximum and a running sum (Dao et al., FlashAttention, NeurIPS
+2022, algorithm 1, with one division at the end).
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+from tilestitch.backends.triton.blocks import axes_of, by_stride, lanes, unflattened, with_dims
+from tilestitch.backends.triton.code import Value
+from tilestitch.backends.triton.index import Index, Var, along, of_var
+from tilestitch.backends.triton.values import Emitter, Frame, Unfused, span
+from tilestitch.base.dtypes import DType
+from tilestitch.ir.graph import Access, DimKind, Operator
+from tilestitch.ops.contraction import Roles, roles
+
+LEAST = 16  # of every extent of a product of blocks: the smallest that tensor cores take
+LONG = 128  # terms of a sum that is no longer added up element by element in a fused kernel
+Term: TypeAlias = Callable[[list[Index]], Value]
+UNROLLED = 9  # turns of a loop that is written out by Triton
+
+
+def product(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Value:
+    """A block of a convolution or a matrix product, with its bias."""
+    found = roles(op)
+    block = _as_block(e, op, found, dims, frame)
+    result = _added_up(e, op, dims, frame) if block is None else block
+    return with_bias(e, op, dims, frame, result)
+
+
+def with_bias(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, result: Value) -> Value:
+    """A sum with the operand that is added at its end, where there is one."""
+    if len(op.reads) == 2:
+        return result
+    bias = e.operand(op.reads[2], dims, frame)
+    depth = max(result.depth, bias.depth)
+    name = e.code.let(op.outputs[0], f"{result.name} + {bias.name}", depth)
+    return Value(name, result.kind, result.axes | bias.axes, depth)
+
+
+def _as_block(e: Emitter, op: Operator, found: Roles, dims: Sequence[Index], frame: Frame) -> Value | None:
+    """The product by blocks, where rows of the block are rows of one operand, and columns those of the other."""
+    floats = all(e.graph.tensors[access.tensor].dtype.is_float for access in op.reads[:2])
+    if len(frame) != 2 or not floats or axes_of(dims, found.batch) or not is_large(op, found):
+        return None
+    m, n = axes_of(dims, found.m), axes_of(dims, found.n)
+    if m <= {0} and n <= {1}:
+        return _by_blocks(e, op, dims, frame, op.reads[0], op.reads[1])
+    if m <= {1} and n <= {0}:
+        return _by_blocks(e, op, dims, frame, op.reads[1], op.reads[0])
+    return None
+
+
+def is_large(op: Operator, found: Roles) -> bool:
+    """Whether a product by blocks does not waste most of them: not so a depthwise convolution."""
+
+    def size(dims: Sequence[int]) -> int:
+        return prod(op.dims[dim].extent for dim in dims)
+
+    return (size(found.m) > 1 and size(found.n) > 1) or size(found.k) > 64
+
+
+def _by_blocks(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, first: Access, second: Access) -> Value:
+    again = next((one for one in e.chain(second.tensor) if one.kind in e.rules), None)
+    if again is not None:
+        raise Unfused(f"{again.name} would be computed for every block of rows of {op.name}")
+    reduced = by_stride(e, first, roles(op).k)
+    count = prod(op.dims[dim].extent for dim in reduced)
+    block = min(max(span(count), LEAST), e.depth_of_sums)
+    size = e.size("block_k", block)
+    softmax = e.inside.get(first.tensor)
+    if softmax is not None and softmax.kind == "softmax":
+        return _streamed(e, op, dims, frame, (first, second), size)
+    acc = e.code.let("acc", f"tl.zeros(({', '.join(frame)}), dtype=tl.float32)", e.code.depth)
+
+    def turn(start: str, depth: int) -> None:
+        a, b = (
+            _multiplied(e, op, dims, access, each, (start, size, count, depth, axis, reduced))
+            for access, each, axis in ((first, (frame[0], size), 1), (second, (size, frame[1]), 0))
+        )
+        e.code.line(f"{acc} += {dot(e, a, b)}")
+
+    if block >= count:
+        turn("", 0)
+    else:
+        start = e.code.name("k_start")
+        with e.code.loop(f"for {start} in range(0, {count}, {size}):"):
+            turn(start, e.code.depth)
+    return Value(acc, "float", frozenset({0, 1}), e.code.depth)
+
+
+def dot(e: Emitter, a: Value, b: Value) -> str:
+    """The product of two blocks with sums in float32; without rounding the operands of a float32 network."""
+    exact = ', input_precision="ieee"' if e.storage.floats is DType.FLOAT32 else ""
+    return f"tl.dot({a.name}, {b.name}{exact})"
+
+
+def _multiplied(e: Emitter, op: Operator, dims: Sequence[Index], access: Access, frame: Frame, part: tuple) -> Value:
+    """A block of one operand: `part` says which of the sum, along which axis of the block, and in which loop."""
+    start, size, count, depth, axis, reduced = part
+    k = _terms(e, op, start, size, count, depth, axis)
+    found = unflattened(e, k, op, reduced, op.whole)
+    value = e.full(e.operand(access, with_dims(dims, found), frame, raw=True), frame)
+    if access.tensor not in e.inside or not k.guards:
+        return value
+    text = f"tl.where({k.guards[0].text}, {value.name}, 0.0)"  # beyond the sum anything may have been computed
+    return Value(e.code.let(value.name, text), value.kind, value.axes, e.code.depth)
+
+
+def _terms(e: Emitter, op: Operator, start: str, size: str, count: int, depth: int, axis: int) -> Index:
+    return lanes(e, "k" if axis else "k_down", size, count, start=start, axis=axis, depth=depth)
+
+
+def _streamed(
+    e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, operands: tuple[Access, Access], size: str
+) -> Value:
+    """The product of a softmax and a matrix, block after block of the softmax's rows."""
+    first, second = operands
+    softmax, reduced = e.inside[first.tensor], roles(op).k
+    count = prod(op.dims[dim].extent for dim in reduced)
+    whole = [number for number, dim in enumerate(softmax.dims) if dim.kind is DimKind.WHOLE]
+    code, shape = e.code, ", ".join(frame)
+    acc = code.let("acc", f"tl.zeros(({shape}), dtype=tl.float32)", code.depth)
+    largest = code.let("largest", f'tl.full(({frame[0]}, 1), float("-inf"), dtype=tl.float32)', code.depth)
+    below = code.let("total", f"tl.zeros(({frame[0]}, 1), dtype=tl.float32)", code.depth)
+    start = code.name("k_start")
+    with code.loop(f"for {start} in range(0, {count}, {size}):"):
+        k = _terms(e, op, start, size, count, code.depth, 1)
+        at = with_dims(dims, unflattened(e, k, op, reduced, op.whole))
+        inside = e.solved(softmax.writes[0], [along(axis, at) for axis in first.axes], softmax)
+        if len(whole) != 1 or inside[whole[0]] != k:
+            raise Unfused(f"{op.name} does not add up along the rows of {softmax.name}")
+        row_frame = (frame[0], size)
+        scores = e.full(e.operand(softmax.reads[0], inside, row_frame), row_frame)
+        text = scores.name
+        if k.guards:
+            text = code.let("scores", f'tl.where({k.guards[0].text}, {text}, float("-inf"))')
+        new = code.let("new_largest", f"tl.maximum({largest}, tl.max({text}, axis=1, keep_dims=True))")
+        known = code.let("finite", f'tl.where({new} == float("-inf"), 0.0, {new})')
+        share = code.let("share", f"tl.exp({text} - {known})")
+        fade = code.let("fade", f"tl.exp({largest} - {known})")
+        code.line(f"{below} = {below} * {fade} + tl.sum({share}, axis=1, keep_dims=True)")
+        low = e.stored(Value(share, "float", frozenset({0, 1}), code.depth), first.tensor)
+        down = _terms(e, op, start, size, count, code.depth, 0)
+        rows = with_dims(dims, unflattened(e, down, op, reduced, op.whole))
+        down_frame = (size, frame[1])
+        b = e.full(e.operand(second, rows, down_frame, raw=True), down_frame)
+        code.line(f"{acc} = {acc} * {fade} + {dot(e, low, b)}")
+        code.line(f"{largest} = {new}")
+    name = code.let(op.outputs[0], f"{acc} / {below}", code.depth)
+    return Value(name, "float", frozenset({0, 1}), code.depth)
+
+
+def _added_up(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Value:
+    """A sum of products for every element by itself, as in depthwise convolutions."""
+    reduced = by_stride(e, op.reads[0], roles(op).k)
+    count = prod(op.dims[dim].extent for dim in reduced)
+    if (count > LONG or is_large(op, roles(op))) and not e.slowly:
+        raise Unfused(f"{op.name} is no product of blocks there, and its sums have {count:,} terms")
+
+    def term(at: list[Index]) -> Value:
+        a, b = (e.operand(access, at, frame) for access in op.reads[:2])
+        depth = max(a.depth, b.depth)
+        return Value(e.code.let("term", f"{a.name} * {b.name}", depth), a.kind, a.axes | b.axes, depth)
+
+    return over(e, op, dims, frame, reduced, term, "{0} + {1}", "0")
+
+
+def over(
+    e: Emitter,
+    op: Operator,
+    dims: Sequence[Index],
+    frame: Frame,
+    reduced: Sequence[int],
+    term: Term,
+    step: str,
+    first: str,
+) -> Value:
+    """Combine a term of every iteration of some dims, one after another, beginning with `first`.
+
+    `step` says how, with the result so far as {0} and the term as {1}.
+    """
+    count = prod(op.dims[dim].extent for dim in reduced)
+    others = [number for number in range(len(op.dims)) if number not in reduced]
+    axes, code = axes_of(dims, others), e.code
+    if count == 1:
+        return term([Index() if number in reduced else index for number, index in enumerate(dims)])
+    kind = "float" if e.graph.tensors[op.reads[0].tensor].dtype.is_float else "int"
+    shape = ", ".join(size if axis in axes else "1" for axis, size in enumerate(frame))
+    shape = f"({shape},)" if len(frame) == 1 else f"({shape})"
+    result = code.let("result", f"tl.full({shape}, {first}, dtype=tl.{kind}32)", code.depth)
+    turn, loop = code.name("turn"), "tl.static_range" if count <= UNROLLED else "range"
+    with code.loop(f"for {turn} in {loop}({count}):"):
+        flat = of_var(Var(turn, 0, count - 1, depth=code.depth))
+        found = term(with_dims(dims, unflattened(e, flat, op, reduced, op.whole)))
+        code.line(f"{result} = {step.format(result, found.name)}")
+    full = frozenset(range(len(frame)))
+    return Value(result, kind, axes if len(axes) < len(frame) else full, code.depth)

@@ -1,0 +1,1 @@
+"""`tilestitch build`: a schedule as kernels that run."""

@@ -1,0 +1,96 @@
+"""`tilestitch build`: files that are whole Python, that say what they hold, and refusals."""
+
+import ast
+import io
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import tilestitch
+from tests.helpers.command import run
+from tilestitch import KernelOptions
+
+
+@pytest.fixture(scope="module")
+def built():
+    return tilestitch.build("resnet18:small", strategy="tvm", batch=2)
+
+
+@pytest.fixture(scope="module")
+def attention():
+    return tilestitch.build("bert-base-128:small", strategy="one-block")
+
+
+def test_every_operator_is_in_one_kernel(built, attention):
+    """No more and no fewer; the kernels of the schedule are in the text."""
+    for one in (built, attention):
+        names = [name for module in one.plan.modules for launch in module.launches for name in launch.operators]
+        assert sorted(names) == sorted(op.name for op in one.plan.schedule.graph.operators)
+        for module in one.plan.modules:
+            text = one.files[f"{module.name}.py"].decode()
+            for number in range(module.first, module.last + 1):
+                assert f"kernel {number}" in text
+
+
+def test_modules_are_python(built, attention):
+    """They parse, lines are not too long, and every name of a kernel is a parameter, a local name or Triton's."""
+    for one in (built, attention):
+        for name, content in one.files.items():
+            if name.endswith(".py"):
+                ast.parse(content)
+                assert max(map(len, content.decode().splitlines())) <= 120, name
+
+
+def test_attention_is_one_kernel(attention):
+    """The softmax between two products streams; weights of products before it stay apart, and the text says why."""
+    forms = [row["form"] for row in attention.records()]
+    assert forms.count("attention") == 2
+    assert "stay apart" in str(attention)
+
+
+def test_without_fusing_every_kernel_stays_by_itself(attention):
+    """As many kernels as the schedule has."""
+    apart = tilestitch.build("bert-base-128:small", strategy="one-block", kernels=KernelOptions(fuse=False))
+    assert len(apart.records()) == len(apart.plan.schedule.kernels) > len(attention.records())
+
+
+def test_weights_are_those_of_the_network(built):
+    """In the type of the build, channels of convolutions innermost; the same bytes again."""
+    arrays = np.load(io.BytesIO(built.files["weights.npz"]))
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float16)}
+    assert arrays["w0"].shape == (8, 7, 7, 3)
+    again = tilestitch.build("resnet18:small", strategy="tvm", batch=2)
+    assert dict(again.files) == dict(built.files)
+
+
+def test_the_command_writes_all_files(tmp_path):
+    """And prints what is in them; nothing is left where it refuses."""
+    out = tmp_path / "kernels"
+    done = run("build", "resnet18:small", "--machine", "h200", "--strategy", "tvm", "-o", out, "--json", "-")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert {f"{one['module']}.py" for one in found["modules"]} <= {path.name for path in out.iterdir()}
+    refused = run("build", "resnet18:small", "--machine", "stcp920", "-o", tmp_path / "none")
+    assert (refused.exit_code, (tmp_path / "none").exists()) == (2, False)
+    assert "stcp920: is no GPU" in refused.output
+
+
+def test_an_operator_that_is_not_there_is_refused():
+    """By its name."""
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 8])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([helper.make_node("CumSum", ["x", "axis"], ["y"], name="sums")], "g", inputs, outputs)
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(1), "axis"))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(tilestitch.InputError, match=r"'sums' .*the Triton back end does not have it"):
+        tilestitch.build(model, strategy="tvm")
+
+
+@pytest.mark.parametrize("options", [KernelOptions(backend="cuda"), KernelOptions(dtype="int8")])
+def test_unknown_options_are_refused(options):
+    """With those that are known."""
+    with pytest.raises(tilestitch.InputError, match="expected one of"):
+        tilestitch.build("resnet18:small", kernels=options)

@@ -1,0 +1,1 @@
+"""Kernels that run in Triton's interpreter on the CPU (`make test-gpu`)."""
