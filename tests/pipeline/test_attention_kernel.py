@@ -14,7 +14,8 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluator
-from tilestitch.pipeline.search.moves import Scene, fuse
+from tilestitch.pipeline.search.fusing import fuse
+from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
 

@@ -20,7 +20,8 @@ from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search.best import Budget
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
 from tilestitch.pipeline.search.evaluate import Evaluator
-from tilestitch.pipeline.search.moves import MOVES, Scene
+from tilestitch.pipeline.search.moves import MOVES
+from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import seeds_of, strategy_named
 
