@@ -71,6 +71,20 @@ def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
         assert latency(evaluator.compiled(one.candidate)) == one.latency_cycles, one.candidate
 
 
+def test_a_candidate_that_comes_to_the_same_is_known():
+    """It is not simulated again, and another is no such one; a limit keeps instructions in their order."""
+    evaluator, scene = scene_of("resnet18")
+    instructions = evaluator.instructions
+    again, other = evaluator.evaluate(scene.candidate), evaluator.evaluate(next(MOVES["pieces"](scene)), 0)
+    assert again is not None
+    assert other is not None
+    assert again.repeated
+    assert not other.repeated
+    assert again.latency_cycles <= again.lowered_cycles
+    assert other.latency_cycles == other.lowered_cycles
+    assert evaluator.instructions > instructions
+
+
 @pytest.mark.parametrize("network", first(1, NETWORKS))
 def test_moves_change_the_schedule_and_keep_it_in_running_order(network):
     """Every operator is in one cut and in one kernel; nothing comes before what it reads."""

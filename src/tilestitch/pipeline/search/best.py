@@ -11,14 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilestitch.base.units import counted
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Effort
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
-from tilestitch.pipeline.search.moves import MOVES
+from tilestitch.pipeline.search.moves import MOVES, with_rules
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stages import Request
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
@@ -28,6 +31,7 @@ FAR = 1.5  # a schedule that is slower than the fastest by this factor is not ch
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
+LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
 
@@ -169,10 +173,9 @@ def _begun(
 
     None where none runs.
     """
-    fused = []
+    fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
-        together = with_attention(one, evaluator.graph(one.batch), request.machine)
-        fused += [together] if together is one else [together, together.uncut(evaluator.graph(one.batch))]
+        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one.batch), request.machine)))
     tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
     for candidate in tried:
@@ -183,6 +186,17 @@ def _begun(
     best = min(found, key=_cycles)
     lines = [_Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
     return _State(best, lines, set(tried))
+
+
+def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
+    """A beginning, or ways to have its attention fused: also uncut, and with tiles of all of the memories.
+
+    Whole rows of scores may need more room than half of the memories, or than what pieces leave.
+    """
+    fused = with_attention(begin, graph, machine)
+    if fused is begin:
+        return [begin]
+    return [like for one in (fused, fused.uncut(graph)) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:

@@ -40,6 +40,11 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
 
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The last operators of the kernels."""
+        return tuple(kernel[-1] for kernel in self.kernels)
+
     def at(self, batch: int) -> "Candidate":
         """With so many samples an iteration: in pieces as large as before, or whole where all runs whole."""
         if all(cut.pieces == 1 for cut in self.cuts):

@@ -81,15 +81,14 @@ def split(scene: Scene) -> Iterator[Candidate]:
 def tiles(scene: Scene) -> Iterator[Candidate]:
     """The tiles of all kernels, then of kernels that are alike, by another rule."""
     graph, candidate = scene.graph, scene.candidate
-    every = [kernel[-1] for kernel in candidate.kernels]
     for rule in TILE_RULES:
-        yield _with_rules(candidate, every, tiles=rule)
+        yield with_rules(candidate, candidate.sinks, tiles=rule)
     alike: dict[Signature, list[str]] = {}
     for kernel in candidate.kernels:
         alike.setdefault(signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
     for sinks in sorted(alike.values(), key=lambda sinks: -scene.lost(sinks)):
         for rule in TILE_RULES:
-            yield _with_rules(candidate, sinks, tiles=rule)
+            yield with_rules(candidate, sinks, tiles=rule)
 
 
 def park(scene: Scene) -> Iterator[Candidate]:
@@ -112,10 +111,10 @@ def park(scene: Scene) -> Iterator[Candidate]:
     rules = {one.sink: one for one in candidate.rules}
     for sinks in (alike[key] for key in sorted(alike, key=lambda key: -waits[key])):
         now = rules[sinks[0]].scope if sinks[0] in rules else Level.LB
-        yield from (_with_rules(candidate, sinks, scope=level) for level in PARKING if level is not now)
+        yield from (with_rules(candidate, sinks, scope=level) for level in PARKING if level is not now)
 
 
-def _with_rules(
+def with_rules(
     candidate: Candidate, sinks: Sequence[str], *, tiles: TileRule | None = None, scope: Level | None = None
 ) -> Candidate:
     """The candidate with something else asked of kernels that end with some operators."""
