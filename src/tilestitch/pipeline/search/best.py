@@ -45,7 +45,7 @@ class Budget:
 
 BUDGETS: Mapping[Effort, Budget] = {
     Effort.LOW: Budget(25, 2_000_000),
-    Effort.MEDIUM: Budget(100, 8_000_000),
+    Effort.MEDIUM: Budget(80, 6_000_000),
     Effort.HIGH: Budget(1_000, 80_000_000),
 }
 
