@@ -1,5 +1,7 @@
 """Attention as one kernel: what is between its products stays in the core, also where one product made all operands."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers.pairs import first
@@ -12,9 +14,11 @@ from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.search.best import with_fused_attention
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluator
-from tilestitch.pipeline.search.moves import Scene, fuse
+from tilestitch.pipeline.search.fusing import fuse
+from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import strategy_named
 
@@ -92,3 +96,20 @@ def test_key_and_value_of_one_product_are_brought_apart():
         whole = graph.read_region(op.reads[1], op.whole)
         assert all(whole.contains(region) for _, region in held)
     assert products[0].reads[1].tensor == products[1].reads[1].tensor
+
+
+def test_a_search_begins_with_attention_fused_in_pieces_and_uncut_with_small_and_large_tiles():
+    """Each of them runs, on two samples."""
+    network, machine = "bert-base-64", machine_named(MACHINE)
+    done = compile_network(model(network, small=True), network, machine, strategy_named("astitch"), Options(batch=8))
+    request = requested(model(network, small=True), network, machine, done.options)
+    evaluator = Evaluator(request, Networks(model(network, small=True), network, fold_bn=True))
+    seed = candidate_of(done)
+    assert seed is not None
+    half = replace(seed, batch=2, cuts=(replace(seed.cuts[0], pieces=2),))
+    found = with_fused_attention(half, evaluator.graph(2), machine)
+    assert [one.cuts[0].pieces for one in found] == [2, 2, 1, 1]
+    assert [len(one.rules) for one in found] == [0, len(found[1].kernels), 0, len(found[3].kernels)]
+    assert all(len(one.kernels) < len(seed.kernels) for one in found)
+    for one in found:
+        assert evaluator.evaluate(one) is not None

@@ -20,7 +20,8 @@ from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search.best import Budget
 from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
 from tilestitch.pipeline.search.evaluate import Evaluator
-from tilestitch.pipeline.search.moves import MOVES, Scene
+from tilestitch.pipeline.search.moves import MOVES
+from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stage_files import stage_text, started
 from tilestitch.pipeline.strategies import seeds_of, strategy_named
 
@@ -68,6 +69,20 @@ def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
     assert len({one.latency_cycles for one in found}) > 1
     for one in found:
         assert latency(evaluator.compiled(one.candidate)) == one.latency_cycles, one.candidate
+
+
+def test_a_candidate_that_comes_to_the_same_is_known():
+    """It is not simulated again, and another is no such one; a limit keeps instructions in their order."""
+    evaluator, scene = scene_of("resnet18")
+    instructions = evaluator.instructions
+    again, other = evaluator.evaluate(scene.candidate), evaluator.evaluate(next(MOVES["pieces"](scene)), 0)
+    assert again is not None
+    assert other is not None
+    assert again.repeated
+    assert not other.repeated
+    assert again.latency_cycles <= again.lowered_cycles
+    assert other.latency_cycles == other.lowered_cycles
+    assert evaluator.instructions > instructions
 
 
 @pytest.mark.parametrize("network", first(1, NETWORKS))

@@ -1,29 +1,37 @@
 """The search: the best candidate is changed by one move after another until a budget of simulation is spent.
 
-The next move is of the kind that gained most a try of late. A candidate that is faster than all others is changed next;
-where its neighbours are exhausted, the next faster one is; now and then the fastest of another batch is. Nothing
-depends on a clock or on chance.
+It begins with the schedules of others, and with these at every batch per iteration with what pays only together:
+attention as one kernel, and sums in a ring. The first part of the budget goes to all of these beginnings in equal
+shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
+A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
+Nothing depends on a clock or on chance.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilestitch.base.units import counted
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import Effort
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
-from tilestitch.pipeline.search.moves import MOVES, Scene
+from tilestitch.pipeline.search.fusing import with_attention
+from tilestitch.pipeline.search.moves import MOVES, with_rules
+from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stages import Request
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
 
-NEAR = 1.05  # a candidate that is slower by this factor before its instructions are reordered stays slower
+NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
-ELSEWHERE = 4  # every so many moves the fastest of another batch is changed: a batch may need several to be faster
-UNFIT = 4  # so many candidates that do not run or fit count as one that was simulated
+TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
+UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
+LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
 
@@ -37,7 +45,7 @@ class Budget:
 
 BUDGETS: Mapping[Effort, Budget] = {
     Effort.LOW: Budget(25, 2_000_000),
-    Effort.MEDIUM: Budget(100, 8_000_000),
+    Effort.MEDIUM: Budget(80, 6_000_000),
     Effort.HIGH: Budget(1_000, 80_000_000),
 }
 
@@ -50,20 +58,35 @@ class Tally:
     unfit: int = 0
     faster: int = 0
     gain: float = 0.0  # the sum of the shares of the latency that they took away
-    promise: float = (
-        EXPECTED_GAIN  # what the next one may gain: the mean of what they took away, the latest counting most
-    )
 
     def add(self, gain: float | None) -> None:
-        """Count one more, with what it took away; None where it did not run or fit."""
+        """Count one more, with what it took away; None where it did not run or fit, or changed nothing."""
         self.tried += 1
         if gain is None:
             self.unfit += 1
-            self.promise *= 1 - LATEST / UNFIT
             return
         self.faster += gain > 0
         self.gain += gain
-        self.promise += LATEST * (gain - self.promise)
+
+
+@dataclass(eq=False)
+class _Line:
+    """A beginning, and what the moves made of it."""
+
+    found: list[Evaluated]
+    open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
+    # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
+    promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
+
+    def learn(self, kind: str, gain: float | None) -> None:
+        """Note what a move took away; None where it changed nothing, or did not fit."""
+        weight = LATEST / UNFIT if gain is None else LATEST
+        self.promise[kind] += weight * ((gain or 0.0) - self.promise[kind])
+
+    @property
+    def fastest(self) -> Evaluated:
+        """The first of the least latency."""
+        return min(self.found, key=_cycles)
 
 
 @dataclass(eq=False)
@@ -71,10 +94,24 @@ class _State:
     """What was tried so far, and the best of it."""
 
     best: Evaluated
+    lines: list[_Line]
+    seen: set[Candidate]
     tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
-    seen: set[Candidate] = field(default_factory=set)
-    found: list[Evaluated] = field(default_factory=list)  # whose neighbours may be looked at
-    open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # of these, by their place
+
+
+@dataclass(slots=True)
+class _Spending:
+    """What was spent of a budget."""
+
+    budget: Budget
+    evaluator: Evaluator
+    tries: float = 0.0  # candidates that do not run or fit count less
+
+    @property
+    def share(self) -> float:
+        """Of candidates or of instructions, whichever is more."""
+        spent = (self.tries, self.budget.candidates), (self.evaluator.instructions, self.budget.instructions)
+        return max(one / most if most else 1.0 for one, most in spent)
 
 
 def improved(request: Request, networks: Networks, seeds: Sequence[Compilation], batches: Sequence[int]) -> Compilation:
@@ -90,7 +127,7 @@ def improved(request: Request, networks: Networks, seeds: Sequence[Compilation],
     begins = tuple(dict.fromkeys(one for seed in near if (one := candidate_of(seed)) is not None))
     state, notes, interrupted = None, [_seeds_note(seeds)], False
     try:
-        state = _begun(evaluator, begins)
+        state = _begun(request, evaluator, begins, batches)
         if state is not None:
             _search(request, evaluator, state, budget, batches)
     except KeyboardInterrupt:
@@ -129,57 +166,99 @@ def _not_slower_than(
     return now, [f"A plan of fused blocks, {now.way.strategy}, is faster than what the search found."]
 
 
-def _begun(evaluator: Evaluator, begins: Sequence[Candidate]) -> _State | None:
-    """The seeds that can be changed, all evaluated; None where none runs."""
-    begins = [replace(one, ring=ring) for one in begins for ring in (False, True)]
-    found = [one for candidate in begins if (one := evaluator.evaluate(candidate)) is not None]
+def _begun(
+    request: Request, evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int]
+) -> _State | None:
+    """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
+
+    None where none runs.
+    """
+    fused: dict[Candidate, None] = {}
+    for one in (seed.at(batch) for seed in begins for batch in batches):
+        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one.batch), request.machine)))
+    tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
+    found: list[Evaluated] = []
+    for candidate in tried:
+        one = evaluator.evaluate(candidate, _limit(found))
+        found += [one] if one is not None else []
     if not found:
         return None
-    state = _State(min(found, key=lambda one: one.latency_cycles))
-    state.seen.update(begins)
-    state.found = found
-    return state
+    best = min(found, key=_cycles)
+    lines = [_Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
+    return _State(best, lines, set(tried))
+
+
+def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
+    """A beginning, or ways to have its attention fused: also uncut, and with tiles of all of the memories.
+
+    Whole rows of scores may need more room than half of the memories, or than what pieces leave.
+    """
+    fused = with_attention(begin, graph, machine)
+    if fused is begin:
+        return [begin]
+    return [like for one in (fused, fused.uncut(graph)) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:
-    """Try one move after another."""
-    spent, most = 0, evaluator.instructions + budget.instructions  # a candidate spends `UNFIT`, or 1
-    while spent < UNFIT * budget.candidates and evaluator.instructions < most:
-        move = _next(request, evaluator, state, batches)
+    """Try one move after another: on every beginning, then again and again on the faster half, at last on one."""
+    spending = _Spending(budget, evaluator)
+    rounds = (len(state.lines) - 1).bit_length()
+    for number in range(rounds):
+        for at, line in enumerate(state.lines):
+            until = TRIAL * (number + (at + 1) / len(state.lines)) / rounds
+            _try_moves(request, state, spending, (), until, line)
+        ranked = sorted(range(len(state.lines)), key=lambda at: (state.lines[at].fastest.latency_cycles, at))
+        state.lines = [state.lines[at] for at in ranked[: (len(ranked) + 1) // 2]]
+    _try_moves(request, state, spending, batches, 1.0, state.lines[0])
+
+
+def _limit(found: Sequence[Evaluated]) -> int | None:
+    """From which latency on, as lowered, a candidate will not be faster than the fastest of some; None: from none."""
+    return int(NEAR * min(found, key=_cycles).lowered_cycles) if found else None
+
+
+def _cycles(one: Evaluated) -> int:
+    return one.latency_cycles
+
+
+def _try_moves(
+    request: Request, state: _State, spending: _Spending, batches: Sequence[int], until: float, line: _Line
+) -> None:
+    """Moves of what was found in a line, until a share of the budget is spent or none is left."""
+    evaluator = spending.evaluator
+    while spending.share < until:
+        move = _next(request, evaluator, state, batches, line)
         if move is None:
             return
         kind, candidate = move
         state.seen.add(candidate)
-        request.progress(f"search ({state.best.latency_cycles:,} cycles)", spent // UNFIT, budget.candidates)
-        before = state.best.latency_cycles
-        one = evaluator.evaluate(candidate, int(NEAR * before))
-        spent += 1 if one is None else UNFIT
-        state.tallies[kind].add(None if one is None else max(0.0, 1 - one.latency_cycles / before))
-        if one is not None:
-            state.found.append(one)
-            state.best = one if one.latency_cycles < before else state.best
+        request.progress(f"search ({state.best.latency_cycles:,} cycles)", int(100 * spending.share), 100)
+        before = line.fastest.latency_cycles
+        one = evaluator.evaluate(candidate, _limit(line.found))
+        gain = None if one is None or one.repeated else max(0.0, 1 - one.latency_cycles / before)
+        state.tallies[kind].add(gain)
+        line.learn(kind, gain)
+        if one is None or one.repeated:
+            spending.tries += 1 / UNFIT
+            continue
+        spending.tries += 1
+        line.found.append(one)
+        state.best = one if one.latency_cycles < state.best.latency_cycles else state.best
 
 
 def _next(
-    request: Request, evaluator: Evaluator, state: _State, batches: Sequence[int]
+    request: Request, evaluator: Evaluator, state: _State, batches: Sequence[int], line: _Line
 ) -> tuple[str, Candidate] | None:
     """A move from the fastest candidate that has one left, of the most promising kind; None where all are tried."""
-    batch = state.best.candidate.batch
-    elsewhere = len(state.seen) % ELSEWHERE == 0 and any(one.candidate.batch != batch for one in state.found)
-
-    def rank(at: int) -> tuple[bool, int, int]:
-        one = state.found[at]
-        return elsewhere and one.candidate.batch == batch, one.latency_cycles, at
-
-    for at in sorted(range(len(state.found)), key=rank):
-        one = state.found[at]
-        if at not in state.open:
+    for at in sorted(range(len(line.found)), key=lambda at: (line.found[at].latency_cycles, at)):
+        one = line.found[at]
+        if at not in line.open:
             graph = evaluator.graph(one.candidate.batch)
             scene = Scene(one.candidate, graph, request.machine, one.lost_cycles, batches)
-            state.open[at] = {kind: moves(scene) for kind, moves in MOVES.items()}
-        left = state.open[at]
+            line.open[at] = {kind: moves(scene) for kind, moves in MOVES.items()}
+        left = line.open[at]
         while left:
-            kind = max(left, key=lambda kind: state.tallies[kind].promise)  # the first of equals
+            kind = max(left, key=line.promise.__getitem__)  # the first of equals
             for candidate in left[kind]:
                 if candidate not in state.seen:
                     return kind, candidate
@@ -210,7 +289,7 @@ def _tried_notes(state: _State, before_cycles: int) -> list[str]:
     for kind, tally in state.tallies.items():
         if tally.tried:
             lines.append(
-                f"  {kind}: {tally.tried} tried, {tally.unfit} did not fit, {tally.faster} faster, "
+                f"  {kind}: {tally.tried} tried, {tally.unfit} did not fit or were known, {tally.faster} faster, "
                 f"{100 * tally.gain:.1f} % gained"
             )
     return lines

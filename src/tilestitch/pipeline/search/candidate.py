@@ -40,6 +40,25 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
 
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The last operators of the kernels."""
+        return tuple(kernel[-1] for kernel in self.kernels)
+
+    def at(self, batch: int) -> "Candidate":
+        """With so many samples an iteration: in pieces as large as before, or whole where all runs whole."""
+        if all(cut.pieces == 1 for cut in self.cuts):
+            return replace(self, batch=batch)
+        cuts = tuple(
+            replace(cut, pieces=max(1, min(batch, cut.pieces * batch // self.batch))) if cut.axis == 0 else cut
+            for cut in self.cuts
+        )
+        return replace(self, batch=batch, cuts=cuts)
+
+    def uncut(self, graph: Graph) -> "Candidate":
+        """With the whole network as one sub-graph in one piece."""
+        return replace(self, cuts=(Cut(tuple(op.name for op in graph.operators)),))
+
     def partition(self, graph: Graph) -> ByHand:
         """The same as a partition of the network without its views."""
         last = len(self.cuts) - 1

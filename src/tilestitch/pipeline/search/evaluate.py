@@ -34,7 +34,9 @@ class Evaluated:
 
     candidate: Candidate
     latency_cycles: int
+    lowered_cycles: int  # the latency with the instructions in the order in which they were lowered
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
+    repeated: bool  # whether another candidate had come to the same kernels and places before
 
 
 class _Shared:
@@ -42,7 +44,7 @@ class _Shared:
 
     def __init__(self, graph: Graph, machine: Accelerator) -> None:
         self.graph, self.tilings, self.lowered = graph, Tilings(graph, machine), Lowered(machine)
-        self.simulated: dict[tuple, tuple[int, Mapping[str, int]]] = {}  # by kernels and homes
+        self.simulated: dict[tuple, tuple[int, int, Mapping[str, int]]] = {}  # by kernels and homes
 
 
 class Evaluator:
@@ -81,29 +83,31 @@ class Evaluator:
             tilings=shared.tilings,
         )
         decided = schedule.kernels, schedule.homes
+        repeated = decided in shared.simulated
         if decided not in shared.simulated:
             steps = steps_of(schedule)
             self._most_steps = self._most_steps or LONGER * steps
             if steps > self._most_steps:
                 raise DoesNotFit(f"{schedule.graph.name}: a candidate of {steps:,} steps is not simulated.")
             shared.simulated[decided] = self._simulated(schedule, shared.lowered, limit_cycles)
-        latency, lost = shared.simulated[decided]
-        return Evaluated(candidate, latency, lost)
+        return Evaluated(candidate, *shared.simulated[decided], repeated)
 
-    def _simulated(self, schedule: Schedule, known: Lowered, limit_cycles: int | None) -> tuple[int, Mapping[str, int]]:
-        """The latency of a schedule, and what its kernels lose."""
+    def _simulated(
+        self, schedule: Schedule, known: Lowered, limit_cycles: int | None
+    ) -> tuple[int, int, Mapping[str, int]]:
+        """The latency of a schedule, that of its program as it was lowered, and what its kernels lose."""
         request = self.request
         program = lower(schedule, request.machine, lowered=known)
         self.instructions += len(program)
         trace = run_program(program, request.machine, request.clusters)
-        latency = trace.latency_cycles
-        if limit_cycles is None or latency < limit_cycles:
+        latency = as_lowered = trace.latency_cycles
+        if limit_cycles is None or as_lowered < limit_cycles:
             ticks = (trace.end_ticks - trace.start_ticks)[: len(program) // program.iterations]
             other = reordered(program, ticks, known.numbering.corners)
             if other is not None:
                 self.instructions += len(program)
                 latency = min(latency, run_program(other, request.machine, request.clusters).latency_cycles)
-        return latency, _lost(schedule, program, trace)
+        return latency, as_lowered, _lost(schedule, program, trace)
 
     def compiled(self, candidate: Candidate) -> Compilation:
         """A candidate through every stage, with nothing shared, checked where that is asked for."""

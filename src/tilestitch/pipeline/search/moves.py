@@ -3,20 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
 
-from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRoom, TileRule
-from tilestitch.ir.tiles import kernels_of
-from tilestitch.kernels.runnable import by_units
-from tilestitch.ops.work import on_matrix_unit, operand_dtype
 from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.fusing import fuse, unfuse
+from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 
-MOST_FUSED = 3  # kernels that become one in a single move
 SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 TILE_RULES = (
     TileRule(columns=True),
@@ -27,33 +24,6 @@ TILE_RULES = (
     BY_ESTIMATE,
 )
 PARKING = (Level.GB, Level.DDR, Level.LB)
-Signature: TypeAlias = tuple
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A candidate with its network, its machine, and the cycles that kernels lose, by their last operator."""
-
-    candidate: Candidate
-    graph: Graph
-    machine: Accelerator
-    lost_cycles: Mapping[str, int]
-    batches: Sequence[int]  # that an iteration may have
-
-    def lost(self, operators: Sequence[str]) -> int:
-        """By the kernels that end with one of the operators."""
-        return sum(self.lost_cycles.get(name, 0) for name in operators)
-
-    @property
-    def by_loss(self) -> list[int]:
-        """Numbers of the cuts, the one that loses most first."""
-        cuts = self.candidate.cuts
-        return sorted(range(len(cuts)), key=lambda at: (-self.lost(cuts[at].operators), at))
-
-    def with_cuts(self, at: int, count: int, cuts: Sequence[Cut]) -> Candidate:
-        """The candidate with others instead of some neighbouring cuts."""
-        own = self.candidate.cuts
-        return replace(self.candidate, cuts=(*own[:at], *cuts, *own[at + count :]))
 
 
 def pieces(scene: Scene) -> Iterator[Candidate]:
@@ -108,58 +78,23 @@ def split(scene: Scene) -> Iterator[Candidate]:
             yield from [*begins, *ends] if _unevenness(scene, cut, place) > 0 else [*ends, *begins]
 
 
-def fuse(scene: Scene) -> Iterator[Candidate]:
-    """Kernels that follow one another as one, wherever they are like these.
-
-    First come those that are like attention: what is between their products need not leave the core then.
-    """
-    graph, kernels = scene.graph, scene.candidate.kernels
-    position = {op.name: number for number, op in enumerate(graph.operators)}
-    of_kernel = {name: number for number, kernel in enumerate(kernels) for name in kernel}
-    alike: dict[Signature, list[tuple[int, ...]]] = {}
-    for chain in _chains(graph, kernels, of_kernel):
-        names = sorted((name for number in chain for name in kernels[number]), key=position.__getitem__)
-        operators = [graph.by_name[name] for name in names]
-        whole = kernels_of(graph, operators)
-        if len(whole) == 1 and len(by_units(graph, whole[0], scene.machine)) == 1:
-            alike.setdefault(_signature(graph, operators), []).append(chain)
-    ranked = sorted(
-        alike.values(), key=lambda chains: -sum(scene.lost(kernels[number]) for chain in chains for number in chain)
-    )
-    ranked.sort(key=lambda chains: not _is_attention(scene, [kernels[number] for number in chains[0]]))
-    for chains in ranked:
-        taken: dict[int, int] = {}
-        for number, chain in enumerate(chains):
-            if not any(one in taken for one in chain):
-                taken.update(dict.fromkeys(chain, number))
-        joined: dict[int, list[str]] = {}
-        for one, number in taken.items():
-            joined.setdefault(number, []).extend(kernels[one])
-        fused = [tuple(sorted(names, key=position.__getitem__)) for names in joined.values()]
-        rest = [kernel for number, kernel in enumerate(kernels) if number not in taken]
-        yield replace(scene.candidate, kernels=_in_order([*rest, *fused], position))
-
-
 def tiles(scene: Scene) -> Iterator[Candidate]:
     """The tiles of all kernels, then of kernels that are alike, by another rule."""
     graph, candidate = scene.graph, scene.candidate
-    every = [kernel[-1] for kernel in candidate.kernels]
     for rule in TILE_RULES:
-        yield _with_rules(candidate, every, tiles=rule)
+        yield with_rules(candidate, candidate.sinks, tiles=rule)
     alike: dict[Signature, list[str]] = {}
     for kernel in candidate.kernels:
-        alike.setdefault(_signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
+        alike.setdefault(signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
     for sinks in sorted(alike.values(), key=lambda sinks: -scene.lost(sinks)):
         for rule in TILE_RULES:
-            yield _with_rules(candidate, sinks, tiles=rule)
+            yield with_rules(candidate, sinks, tiles=rule)
 
 
 def park(scene: Scene) -> Iterator[Candidate]:
     """The results of kernels that are alike, and read alike, in GB, in DDR or where they find room."""
     graph, candidate = scene.graph, scene.candidate
-    signature = {
-        kernel[-1]: _signature(graph, [graph.by_name[name] for name in kernel]) for kernel in candidate.kernels
-    }
+    like = {kernel[-1]: signature(graph, [graph.by_name[name] for name in kernel]) for kernel in candidate.kernels}
     sink_of = {name: kernel[-1] for kernel in candidate.kernels for name in kernel}
     alike: dict[Signature, list[str]] = {}
     waits: dict[Signature, int] = {}  # what their readers lose
@@ -170,16 +105,16 @@ def park(scene: Scene) -> Iterator[Candidate]:
             for tensor in tensors
             for reader in graph.consumers.get(tensor, ())
         }
-        key = signature[kernel[-1]], tuple(sorted({(signature[sink], place) for sink, place in uses}, key=repr))
+        key = like[kernel[-1]], tuple(sorted({(like[sink], place) for sink, place in uses}, key=repr))
         alike.setdefault(key, []).append(kernel[-1])
         waits[key] = waits.get(key, 0) + scene.lost(tuple({sink for sink, _ in uses}))
     rules = {one.sink: one for one in candidate.rules}
     for sinks in (alike[key] for key in sorted(alike, key=lambda key: -waits[key])):
         now = rules[sinks[0]].scope if sinks[0] in rules else Level.LB
-        yield from (_with_rules(candidate, sinks, scope=level) for level in PARKING if level is not now)
+        yield from (with_rules(candidate, sinks, scope=level) for level in PARKING if level is not now)
 
 
-def _with_rules(
+def with_rules(
     candidate: Candidate, sinks: Sequence[str], *, tiles: TileRule | None = None, scope: Level | None = None
 ) -> Candidate:
     """The candidate with something else asked of kernels that end with some operators."""
@@ -189,23 +124,6 @@ def _with_rules(
         rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
-
-
-def unfuse(scene: Scene) -> Iterator[Candidate]:
-    """The last operator of a kernel as a kernel of its own, wherever kernels are like it."""
-    graph, kernels = scene.graph, scene.candidate.kernels
-    position = {op.name: number for number, op in enumerate(graph.operators)}
-    alike: dict[Signature, list[tuple[str, ...]]] = {}
-    for kernel in kernels:
-        if len(kernel) > 1:
-            alike.setdefault(_signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel)
-    for found in sorted(alike.values(), key=lambda found: -sum(scene.lost(kernel) for kernel in found)):
-        chosen = set(found)
-        apart: list[tuple[str, ...]] = [kernel for kernel in kernels if kernel not in chosen]
-        for kernel in found:
-            begin = kernels_of(graph, [graph.by_name[name] for name in kernel[:-1]])
-            apart += [tuple(op.name for op in one) for one in begin] + [kernel[-1:]]
-        yield replace(scene.candidate, kernels=_in_order(apart, position))
 
 
 def order(scene: Scene) -> Iterator[Candidate]:
@@ -244,14 +162,12 @@ def batches(scene: Scene) -> Iterator[Candidate]:
     batch = scene.candidate.batch
     for other in sorted(scene.batches, key=lambda other: (max(other, batch) / min(other, batch), other)):
         if other != batch:
-            cuts = tuple(
-                replace(cut, pieces=max(1, min(other, cut.pieces * other // batch))) if cut.axis == 0 else cut
-                for cut in scene.candidate.cuts
-            )
-            yield replace(scene.candidate, batch=other, cuts=cuts)
+            yield scene.candidate.at(other)
 
 
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
+    "park": park,
+    "tiles": tiles,
     "pieces": pieces,
     "fuse": fuse,
     "split": split,
@@ -259,8 +175,6 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "axis": axes,
     "order": order,
     "rules": rules,
-    "tiles": tiles,
-    "park": park,
     "places": places,
     "batch": batches,
     "unfuse": unfuse,
@@ -348,46 +262,3 @@ def _extent(graph: Graph, cut: Cut, axis: int) -> int:
 def _rank(graph: Graph, cut: Cut) -> int:
     leaving = graph.leaving([graph.by_name[name] for name in cut.operators])
     return min((len(graph.tensors[name].shape) for name in leaving), default=0)
-
-
-def _chains(
-    graph: Graph, kernels: Sequence[tuple[str, ...]], of_kernel: Mapping[str, int]
-) -> Iterator[tuple[int, ...]]:
-    """Two and three kernels, each of which alone reads what the one before makes."""
-    follower: dict[int, int] = {}
-    for number, kernel in enumerate(kernels):
-        readers = {
-            of_kernel[reader.name]
-            for name in kernel
-            for tensor in graph.by_name[name].outputs
-            for reader in graph.consumers.get(tensor, ())
-        } - {number}
-        if len(readers) == 1:
-            follower[number] = readers.pop()
-    for number in follower:
-        chain = (number,)
-        while len(chain) < MOST_FUSED and chain[-1] in follower:
-            chain = (*chain, follower[chain[-1]])
-            yield chain
-
-
-def _is_attention(scene: Scene, kernels: Sequence[tuple[str, ...]]) -> bool:
-    """Whether a product, something else and a product follow, neither of the products with constants."""
-
-    def multiplies(name: str) -> bool:
-        op = scene.graph.by_name[name]
-        if any(tensor in scene.graph.constants for tensor in op.inputs[:2]):
-            return False
-        return on_matrix_unit(op, operand_dtype(op, scene.graph), scene.machine)
-
-    multiply = [any(map(multiplies, kernel)) for kernel in kernels]
-    return len(kernels) > 2 and multiply[0] and multiply[-1] and not any(multiply[1:-1])
-
-
-def _in_order(kernels: Sequence[tuple[str, ...]], position: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
-    return tuple(sorted(kernels, key=lambda kernel: position[kernel[-1]]))
-
-
-def _signature(graph: Graph, operators: Sequence[Operator]) -> Signature:
-    """Equal for kernels of the same operators on tensors of the same shapes."""
-    return tuple((op.kind, *(graph.tensors[name].shape for name in (*op.inputs, *op.outputs))) for op in operators)
