@@ -378,7 +378,7 @@ class _Operand:
                 yield number - 1, Flow.FILL, inner * back
 
     def occupied(self, number, part, tile):
-        """Cycles that one crossing at this tile takes of every port, inwards and outwards: whole accesses, one a cycle."""
+        """Cycles of every port that one crossing at this tile takes, inwards and outwards; an access takes one."""
         key = ("occupied", number, part, tile)
         if key not in self.known:
             self.known[key] = self._occupied(number, part, tile)

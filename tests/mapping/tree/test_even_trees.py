@@ -124,7 +124,7 @@ def both(seed, network_bytes, dma_bytes, *, double):
 
 @pytest.mark.parametrize("double", [True, False])
 def test_an_even_tree_takes_what_the_array_takes_where_transfers_hide(double):
-    """Equal to the cycle but for both ends, if DMA of a tile and, with two buffers, the networks take no longer than the arithmetic."""
+    """But for both ends equal to the cycle, if DMA and (with two buffers) networks take less than arithmetic."""
     seed = random.Random(f"hidden {double}")
     compared = 0
     for _ in range(150):

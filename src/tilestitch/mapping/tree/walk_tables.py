@@ -153,7 +153,7 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         single=single,
         sums=added_up,
         kind=np.array([kind for kind, _ in adding], np.int64),
-        uses=added_up.any(axis=2),
+        uses=np.any(added_up, axis=2),
         begin=_begin(start, adding),
         from_units=plain.from_units,
     )
