@@ -1,6 +1,7 @@
 """Every mapping of a small nest on a small tree, priced by a program of its own: whole numbers, one loop at a time."""
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -110,7 +111,7 @@ def follows(order, placed) -> bool:
 
 
 def slow_latency(operands, tiles, order) -> int:
-    """Latency as docs/trees.md defines it, by asking tile by tile how long it takes if the units stop at its end."""
+    """Latency as docs/trees.md defines it, by asking tile by tile when the units begin with those inside it."""
     inside = [(1,) * len(operands[0].placed.steps)]
     for loop, factor in order:
         inside.append(tuple(n * factor if at == loop else n for at, n in enumerate(inside[-1])))
@@ -118,35 +119,54 @@ def slow_latency(operands, tiles, order) -> int:
     for operand, its in zip(operands, tiles, strict=True):
         for number, part, tile in its:
             waits = part[0] == "first" or (number > 0 and operand.chain[number - 1].buffers == 1)
-            crossings[tile].append((waits, operand.occupied(number, part, tile)))
+            behind = operand.behind(number) if part[0] != "first" else []
+            crossings[tile].append((waits, operand.occupied(number, part, tile), behind))
+    factors = [factor for _, factor in order]
 
     def busiest(number):
         """Cycles of the busiest port in a tile with so many loops inside."""
-        demand = {}
+        demand = Counter()
         for tile in inside[: number + 1]:
-            for _, cycles in crossings[tile]:
-                for port, each in cycles.items():
-                    demand[port] = demand.get(port, 0) + each * prod(inside[number]) // prod(tile)
+            for _, ways, _ in crossings[tile]:
+                for way in ways:
+                    for port, each in way.items():
+                        demand[port] += each * prod(inside[number]) // prod(tile)
         return max(demand.values(), default=0)
 
     @cache
-    def turn(number, stop):
-        """Cycles from one such tile to the next, where the units stop at its end for so many more."""
-        stop += sum(max(cycles.values()) for waits, cycles in crossings[inside[number]] if waits)
-        if number == 0:
-            cycles = 1 + stop
-        else:
-            cycles = (order[number - 1][1] - 1) * turn(number - 1, 0) + turn(number - 1, stop)
-        return max(cycles, busiest(number))
+    def stop(number):
+        """For how long the units stop when a tile ends with all those in it: the busiest port of what they stop for."""
+        total = Counter()
+        for tile in inside[: number + 1]:
+            for waits, ways, behind in crossings[tile]:
+                for way in (*ways, *behind) if waits else ():
+                    total.update(way)
+        return max(total.values(), default=0)
 
-    def alone(number):
-        """Cycles of such a tile that has none before and none after."""
-        own = sum(max(cycles.values()) for _, cycles in crossings[inside[number]])
-        if number == 0:
-            return 1 + own
-        return (order[number - 1][1] - 1) * turn(number - 1, 0) + alone(number - 1) + own
+    @cache
+    def turn(number):
+        """Cycles from one such tile to the next."""
+        inner = factors[number - 1] * turn(number - 1) if number else 1
+        return max(inner, units(number, True) + stop(number), busiest(number))
 
-    return alone(len(order))
+    @cache
+    def units(number, is_ahead):
+        """From the first iteration of a tile to its last; and if the second tiles of all that have room are there."""
+        if number == 0:
+            return 1
+        last = (factors[number - 1] - 1) * turn(number - 1)
+        if not is_ahead:
+            return last + units(number - 1, False)
+        second = units(number - 1, False) + stop(number - 1)
+        return min(last + units(number - 1, True), last - turn(number - 1) + second + units(number - 1, False))
+
+    ends = [Counter(), Counter()]
+    for one in crossings.values():
+        for _, ways, _ in one:
+            for end, way in zip(ends, ways, strict=True):
+                end.update(way)
+    whole = units(len(order), True) + sum(max(end.values(), default=0) for end in ends)
+    return max(turn(len(order)), whole)
 
 
 def is_even(operands, chosen) -> bool:
@@ -358,32 +378,40 @@ class _Operand:
                 yield number - 1, Flow.FILL, inner * back
 
     def occupied(self, number, part, tile):
-        """Cycles of every port that one crossing at this tile takes: whole accesses, one a cycle."""
+        """Cycles of every port that one crossing at this tile takes, inwards and outwards; an access takes one."""
         key = ("occupied", number, part, tile)
         if key not in self.known:
             self.known[key] = self._occupied(number, part, tile)
         return self.known[key]
 
     def _occupied(self, number, part, tile):
-        cycles = {}
+        ways = Counter(), Counter()
         for level, flow, bits in self._moves(number, part, tile):
             memory = self.chain[level]
             ((at, port),) = [one for one in enumerate(memory.ports) if (self.home, flow) in one[1].flows]
             moved = ceil(Fraction(bits) / port.granule_bits) * port.granule_bits
-            cycles[memory.name, at] = cycles.get((memory.name, at), 0) + ceil(Fraction(moved, port.width_bits))
-        _, outer = self._counts(number, part, tile)
-        for _, name, which, network in self.networks(number):
-            if network.bits_per_cycle is not None:
-                cycles[name, which] = ceil(outer * sum(self._bits(number, tile)) / network.bits_per_cycle)
-        for engine in self.placed.tree.engines:
-            if number > 0 and (engine.outer, engine.inner) == (self.chain[number].name, self.chain[number - 1].name):
-                inner, _ = self._counts(number, part, tile)
-                cycles[engine.name] = sum(
-                    engine.setup_cycles + ceil(Fraction(inner * bits) / engine.bits_per_cycle / engine.count)
-                    for bits in self._bits(number, tile)
-                    if inner * bits
-                )
-        return cycles
+            ways[flow in (Flow.COLLECT, Flow.DRAIN)][memory.name, at] += ceil(Fraction(moved, port.width_bits))
+        inner, outer = self._counts(number, part, tile)
+        for is_back, bits in enumerate(self._bits(number, tile)):
+            way = ways[self.is_write and not is_back]
+            for _, name, which, network in self.networks(number):
+                if network.bits_per_cycle is not None:
+                    way[name, which] += ceil(outer * bits / network.bits_per_cycle)
+            for engine in self.placed.tree.engines:
+                ends = (engine.outer, engine.inner)
+                if number > 0 and ends == (self.chain[number].name, self.chain[number - 1].name) and inner * bits:
+                    rate = engine.bits_per_cycle * engine.count
+                    way[engine.name] += engine.setup_cycles + ceil(Fraction(inner * bits) / rate)
+        return ways
+
+    def behind(self, number):
+        """What follows a crossing before the units go on, through the memories inside that have two buffers."""
+        ones, found = (1,) * len(self.placed.steps), []
+        while number > 0 and (number == 1 or self.chain[number - 2].buffers == 2):
+            number -= 1
+            if number == 0 or not self.is_write:
+                found += self.occupied(number, ("all", None), ones)
+        return found
 
     def _copies(self, level):
         loops = range(len(self.placed.steps))

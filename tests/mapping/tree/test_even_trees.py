@@ -24,12 +24,20 @@ OPERANDS = ("A", "B", "C")
 
 
 class Work(NamedTuple):
-    """Cycles of one pass, how many passes a tile has, and cycles of all transfers of one of either."""
+    """Cycles of one pass, how many passes a tile has, and cycles of all transfers of one of either.
+
+    On a tree what comes first goes on through the memories as it arrives, and so does what leaves last; on an array one
+    memory follows the other: so much later.
+    """
 
     compute: int
     passes: int
     words: int
     dma: int
+    together: int
+
+
+REGISTERS = 3  # cycles, one for each operand, that the registers take beside everything else before and after all steps
 
 
 def plain_array(network_bytes, dma_bytes, *, double):
@@ -109,31 +117,32 @@ def both(seed, network_bytes, dma_bytes, *, double):
     array = array_price(nest, plain_array(network_bytes, dma_bytes, double=double), mapping).cycles
     tree = latency_cycles(*on_tree(nest, mapping, plain_tree(network_bytes, dma_bytes, double=double)))
     layer = Layer(nest, plain_array(network_bytes, dma_bytes, double=double), mapping)
-    return array, tree, Work(layer.compute, prod(mapping.spm), sum(layer.words_cycles), sum(layer.moved))
+    words, moved = layer.words_cycles, layer.moved
+    together = min(sum(words[:2]), sum(moved[:2])) + min(words[2], moved[2]) + REGISTERS
+    return array, tree, Work(layer.compute, prod(mapping.spm), sum(words), sum(moved), together)
 
 
 @pytest.mark.parametrize("double", [True, False])
 def test_an_even_tree_takes_what_the_array_takes_where_transfers_hide(double):
-    """Equal to the cycle, if DMA of a tile and, with two buffers, the networks take no longer than the arithmetic."""
+    """But for both ends equal to the cycle, if DMA and (with two buffers) networks take less than arithmetic."""
     seed = random.Random(f"hidden {double}")
     compared = 0
     for _ in range(150):
         array, tree, work = both(seed, seed.choice((2, 4, 64)), 2, double=double)
         # of tiles of a single pass the array also waits for the second load at the start
         if work.passes > 1 and work.dma <= work.passes * work.compute and (not double or work.words <= work.compute):
-            assert tree == array
+            assert tree + work.together == array
             compared += 1
     assert compared >= 8
 
 
 @pytest.mark.parametrize("double", first(1, [False, True]))
 def test_an_even_tree_takes_at_most_an_exchange_longer_at_each_memory(double):
-    """The tree counts the last turns as others; what stays longer than a pass may make it faster without limit."""
+    """But for both ends; what stays longer than a pass, or comes while the units stop, may make it faster."""
     seed = random.Random(f"starved {double}")
-    slower = faster = 0
+    faster = 0
     for _ in range(150):
         array, tree, work = both(seed, seed.choice((1, 4, 64)), seed.choice((1, 2)), double=double)
-        assert tree - array <= min(work.compute, work.words) + work.dma
-        slower, faster = slower + (tree > array), faster + (tree < array)
-    assert slower > 10
+        assert tree + work.together - array <= min(work.compute, work.words) + work.dma
+        faster += tree + work.together < array
     assert faster > 5

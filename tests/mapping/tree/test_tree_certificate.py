@@ -105,7 +105,7 @@ def test_proofs_cover_cycles_of_engines():
     """Whose set-up makes another mapping the fastest; that without them is refused."""
     placed = zigzag_placed("tpu_like", "tpu_like", "conv5_2")
     inner, outer = (memory.name for memory in placed.tree.memories[-2:])
-    engine = DmaEngine("loads", inner, outer, 1, 100, Fraction(64))
+    engine = DmaEngine("loads", inner, outer, 1, 10_000, Fraction(64))
     changed = replace(placed, tree=replace(placed.tree, engines=(engine,)))
     found = best_mapping(changed, objective=Objective.LATENCY)
     proof = certificate_of([changed], found, Objective.LATENCY)

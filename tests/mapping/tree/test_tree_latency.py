@@ -15,7 +15,7 @@ from tilestitch.mapping.tree.chain import price
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.timed_labels import Pending, keeps_up
+from tilestitch.mapping.tree.timed_pace import Tracked, cross, keeps_up, repeat
 
 POWERS = {Objective.ENERGY: (1, 0), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}
 
@@ -89,15 +89,20 @@ def changes(seed, loops, crossings):
     """Loops, and crossings of one or two ports that stop the units or do not, in some order."""
     found = [("loop", factor) for factor in loops]
     for _ in range(crossings):
-        served = {port: seed.randrange(1, 12) for port in seed.sample(PORTS, seed.choice((1, 2)))}
-        found.append((seed.choice(("hides", "stops")), served))
+        ways = [{port: seed.randrange(12) for port in seed.sample(PORTS, seed.randrange(3))} for _ in range(2)]
+        stops = {port: sum(way.get(port, 0) for way in ways) + seed.randrange(2) for port in PORTS}
+        found.append((seed.choice(("hides", "stops")), (*ways, stops)))
     seed.shuffle(found)
     return found
 
 
 def changed(pace, steps):
     for kind, what in steps:
-        pace = pace.repeated(what) if kind == "loop" else pace.with_crossing(what, hidden=kind == "hides")
+        if kind == "loop":
+            pace = pace.repeated(what)
+        else:
+            inwards, outwards, stops = what
+            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {})
     return pace
 
 
@@ -105,17 +110,47 @@ def test_a_pace_that_keeps_up_is_never_slower():
     """Of two paces of one tile, the one for which the other is dropped is as fast after every later change."""
     seed = random.Random("paces")
     kept = 0
-    for _ in range(4000):
+    for _ in range(6000):
         one, other = (changed(Pace(), changes(seed, seed.sample([2, 3], 2), seed.randrange(4))) for _ in range(2))
         later = changes(seed, seed.choices([2, 3], k=seed.randrange(1, 3)), seed.randrange(3))
         kinds = {kind for kind, _ in later}
         left = int(np.prod([what for kind, what in later if kind == "loop"]))
-        triples = [(pace.alone, pace.turn, pace.ready) for pace in (one, other)]
-        busy = [np.array([pace.busy.get(port, 0) for port in PORTS], np.int64) for pace in (one, other)]
-        if keeps_up(Pending("hides" in kinds, "stops" in kinds), left - 1, triples[0], busy[0], triples[1], busy[1]):
-            assert changed(one, later).alone <= changed(other, later).alone, (one, other, later)
+        one_row, other_row = row_of(one), row_of(other)
+        if keeps_up(one_row, other_row, COLUMNS, left - 1, bool(kinds & {"hides", "stops"}), "stops" in kinds):
+            assert changed(one, later).latency <= changed(other, later).latency, (one, other, later)
             kept += 1
     assert kept > 400
+
+
+TRACKED = Tracked((PORTS, PORTS, PORTS, PORTS))
+COLUMNS = TRACKED.columns
+
+
+def row_of(pace):
+    """A pace as a row in which every port has columns."""
+    sums = (pace.stops, pace.first, pace.last, pace.busy)
+    most = [max(one.values(), default=0) for one in sums[:3]]
+    each = [sums[kind].get(port, 0) for _, kind, port in TRACKED.each]
+    return np.array([pace.turn, pace.work, pace.ahead, *most, *each], np.int64)
+
+
+def test_rows_are_paces():
+    """What loops and crossings make of a row is what they make of a pace."""
+    seed = random.Random("rows")
+    for _ in range(300):
+        pace = Pace()
+        row = row_of(pace)
+        for kind, what in changes(seed, [2, 3, 5], 4):
+            pace = changed(pace, [(kind, what)])
+            if kind == "loop":
+                repeat(row, COLUMNS, what)
+            else:
+                inwards, outwards, stops = what
+                both = {port: inwards.get(port, 0) + outwards.get(port, 0) for port in PORTS}
+                sums = (stops if kind == "stops" else {}, inwards, outwards, both)
+                each = [sums[which].get(port, 0) for _, which, port in TRACKED.each]
+                cross(row, COLUMNS, np.array([0] * 6 + each, np.int64))
+            assert row.tolist() == row_of(pace).tolist()
 
 
 def test_a_port_takes_as_long_as_its_bandwidth_says():

@@ -22,6 +22,7 @@ from tilestitch.mapping.tree.optimum import Bound, Optimum, value_in
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.sliding import can_slide, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
+from tilestitch.mapping.tree.timed_pace import least_latency
 from tilestitch.mapping.tree.timed_problem import timed_problem
 
 FIELDS = ("problem", "value", "chosen", "loops", "cuts", "choices")
@@ -158,7 +159,7 @@ def _choice_proof(placed: PlacedNest, sums: Sums, best: Optimum) -> ChoiceProof:
     energy, cycles = least + tables.fixed_fj + mac_value(placed), 0
     if best.objective is not Objective.ENERGY:
         timed = timed_problem(tables)
-        cycles = timed.alone + (placed.total_steps - 1) * timed.turn
+        cycles = least_latency(timed.start, placed.total_steps)
     if not best.is_above(energy, cycles):
         return ChoiceProof(spread_texts(placed), best.bound(energy, cycles), None)
     chains = chain_count(tables) if counts_chains(placed) else None

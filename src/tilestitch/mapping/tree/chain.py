@@ -8,8 +8,9 @@ import numpy as np
 
 from tilestitch.base.shown import Brief
 from tilestitch.hardware.tree import Flow
-from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, operands_on_tree
-from tilestitch.mapping.tree.pace import Pace
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, operands_on_tree
+from tilestitch.mapping.tree.loads import loads_of
+from tilestitch.mapping.tree.pace import Cycles, Pace
 from tilestitch.mapping.tree.placed import PlacedNest
 
 
@@ -161,29 +162,28 @@ def price(placed: PlacedNest, mapping: TreeMapping, *, stays: bool = True) -> Tr
 
 def latency_cycles(placed: PlacedNest, mapping: TreeMapping) -> int:
     """The latency of a mapping."""
-    return pace_of(placed, mapping).alone
+    return pace_of(placed, mapping).latency
 
 
 def pace_of(placed: PlacedNest, mapping: TreeMapping) -> Pace:
     """The pace of a whole nest: its loops and crossings, from the innermost."""
-    crossings = [(one.place, _is_hidden(one), _served(one)) for one in placed_crossings(placed, mapping)]
+    crossings = [(one.place, _loads(one)) for one in placed_crossings(placed, mapping)]
     pace = Pace()
     for inside in range(len(mapping.loops) + 1):
-        for at, hidden, served in crossings:
+        for at, loads in crossings:
             if at == inside:
-                pace = pace.with_crossing(served, hidden=hidden)
+                pace = pace.with_crossing(*loads)
         if inside < len(mapping.loops):
             pace = pace.repeated(mapping.loops[inside][1])
     return pace
 
 
-def _is_hidden(one: PlacedCrossing) -> bool:
-    return one.part is not Part.FIRST and one.operand.is_hidden(one.crossing)
-
-
-def _served(one: PlacedCrossing) -> dict[PortNumber, int]:
-    served = one.operand.served(one.crossing, np.array([one.tile], np.int64), one.part)
-    return {port: int(cycles[0]) for port, cycles in served.items()}
+def _loads(one: PlacedCrossing) -> tuple[Cycles, Cycles, Cycles]:
+    loads = loads_of(one.operand, one.crossing, np.array([one.tile], np.int64), one.part)
+    inwards, outwards, stops = (
+        {port: int(cycles[0]) for port, cycles in way.items()} for way in (loads.inwards, loads.outwards, loads.stops)
+    )
+    return inwards, outwards, stops
 
 
 def _priced(one: PlacedCrossing) -> list[PricedFlow]:

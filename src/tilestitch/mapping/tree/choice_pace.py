@@ -1,7 +1,7 @@
 """Below how many cycles no mapping of a spatial choice comes, compiled: the checker's own bound of latency.
 
-A port moves at least what its operands move through it if each had all memories for itself; and where a crossing stops
-the units, its wait adds to the steps as often as it comes.
+A port moves at least what its operands move through it if each had all memories for itself; and where crossings stop
+the units, what they move through one port adds to the steps as often as it comes.
 """
 
 from typing import NamedTuple
@@ -27,18 +27,15 @@ class Ports(NamedTuple):
 
 
 @lending
-def _add(task: Task, ports: Ports, where: tuple[int, int, int], bits: float, partial: int, served: np.ndarray) -> float:
-    """Enter the cycles of one end of a crossing, by port; the most that a port has then."""
+def _add(task: Task, ports: Ports, where: tuple[int, int, int], bits: float, partial: int, served: np.ndarray) -> None:
+    """Enter the cycles of one end of a crossing, by port."""
     operand, level, side = where
-    most = 0.0
     for at in range(2 if partial == 1 else 1):
         port = ports.number[operand, level, side, at]
         granule, width = task.arrays.ports[operand, level, side, 2 * at : 2 * at + 2]
         if port >= 0:
             accesses = np.ceil(np.ceil(bits / granule) * granule / width)
             served[port] += np.ceil(accesses * ports.cycles[operand, level, side, at] - 1e-9)
-            most = max(most, float(served[port]))
-    return most
 
 
 @lending
@@ -49,8 +46,8 @@ def _serve(
     cut: tuple[int, int],
     amounts: tuple[float, float, int],
     served: np.ndarray,
-) -> float:
-    """Cycles of every port for one crossing of an operand, and those of the busiest.
+) -> None:
+    """Enter the cycles of every port for one crossing of an operand.
 
     `amounts` are elements in each memory inside, those that they hold together, and 1 if they are partial sums.
     """
@@ -61,18 +58,17 @@ def _serve(
     outer = held * choice.placed.differing[operand, crossing] * bits
     if not is_write and task.arrays.sharing[operand, crossing] >= TOGETHER:
         outer = shared * bits
-    wait = _add(task, ports, (operand, crossing, 0), outer, partial, served)
+    _add(task, ports, (operand, crossing, 0), outer, partial, served)
     if crossing > 0:
-        wait = max(wait, _add(task, ports, (operand, crossing - 1, 1), held * bits, partial, served))
-    return wait
+        _add(task, ports, (operand, crossing - 1, 1), held * bits, partial, served)
 
 
 @inner
 def _least(task: Task, ports: Ports, choice: Choice, operand: int) -> np.ndarray:
-    """The least cycles of every port for one operand in all, and last what its crossings stop the units."""
+    """The least cycles of every port for one operand in all, then of the crossings that stop the units."""
     is_write = operand == len(task.arrays.axes) - 1
     cuts, tiles, loops = task.first[operand + 1] - task.first[operand], choice.sizes[operand], len(choice.counts)
-    behind, here = np.zeros((ports.many + 1, tiles)), np.zeros((ports.many + 1, tiles))
+    behind, here = np.zeros((2 * ports.many, tiles)), np.zeros((2 * ports.many, tiles))
     served, tile = np.zeros(ports.many), np.ones(loops, np.int64)
     for cut in range(cuts - 1, -1, -1):
         crossing = cut + 1 if is_write else cut
@@ -99,19 +95,19 @@ def _least(task: Task, ports: Ports, choice: Choice, operand: int) -> np.ndarray
                     task.arrays, choice.over[operand, crossing + 1], choice.under[operand, crossing + 1], operand, tile
                 )
                 amounts = (held, np.rint(together / apart), int(partial))
-                wait = _serve(task, ports, choice, (operand, crossing), amounts, served)
+                _serve(task, ports, choice, (operand, crossing), amounts, served)
                 for port in range(ports.many):
-                    here[port, at] = behind[port, at] + served[port] * times
-                here[ports.many, at] = behind[ports.many, at]
-                if not ports.hides[operand, crossing]:
-                    here[ports.many, at] += wait * times
+                    cycles = served[port] * times
+                    stops = 0.0 if ports.hides[operand, crossing] else cycles
+                    here[port, at] = behind[port, at] + cycles
+                    here[ports.many + port, at] = behind[ports.many + port, at] + stops
             for row in range(len(choice.primes)):
                 loop = choice.primes[row, 0]
                 if task.arrays.moving[operand, loop]:
                     number = at // choice.units[operand, loop] % choice.counts[loop]
                     if choice.above[row, number] >= 0:
                         larger = at + (choice.above[row, number] - number) * choice.units[operand, loop]
-                        for port in range(ports.many + 1):
+                        for port in range(2 * ports.many):
                             here[port, at] = min(here[port, at], here[port, larger])
         behind, here = here, behind
     return behind[:, 0].copy()
@@ -129,12 +125,12 @@ def least_cycles(task: Task, ports: Ports, spread: tuple[np.ndarray, np.ndarray,
         choice = taken_choice(task, empty, over[number], under[number], steps[number])
         start = 1 if choice.stays[operands - 1] > 1 or others_add(task.arrays, choice, 0) else 0
         _serve(task, ports, choice, (operands - 1, 0), (1.0, 1.0, start), served)
-        total = np.zeros(ports.many + 1)
+        total = np.zeros(2 * ports.many)
         total[: ports.many] = served * choice.placed.total
         for operand in range(operands):
             total += _least(task, ports, choice, operand)
-        most = float(choice.placed.total) + total[ports.many]
+        most = float(choice.placed.total)
         for port in range(ports.many):
-            most = max(most, total[port])
+            most = max(most, total[port], choice.placed.total + total[ports.many + port])
         found[number] = int(most) if most < _MOST_CYCLES else NEVER
     return found

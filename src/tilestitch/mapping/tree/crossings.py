@@ -8,7 +8,7 @@ partial sums are read back before every addition. Networks that share less or mo
 are ours: docs/trees.md#networks-and-windows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -27,6 +27,7 @@ Numbers: TypeAlias = NDArray[np.float64]
 Terms: TypeAlias = tuple[tuple[int, int], ...]  # loop and step, of an index
 Flags: TypeAlias = NDArray[np.bool_]
 PortNumber: TypeAlias = tuple[int, int]  # memory and its port; below 0 an axis and its network; behind all, an engine
+PortCycles: TypeAlias = Mapping[PortNumber, NDArray[np.int64]]  # at every point of some tiles
 
 
 class Part(StrEnum):
@@ -238,13 +239,14 @@ class OperandOnTree:
         read_width, write_width = (port.width_bits if port is not None else 1 for port in ports)
         return 2 * memory.read_pj / read_width + memory.write_pj / write_width
 
-    def served(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> dict[PortNumber, NDArray[np.int64]]:
-        """Cycles for which one crossing at each of these tiles, once, occupies every port at both its ends.
+    def ways(self, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> tuple[PortCycles, PortCycles]:
+        """Cycles for which one crossing at each of these tiles, once, occupies every port: inwards, and outwards.
 
         A port makes one access a cycle, of up to its width, unless its bandwidth is stated. What a crossing moves in
         one direction begins a new access. Networks of a stated bandwidth are ports of their own.
         """
-        found: dict[PortNumber, NDArray[np.int64]] = {}
+        inwards: dict[PortNumber, NDArray[np.int64]] = {}
+        outwards: dict[PortNumber, NDArray[np.int64]] = {}
         for level, flow, bits in self._transfers(crossing, tiles, part):
             memory = self.memories[level]
             port = memory.port(self.placed.homes[self.number], flow)
@@ -253,32 +255,41 @@ class OperandOnTree:
             accesses = np.ceil(np.ceil(bits / port.granule_bits) * port.granule_bits / port.width_bits)
             key = (self.placed.tree.memories.index(memory), memory.ports.index(port))
             cycles = np.ceil(accesses * float(port.width_bits / port.bits_per_cycle) - 1e-9)
-            found[key] = found.get(key, 0) + cycles.astype(np.int64)
-        for axis, network in self.networks(crossing):
-            if network.bits_per_cycle is not None and self.array.element_bits > 0:
-                _, outer = self._amounts(crossing, tiles, part)
-                bits = sum(self._both_ways(crossing, tiles, outer), np.zeros(len(tiles)))
-                key = (-1 - self.placed.tree.axes.index(axis), axis.networks.index(network))
-                found[key] = np.ceil(bits / float(network.bits_per_cycle) - 1e-9).astype(np.int64)
-        found.update(self._carried(crossing, tiles, part))
-        return found
+            way = inwards if flow in (Flow.FEED, Flow.FILL) else outwards
+            way[key] = way.get(key, 0) + cycles.astype(np.int64)
+        if self.array.element_bits > 0:
+            ways = (outwards, inwards) if self.is_write else (inwards,)
+            inner, outer = self._amounts(crossing, tiles, part)
+            for way, over, within in zip(
+                ways, self._both_ways(crossing, tiles, outer), self._both_ways(crossing, tiles, inner), strict=False
+            ):
+                way.update(self._over_networks(crossing, over))
+                way.update(self._carried(crossing, within))
+        return inwards, outwards
 
-    def _carried(self, crossing: int, tiles: Tiles, part: Part) -> dict[PortNumber, NDArray[np.int64]]:
-        """Cycles of the DMA engines that carry a crossing: set-up and bits, of what there is in each direction."""
+    def _over_networks(self, crossing: int, bits: Numbers) -> dict[PortNumber, NDArray[np.int64]]:
+        """Cycles of networks of a stated bandwidth for so many bits."""
+        axes = self.placed.tree.axes
+        return {
+            (-1 - axes.index(axis), axis.networks.index(network)): np.ceil(
+                bits / float(network.bits_per_cycle) - 1e-9
+            ).astype(np.int64)
+            for axis, network in self.networks(crossing)
+            if network.bits_per_cycle is not None
+        }
+
+    def _carried(self, crossing: int, bits: Numbers) -> dict[PortNumber, NDArray[np.int64]]:
+        """Cycles of the DMA engines that carry so many bits over a crossing in one direction: set-up and bits."""
         tree = self.placed.tree
-        if crossing == 0 or not tree.engines or self.array.element_bits == 0:
+        if crossing == 0 or not tree.engines:
             return {}
         ends = self.memories[crossing - 1].name, self.memories[crossing].name
-        inner, _ = self._amounts(crossing, tiles, part)
         found: dict[PortNumber, NDArray[np.int64]] = {}
         for number, engine in enumerate(tree.engines):
             if (engine.inner, engine.outer) == ends:
                 rate = float(engine.count * engine.bits_per_cycle)
-                waits = [
-                    np.where(bits > 0, engine.setup_cycles + np.ceil(bits / rate - 1e-9), 0)
-                    for bits in self._both_ways(crossing, tiles, inner)
-                ]
-                found[len(tree.memories) + number, 0] = np.sum(waits, axis=0).astype(np.int64)
+                cycles = np.where(bits > 0, engine.setup_cycles + np.ceil(bits / rate - 1e-9), 0)
+                found[len(tree.memories) + number, 0] = cycles.astype(np.int64)
         return found
 
     def _amounts(self, crossing: int, tiles: Tiles, part: Part) -> tuple[Numbers, Numbers]:

@@ -22,11 +22,13 @@ _ROUNDED = 0.05  # cycles: what is rounded to whole thousandths at each cut, all
 
 
 def least_cycles(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.float64]:
-    """Below what no mapping of each choice comes: the units' steps with all for which they stop, and each port."""
-    found = choices.steps.prod(axis=1).astype(np.float64)
-    found += _cycles(task, choices, _stopping(task), loose=loose)
+    """Below what no mapping of each choice comes: each port, and the units' steps with all for which it stops them."""
+    steps = choices.steps.prod(axis=1).astype(np.float64)
+    found = steps
     for port in _ports(task):
-        found = np.maximum(found, _cycles(task, choices, _occupying(task, port), loose=loose))
+        for stopping in (False, True):
+            cycles = _cycles(task, choices, _occupying(task, port, stopping=stopping), loose=loose)
+            found = np.maximum(found, cycles + steps if stopping else cycles)
     return found
 
 
@@ -70,40 +72,20 @@ def _ports(task: SpreadTask) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _occupying(task: SpreadTask, wanted: tuple[int, int]) -> NDArray[np.float64]:
-    """Of every operand, level, side and direction the cycles of an access at one port."""
+def _occupying(task: SpreadTask, wanted: tuple[int, int], *, stopping: bool) -> NDArray[np.float64]:
+    """Of every operand, level, side and direction the cycles of an access at one port.
+
+    With `stopping` only of crossings that stop the units.
+    """
     access = np.zeros_like(task.bounds.access_pj)
     for number, operand in enumerate(task.operands):
         for level in range(len(operand.memories)):
             for side, flows in enumerate(_flows(operand)):
+                crossing = level + side
+                if stopping and (crossing == len(operand.memories) or operand.is_hidden(crossing)):
+                    continue
                 for at, flow in enumerate(flows):
                     port = _port(operand, level, flow)
                     if port is not None and port[0] == wanted:
                         access[number, level, side, at] = port[1]
     return access
-
-
-def _stopping(task: SpreadTask) -> NDArray[np.float64]:
-    """Of every crossing that stops the units the cycles of an access at the slower of its ends.
-
-    Sums that come back count where they take the port that others leave by.
-    """
-    access = np.zeros_like(task.bounds.access_pj)
-    for number, operand in enumerate(task.operands):
-        for crossing in range(1, len(operand.memories)):
-            if operand.is_hidden(crossing):
-                continue
-            ends = [(crossing, 0), (crossing - 1, 1)]
-            rates = [_per_bit(operand, *end) for end in ends]
-            level, side = ends[rates.index(max(rates))]
-            first = _port(operand, level, _flows(operand)[side][0])
-            for at, flow in enumerate(_flows(operand)[side]):
-                port = _port(operand, level, flow)
-                if port is not None and first is not None and port[0] == first[0]:
-                    access[number, level, side, at] = port[1]
-    return access
-
-
-def _per_bit(operand: OperandOnTree, level: int, side: int) -> float:
-    port = operand.memories[level].port(operand.placed.homes[operand.number], _flows(operand)[side][0])
-    return 0.0 if port is None else float(1 / port.bits_per_cycle)

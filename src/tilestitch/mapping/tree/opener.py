@@ -17,7 +17,8 @@ from tilestitch.mapping.tree.quick_bounds import tables_alone
 from tilestitch.mapping.tree.spread_task import SpreadTask, compared
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_opened import Aim, Clock, best_of_choice
-from tilestitch.mapping.tree.timed_quick import BUSY, WAIT, WORK, Timing, clocks_alone, starts_of
+from tilestitch.mapping.tree.timed_pace import SUMS
+from tilestitch.mapping.tree.timed_quick import Timing, clocks_alone, latencies_at_least, starts_of
 
 TOGETHER = 2**24  # entries at most in tables that are made together, if no two choices shared any
 
@@ -46,7 +47,7 @@ class Opener:
         sizes = np.zeros(len(numbers), np.int64)
         for number, operand in enumerate(task.operands):
             sizes += 2 * (len(operand.memories) + 1) * np.where(task.arrays.moving[number], points, 1).prod(axis=1)
-        kinds = 1 if self._timing is None else 1 + BUSY + self._timing.shared
+        kinds = 1 if self._timing is None else 1 + self._timing.columns.end - SUMS
         group = np.cumsum(sizes * kinds) // TOGETHER
         ends = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(numbers)]
         yield from (slice(start, end) for start, end in pairwise(ends) if start < end)
@@ -80,13 +81,12 @@ class Opener:
     def _take_cycles(self, timing: Timing, chosen: Choices) -> None:
         """Lay out cycles: tables of each operand, and below what no latency comes."""
         task, result = self._task, len(self._task.operands) - 1
-        kinds = BUSY + timing.shared
         first, back = task.different(chosen, result, sees_steps=True)
         spread = self._over[first, result], self._under[first, result], chosen.steps[first]
-        at_units, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
+        rows, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
         self._clock_offsets = np.empty((len(chosen), result + 1), np.int64)
         tables: list[_Whole] = []
-        least = np.zeros((len(chosen), kinds), np.int64)
+        least = np.zeros((len(chosen), timing.columns.end), np.int64)
         for number in range(result + 1):
             first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
             spread = self._over[first, number], self._under[first, number], chosen.steps[first]
@@ -95,13 +95,9 @@ class Opener:
                 raise TooLarge(f"{task.bare.nest.name}: latencies above 3e14 cycles are not compared one by one")
             self._clock_offsets[:, number] = starts[back] + sum(map(len, tables))
             tables.append(table)
-            least += roots[back, partial if number == result else 0]
+            least[:, SUMS:] += roots[back, partial if number == result else 0]
         self._clock = np.concatenate(tables)
-        total, waits = chosen.steps.prod(axis=1), at_units.max(axis=1, initial=0)
-        turns = 1 + waits + (total - 1) * np.maximum(1, waits)
-        busy = at_units[:, : timing.shared] * total[:, np.newaxis] + least[:, BUSY:]
-        stops = waits + total + least[:, WORK]
-        self._cycles = np.max([turns + least[:, WAIT], stops, busy.max(axis=1, initial=0)], axis=0)
+        self._cycles = latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
 
     def least_cycles(self) -> _Whole:
         """Below what no latency of the choices that are laid out comes, in their order, where any mapping fits."""
@@ -131,7 +127,7 @@ class Opener:
         """How the search of a choice in time ended, its labels, and the value and energy of what was found or left."""
         assert self._timing is not None
         task, sheet = self._task, self._sheet(number)
-        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], BUSY + self._timing.shared)
+        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], self._timing.columns.end - SUMS)
         tables = task.arrays, task.bounds, self._timing
         final = task.sums is Sums.FINAL
         ended, count, value, energy, _ = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, final)

@@ -11,8 +11,9 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
 from tilestitch.mapping.tree.outside_in import NEVER, SETTLED, SURVIVED, TOO_MANY
-from tilestitch.mapping.tree.walk_tables import WalkCuts
+from tilestitch.mapping.tree.walk_tables import AFTER, BEFORE, OCCUPIED, STOPPING, WalkCuts
 
+_TURN, _WORK, _AHEAD, _SUMS = 0, 1, 2, 6  # of a pace; between them the most that units stop, before and after
 ENERGY, LATENCY, PRODUCT, SQUARE, FRONT = 0, 1, 2, 3, 4  # what is least; of a front nothing else may be on it
 _ROUNDING = 1e-12  # of products of whole numbers below 2^60; what is that close is compared exactly
 _MOST_CLOSE = 4096
@@ -22,9 +23,7 @@ class Least(NamedTuple):
     """Of each cut and the later ones of its operand the least from a tile on: [cut, whether sums arrive, tile]."""
 
     price: np.ndarray
-    wait: np.ndarray  # once for each crossing
-    work: np.ndarray  # what the units stop, as often as they do
-    load: np.ndarray  # by port as well
+    sums: np.ndarray  # by sum as well: before and after all steps once, else as often as they come
 
 
 class Target(NamedTuple):
@@ -46,10 +45,7 @@ class Walk(NamedTuple):
     following: np.ndarray  # of the same place
     dead: np.ndarray
     taken: np.ndarray  # by shared memory
-    alone: np.ndarray
-    turn: np.ndarray
-    ready: np.ndarray
-    busy: np.ndarray  # by port
+    pace: np.ndarray  # by turn, work, ahead, the most of three kinds, and every sum
 
 
 @compiled
@@ -95,7 +91,7 @@ def broken_onwards(cuts: WalkCuts, cost: np.ndarray, found: np.ndarray) -> int:
 
 
 @inner
-def _room_for(size: int, memories: int, ports: int) -> Walk:
+def _room_for(size: int, memories: int, numbers: int) -> Walk:
     return Walk(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -103,20 +99,16 @@ def _room_for(size: int, memories: int, ports: int) -> Walk:
         np.empty(size, np.int64),
         np.zeros(size, np.bool_),
         np.zeros((size, memories), np.int64),
-        np.zeros(size, np.int64),
-        np.zeros(size, np.int64),
-        np.zeros(size, np.int64),
-        np.zeros((size, ports), np.int64),
+        np.zeros((size, numbers), np.int64),
     )
 
 
 @inner
 def _longer(old: Walk, used: int) -> Walk:
-    new = _room_for(2 * used, old.taken.shape[1], old.busy.shape[1])
+    new = _room_for(2 * used, old.taken.shape[1], old.pace.shape[1])
     new.spent[:used], new.state[:used], new.tile[:used] = old.spent, old.state, old.tile
     new.following[:used], new.dead[:used], new.taken[:used] = old.following, old.dead, old.taken
-    new.alone[:used], new.turn[:used], new.ready[:used] = old.alone, old.turn, old.ready
-    new.busy[:used] = old.busy
+    new.pace[:used] = old.pace
     return new
 
 
@@ -169,37 +161,58 @@ def _is_wanted(cuts: WalkCuts, memory: int, placed: np.ndarray) -> bool:
 
 
 @lending
-def _forget(cuts: WalkCuts, placed: np.ndarray, busy: np.ndarray) -> None:
-    """Forget how busy ports are that no cut needs any more."""
-    for port in range(len(busy)):
+def _forget(cuts: WalkCuts, placed: np.ndarray, pace: np.ndarray) -> None:
+    """Forget sums to which no cut adds any more."""
+    for number in range(len(cuts.kind)):
         is_needed = False
         for operand in range(len(placed)):
             for cut in range(cuts.first[operand] + placed[operand], cuts.first[operand + 1]):
-                is_needed = is_needed or cuts.uses[port, cut]
+                is_needed = is_needed or cuts.uses[number, cut]
         if not is_needed:
-            busy[port] = 0
+            pace[_SUMS + number] = 0
 
 
 @lending
-def _is_needless(
-    walk: Walk, heads: np.ndarray, at: int, spent: int, pace: tuple[int, int, int], busy: np.ndarray, taken: np.ndarray
-) -> bool:
+def _place(cuts: WalkCuts, cut: int, tile: int, pace: np.ndarray) -> None:
+    """What a cut at a tile makes of its time."""
+    for kind in (STOPPING, BEFORE, AFTER):
+        pace[_AHEAD + 1 + kind] = max(pace[_AHEAD + 1 + kind], cuts.single[kind, cut, tile])
+    pace[_TURN] = max(pace[_TURN], cuts.single[OCCUPIED, cut, tile])
+    for number in range(len(cuts.kind)):
+        pace[_SUMS + number] += cuts.sums[number, cut, tile]
+        most = _TURN if cuts.kind[number] == OCCUPIED else _AHEAD + 1 + cuts.kind[number]
+        pace[most] = max(pace[most], pace[_SUMS + number])
+    pace[_TURN] = max(pace[_TURN], pace[_AHEAD] + pace[_AHEAD + 1])
+
+
+@lending
+def _multiply(cuts: WalkCuts, times: int, pace: np.ndarray) -> None:
+    """What a loop of so many of its tiles, at least two, makes of the time of one."""
+    turn, work = pace[_TURN], pace[_WORK]
+    second = work + pace[_AHEAD + 1] + (times - 2) * turn + work
+    pace[_AHEAD] = min(pace[_AHEAD] + (times - 1) * turn, second)
+    pace[_WORK] += (times - 1) * turn
+    pace[_TURN] *= times
+    for number in range(len(cuts.kind)):
+        if cuts.kind[number] == OCCUPIED:
+            pace[_SUMS + number] *= times
+
+
+@lending
+def _is_needless(walk: Walk, heads: np.ndarray, at: int, spent: int, pace: np.ndarray, taken: np.ndarray) -> bool:
     """Whether another one of a place is no worse in anything; those that are no better in anything are let go."""
     other = heads[at]
-    alone, turn, ready = pace
     while other >= 0:
         if not walk.dead[other]:
-            no_more = walk.spent[other] <= spent and walk.alone[other] <= alone and walk.turn[other] <= turn
-            no_less = walk.spent[other] >= spent and walk.alone[other] >= alone and walk.turn[other] >= turn
-            no_more = no_more and walk.ready[other] <= ready
-            no_less = no_less and walk.ready[other] >= ready
-            if no_more or no_less:
-                for memory in range(len(taken)):
-                    no_more = no_more and walk.taken[other, memory] <= taken[memory]
-                    no_less = no_less and walk.taken[other, memory] >= taken[memory]
-                for port in range(len(busy)):
-                    no_more = no_more and walk.busy[other, port] <= busy[port]
-                    no_less = no_less and walk.busy[other, port] >= busy[port]
+            no_more, no_less = walk.spent[other] <= spent, walk.spent[other] >= spent
+            for memory in range(len(taken)):
+                no_more = no_more and walk.taken[other, memory] <= taken[memory]
+                no_less = no_less and walk.taken[other, memory] >= taken[memory]
+            for number in range(len(pace)):
+                if not no_more and not no_less:
+                    break
+                no_more = no_more and walk.pace[other, number] <= pace[number]
+                no_less = no_less and walk.pace[other, number] >= pace[number]
             if no_more:
                 return True
             if no_less:
@@ -216,32 +229,36 @@ def _least_after(
     placed: np.ndarray,
     partial: int,
     tile: int,
-    so_far: tuple[int, int, int, int],
-    busy: np.ndarray,
+    spent: int,
+    pace: np.ndarray,
 ) -> tuple[int, int]:
     """What no chain that goes on from here comes below, in energy and in cycles."""
-    spent, alone, turn, ready = so_far
-    others = cuts.left[tile] - 1
-    waits, work = 0, 0
     for operand in range(len(placed)):
         cut = cuts.first[operand] + placed[operand]
         if cut < cuts.first[operand + 1]:
             side = partial if operand == cuts.write else 0
             spent = min(NEVER, spent + least.price[cut, side, tile])
-            if target.objective != ENERGY and spent < NEVER:
-                waits += least.wait[cut, side, tile]
-                work += least.work[cut, side, tile]
     if target.objective == ENERGY or spent >= NEVER:
         return spent, 0
-    cycles = max(alone + others * turn + waits, alone + others * ready + work)
-    for port in range(len(busy)):
-        total = (others + 1) * busy[port]
+    tiles, turn = cuts.left[tile], pace[_TURN]
+    before, after, cycles = pace[_AHEAD + 1 + BEFORE], pace[_AHEAD + 1 + AFTER], tiles * turn
+    for number in range(len(cuts.kind)):
+        kind, more = cuts.kind[number], 0
         for operand in range(len(placed)):
             cut = cuts.first[operand] + placed[operand]
             if cut < cuts.first[operand + 1]:
-                total += least.load[port, cut, partial if operand == cuts.write else 0, tile]
-        cycles = max(cycles, total)
-    return spent, cycles
+                more += least.sums[number, cut, partial if operand == cuts.write else 0, tile]
+        here = pace[_SUMS + number]
+        if kind == BEFORE:
+            before = max(before, here + more)
+        elif kind == AFTER:
+            after = max(after, here + more)
+        else:
+            cycles = max(cycles, tiles * (here + (pace[_AHEAD] if kind == STOPPING else 0)) + more)
+    until = pace[_AHEAD] + (tiles - 1) * turn
+    if tiles > 1:
+        until = min(until, 2 * pace[_WORK] + pace[_AHEAD + 1] + (tiles - 2) * turn)
+    return spent, max(cycles, until + before + after)
 
 
 @compiled
@@ -252,25 +269,23 @@ def walked(cuts: WalkCuts, least: Least, target: Target, most: int) -> tuple[int
     One row where a chain is better; those too close to a product to say are all there, and the walk goes on.
     """
     operands, tiles = len(cuts.first) - 1, cuts.price.shape[1]
-    memories, ports, primes = len(cuts.limit), len(cuts.busy), len(cuts.up)
+    memories, primes = len(cuts.limit), len(cuts.up)
     in_state, states = np.ones(operands, np.int64), 2
     for operand in range(operands):
         in_state[operand] = states
         states *= cuts.first[operand + 1] - cuts.first[operand] + 1
     heads = np.full(states * tiles, -1, np.int32)
-    walk = _room_for(1024, memories, ports)
+    walk = _room_for(1024, memories, len(cuts.begin))
     close = np.empty((_MOST_CLOSE, 2), np.int64)
     many = 0
-    placed, taken, busy = np.zeros(operands, np.int64), np.zeros(memories, np.int64), cuts.busy.copy()
+    placed, taken, pace = np.zeros(operands, np.int64), np.zeros(memories, np.int64), cuts.begin.copy()
     timed = target.objective != ENERGY
-    start = (0, cuts.alone, cuts.turn, 1)
-    bound, cycles = _least_after(cuts, least, target, placed, cuts.from_units, 0, start, busy)
+    bound, cycles = _least_after(cuts, least, target, placed, cuts.from_units, 0, 0, pace)
     if bound >= NEVER or not _is_below(target, bound + target.beside, cycles):
         return SETTLED, close[:0], 0
     walk.spent[0], walk.state[0], walk.tile[0], walk.following[0] = 0, cuts.from_units, 0, -1
     if timed:
-        walk.alone[0], walk.turn[0], walk.ready[0] = cuts.alone, cuts.turn, 1
-        walk.busy[0] = busy
+        walk.pace[0] = pace
     heads[cuts.from_units * tiles] = 0
     used, label = 1, 0
     while label < used:
@@ -282,8 +297,7 @@ def walked(cuts: WalkCuts, least: Least, target: Target, most: int) -> tuple[int
         for move in range(operands + primes):
             for operand in range(operands):
                 placed[operand] = state // in_state[operand] % (cuts.first[operand + 1] - cuts.first[operand] + 1)
-            taken[:], busy[:] = walk.taken[label], walk.busy[label]
-            spent, alone, turn, ready = walk.spent[label], walk.alone[label], walk.turn[label], walk.ready[label]
+            taken[:], pace[:], spent = walk.taken[label], walk.pace[label], walk.spent[label]
             new_state, target_tile, passes = state, here, partial
             if move < operands:
                 cut = cuts.first[move] + placed[move]
@@ -305,47 +319,36 @@ def walked(cuts: WalkCuts, least: Least, target: Target, most: int) -> tuple[int
                     passes = 1 if cuts.partial[cut, here] else 0
                     new_state += passes - partial
                 if timed:
-                    wait = cuts.wait[cut, here]
-                    alone += wait
-                    if not cuts.hides[cut]:
-                        ready += wait
-                    turn = max(turn, ready, wait)
-                    for port in range(ports):
-                        busy[port] += cuts.load[port, cut, here]
-                        turn = max(turn, busy[port])
-                    _forget(cuts, placed, busy)
+                    _place(cuts, cut, here, pace)
+                    _forget(cuts, placed, pace)
             else:
                 prime = move - operands
                 if cuts.up[prime, here] < 0 or not _is_free(cuts, placed, here, prime):
                     continue
                 target_tile = cuts.up[prime, here]
                 if timed:
-                    times = cuts.left[here] // cuts.left[target_tile]
-                    more = (times - 1) * turn
-                    alone, ready, turn = alone + more, ready + more, times * turn
-                    busy *= times
-            so_far = (spent, alone, turn, ready)
-            bound, cycles = _least_after(cuts, least, target, placed, passes, target_tile, so_far, busy)
+                    _multiply(cuts, int(cuts.left[here] // cuts.left[target_tile]), pace)
+            bound, cycles = _least_after(cuts, least, target, placed, passes, target_tile, spent, pace)
             if bound >= NEVER or not _is_below(target, bound + target.beside, cycles):
                 continue
             is_complete = True
             for operand in range(operands):
                 is_complete = is_complete and placed[operand] == cuts.first[operand + 1] - cuts.first[operand]
             if is_complete:
-                close[many, 0], close[many, 1] = spent, alone
-                value = float(spent + target.beside) * alone * (alone if target.objective == SQUARE else 1)
+                close[many, 0], close[many, 1] = spent, cycles
+                value = float(spent + target.beside) * cycles * (cycles if target.objective == SQUARE else 1)
                 is_product = target.objective == PRODUCT or target.objective == SQUARE
                 if not is_product or value < target.product * (1 - _ROUNDING):
                     return SURVIVED, close[many : many + 1].copy(), used
                 is_known = False
                 for one in range(many):
-                    is_known = is_known or (close[one, 0] == spent and close[one, 1] == alone)
+                    is_known = is_known or (close[one, 0] == spent and close[one, 1] == cycles)
                 many += 0 if is_known else 1
                 if many == _MOST_CLOSE:
                     return TOO_MANY, close[:0], used
                 continue
             at = new_state * tiles + target_tile
-            if _is_needless(walk, heads, at, spent, (alone, turn, ready), busy, taken):
+            if _is_needless(walk, heads, at, spent, pace, taken):
                 continue
             if used >= most:
                 return TOO_MANY, close[:0], used
@@ -353,8 +356,7 @@ def walked(cuts: WalkCuts, least: Least, target: Target, most: int) -> tuple[int
                 walk = _longer(walk, used)
             walk.spent[used], walk.state[used], walk.tile[used] = spent, new_state, target_tile
             walk.following[used], walk.dead[used] = heads[at], False
-            walk.taken[used], walk.busy[used] = taken, busy
-            walk.alone[used], walk.turn[used], walk.ready[used] = alone, turn, ready
+            walk.taken[used], walk.pace[used] = taken, pace
             heads[at] = used
             used += 1
         label += 1

@@ -1,8 +1,8 @@
 """The search for energy and latency together: labels as in `labels`, which know the pace of their tile as well.
 
-A label's pace is that of `pace`: alone, turn, ready, and the cycles of every port that crossings share. Its bound has
-two parts, the least energy and the least latency of every mapping that goes on from it. Which label goes first depends
-on the objective; every label that might lead to something better is looked at before the search ends.
+A label's pace is a row of `timed_pace`. Its bound has two parts, the least energy and the least latency of every
+mapping that goes on from it. Which label goes first depends on the objective; every label that might lead to something
+better is looked at before the search ends.
 """
 
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 
 from tilestitch.base.jit import compiled, tiered
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, is_free, place_cut, remaining
+from tilestitch.mapping.tree.timed_pace import SUMS, Columns, cross, keeps_up, latency_at_least, repeat
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FRONT, FASTEST, EDP, ED2P = 0, 1, 2, 3  # what is least
@@ -21,17 +22,14 @@ class TimedProblem(NamedTuple):
     """What is searched: energies and rooms, and the cycles of every cut. Indices as in `Problem`."""
 
     base: Problem
-    wait: np.ndarray  # by cut and point: cycles of the busiest port of its crossing, once
-    hides: np.ndarray  # by cut: the units go on meanwhile
-    rows: np.ndarray  # by shared port and cut: which row of `loads`, or -1
-    loads: np.ndarray  # by row and point: cycles of a port
+    columns: Columns
+    rows: np.ndarray  # by column and cut: which row of `loads`, or -1
+    loads: np.ndarray  # by row and point: cycles
+    stops: np.ndarray  # by cut: the units stop
+    crosses: np.ndarray  # by cut: anything crosses, as it does not into the outermost memory
     left: np.ndarray  # by point: how many such tiles there are
-    least_wait: np.ndarray  # of a cut and the later ones of its operand from a point on: what they take alone
-    least_work: np.ndarray  # what the units take longer by them
-    least_busy: np.ndarray  # by shared port as well: how long they occupy it
-    alone: int  # of one iteration with its results
-    turn: int
-    busy: np.ndarray
+    least: np.ndarray  # by sum: of a cut and the later ones of its operand from a point on what they add at least
+    start: np.ndarray  # the row of one iteration with its results
     fixed_fj: float  # of every mapping
 
 
@@ -43,29 +41,26 @@ class TimedLabels(NamedTuple):
     value: np.ndarray  # of both, by the objective
     rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
     spent: np.ndarray
-    alone: np.ndarray
-    turn: np.ndarray
-    ready: np.ndarray
     state: np.ndarray  # which cuts are placed, and whether partial sums go on
     point: np.ndarray
     parent: np.ndarray
     action: np.ndarray  # the cut that was placed, or -1
     following: np.ndarray  # the next label at the same place
     dead: np.ndarray
-    busy: np.ndarray  # by shared port
+    pace: np.ndarray  # by column of a row
     taken: np.ndarray  # by shared memory
     heap: np.ndarray
 
 
 class Pending(NamedTuple):
-    """What cuts that are not placed will do: hide beside the units' work, stop the units."""
+    """What cuts that are not placed will do: move anything, stop the units."""
 
-    hides: bool
+    crosses: bool
     stops: bool
 
 
 @tiered
-def timed_empty(size: int, ports: int, components: int) -> TimedLabels:
+def timed_empty(size: int, columns: int, components: int) -> TimedLabels:
     return TimedLabels(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -77,11 +72,8 @@ def timed_empty(size: int, ports: int, components: int) -> TimedLabels:
         np.empty(size, np.int64),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
         np.empty(size, np.bool_),
-        np.empty((size, ports), np.int64),
+        np.empty((size, columns), np.int64),
         np.empty((size, components), np.float64),
         np.empty(size, np.int64),
     )
@@ -90,13 +82,12 @@ def timed_empty(size: int, ports: int, components: int) -> TimedLabels:
 @tiered
 def timed_grown(old: TimedLabels, used: int) -> TimedLabels:
     """The same labels with room for twice as many."""
-    new = timed_empty(2 * used, old.busy.shape[1], old.taken.shape[1])
+    new = timed_empty(2 * used, old.pace.shape[1], old.taken.shape[1])
     new.least_fj[:used], new.least_cycles[:used], new.value[:used] = old.least_fj, old.least_cycles, old.value
-    new.rank[:used], new.spent[:used], new.alone[:used] = old.rank, old.spent, old.alone
-    new.turn[:used], new.ready[:used], new.state[:used] = old.turn, old.ready, old.state
+    new.rank[:used], new.spent[:used], new.state[:used] = old.rank, old.spent, old.state
     new.point[:used], new.parent[:used], new.action[:used] = old.point, old.parent, old.action
     new.following[:used], new.dead[:used], new.heap[:used] = old.following, old.dead, old.heap
-    new.busy[:used], new.taken[:used] = old.busy, old.taken
+    new.pace[:used], new.taken[:used] = old.pace, old.taken
     return new
 
 
@@ -119,78 +110,36 @@ def value_of(objective: int, fixed_fj: float, energy_fj: int, cycles: int) -> fl
 
 @tiered
 def _least_cycles(
-    timed: TimedProblem,
-    placed: np.ndarray,
-    partial: int,
-    point: int,
-    pace: tuple[int, int, int],
-    busy: np.ndarray,
-    weight: int,
+    timed: TimedProblem, placed: np.ndarray, partial: int, point: int, row: np.ndarray, togo: np.ndarray, weight: int
 ) -> int:
-    """What no mapping that goes on from here is faster than: turns of the units, their work, and every port."""
-    base, others = timed.base, timed.left[point] - 1
-    alone, turn, ready = pace
-    waits, work = 0, 0
+    """What no mapping that goes on from here is faster than; `togo` is written to."""
+    base = timed.base
+    togo[:] = 0
     for operand in range(len(placed)):
         cut = base.first[operand] + placed[operand]
         if cut < base.first[operand + 1]:
             side = partial if operand == base.write else 0
-            waits += timed.least_wait[cut, side, point]
-            work += timed.least_work[cut, side, point]
-    least = max(alone + others * turn + weight * waits, alone + others * ready + weight * work)
-    for port in range(len(busy)):
-        total = 0
-        for operand in range(len(placed)):
-            cut = base.first[operand] + placed[operand]
-            if cut < base.first[operand + 1]:
-                total += timed.least_busy[port, cut, partial if operand == base.write else 0, point]
-        least = max(least, (others + 1) * busy[port] + weight * total)
-    return least
+            for column in range(SUMS, len(togo)):
+                togo[column] += weight * timed.least[column - SUMS, cut, side, point]
+    return latency_at_least(row, timed.columns, togo, timed.left[point] - 1)
 
 
 @tiered
-def _pending(timed: TimedProblem, placed: np.ndarray, busy: np.ndarray) -> Pending:
-    """What cuts that are not placed will do; of ports that none of them needs, `busy` is forgotten."""
+def _pending(timed: TimedProblem, placed: np.ndarray, row: np.ndarray) -> Pending:
+    """What cuts that are not placed will do; sums to which none of them adds are forgotten."""
     base = timed.base
-    hides, stops = False, False
+    crosses, stops = False, False
     for operand in range(len(placed)):
-        for cut in range(base.first[operand] + placed[operand], base.first[operand + 1] - 1):
-            hides = hides or timed.hides[cut]
-            stops = stops or not timed.hides[cut]
-    for port in range(len(busy)):
+        for cut in range(base.first[operand] + placed[operand], base.first[operand + 1]):
+            crosses, stops = crosses or timed.crosses[cut], stops or timed.stops[cut]
+    for column in range(SUMS, len(row)):
         needed = False
         for operand in range(len(placed)):
             for cut in range(base.first[operand] + placed[operand], base.first[operand + 1]):
-                needed = needed or timed.rows[port, cut] >= 0
+                needed = needed or timed.rows[column, cut] >= 0
         if not needed:
-            busy[port] = 0
-    return Pending(hides, stops)
-
-
-@tiered
-def keeps_up(
-    pending: Pending,
-    others: int,
-    one: tuple[int, int, int],
-    one_busy: np.ndarray,
-    other: tuple[int, int, int],
-    other_busy: np.ndarray,
-) -> bool:
-    """Whether one pace is never slower than another of the same tile, whatever comes: docs/trees.md#the-search."""
-    alone, turn, ready = one
-    than_alone, than_turn, than_ready = other
-    if alone + others * turn > than_alone + others * than_turn:
-        return False
-    if not pending.hides and (not pending.stops or than_ready == than_turn):
-        return True
-    if alone > than_alone:
-        return False
-    if pending.stops and (ready > than_ready or ready + others * turn > than_ready + others * than_turn):
-        return False
-    busier = False
-    for port in range(len(one_busy)):
-        busier = busier or one_busy[port] > other_busy[port]
-    return not busier
+            row[column] = 0
+    return Pending(crosses, stops)
 
 
 @tiered
@@ -199,8 +148,8 @@ def is_beaten_in_time(
     heads: np.ndarray,
     place: int,
     spent: int,
-    pace: tuple[int, int, int],
-    busy: np.ndarray,
+    row: np.ndarray,
+    columns: Columns,
     taken: np.ndarray,
     pending: Pending,
     others: int,
@@ -214,12 +163,10 @@ def is_beaten_in_time(
         for component in range(len(taken)):
             better = better and labels.taken[other, component] <= taken[component]
             worse = worse and labels.taken[other, component] >= taken[component]
-        if better or worse:
-            its = (int(labels.alone[other]), int(labels.turn[other]), int(labels.ready[other]))
-            if better and keeps_up(pending, others, its, labels.busy[other], pace, busy):
-                return True
-            worse = worse and keeps_up(pending, others, pace, busy, its, labels.busy[other])
-        if worse:
+        its = labels.pace[other]
+        if better and keeps_up(its, row, columns, others, pending.crosses, pending.stops):
+            return True
+        if worse and keeps_up(row, its, columns, others, pending.crosses, pending.stops):
             labels.dead[other] = True
             if before < 0:
                 heads[place] = labels.following[other]
@@ -265,14 +212,15 @@ def least_chains(
     """
     base = timed.base
     operands, points = len(base.first) - 1, base.cost.shape[2]
-    cuts, axes, ports = base.first[operands], len(base.shape), len(timed.busy)
+    cuts, axes, columns = base.first[operands], len(base.shape), timed.columns
     place_of, states = np.empty(operands, np.int64), 2
     for operand in range(operands):
         place_of[operand] = states
         states *= base.first[operand + 1] - base.first[operand] + 1
     heads = np.full(states * points, -1, np.int32)
-    labels = timed_empty(1024, ports, len(base.limit))
-    placed, busy = np.zeros(operands, np.int64), timed.busy.copy()
+    labels = timed_empty(1024, columns.end, len(base.limit))
+    placed, row = np.zeros(operands, np.int64), timed.start.copy()
+    togo, load = np.zeros(columns.end, np.int64), np.zeros(columns.end, np.int64)
     taken = np.zeros(len(base.limit), np.float64)
     found = np.empty(64, np.int64)
     fastest = NEVER  # of the front so far
@@ -280,28 +228,27 @@ def least_chains(
     many, count, waiting, ended = 0, 0, 0, FOUND
     bound = (np.inf, NEVER, NEVER)
     label, move, moves, rank, target, state, partial = -1, -1, 0, 0, 0, start, start
-    spent, alone, turn, ready = 0, timed.alone, timed.turn, 1
-    fits = True
+    spent, fits = 0, True
     while True:
         rest = remaining(base, placed, partial, target) if fits else NEVER
         if rest < NEVER:
-            pending = _pending(timed, placed, busy)
-            pace = (alone, turn, ready)
+            pending = _pending(timed, placed, row)
             energy = spent + weight * rest
-            cycles = _least_cycles(timed, placed, partial, target, pace, busy, weight)
+            cycles = _least_cycles(timed, placed, partial, target, row, togo, weight)
             value = value_of(objective, timed.fixed_fj, energy, cycles)
             place = state * points + target
             hopeless = value > cutoff or cycles >= fastest or (len(known) > 0 and _is_known(known, energy, cycles))
             others = timed.left[target] - 1
-            if not hopeless and not is_beaten_in_time(labels, heads, place, spent, pace, busy, taken, pending, others):
+            if not hopeless and not is_beaten_in_time(
+                labels, heads, place, spent, row, columns, taken, pending, others
+            ):
                 if count == len(labels.value):
                     labels = timed_grown(labels, count)
                 labels.least_fj[count], labels.least_cycles[count], labels.value[count] = energy, cycles, value
-                labels.rank[count], labels.spent[count], labels.alone[count] = rank, spent, alone
-                labels.turn[count], labels.ready[count], labels.state[count] = turn, ready, state
+                labels.rank[count], labels.spent[count], labels.state[count] = rank, spent, state
                 labels.point[count], labels.parent[count], labels.dead[count] = target, label, False
                 labels.action[count] = base.first[move] + placed[move] - 1 if 0 <= move < operands else -1
-                labels.busy[count, :], labels.taken[count, :] = busy, taken
+                labels.pace[count, :], labels.taken[count, :] = row, taken
                 labels.following[count] = heads[place]
                 heads[place] = count
                 push(labels.heap, timed_order(labels), waiting, count)
@@ -322,7 +269,7 @@ def least_chains(
                     found[many] = label
                     many += 1
                     if objective == FRONT:
-                        fastest = labels.alone[label]
+                        fastest = labels.least_cycles[label]
                     elif objective == FASTEST:
                         waiting = 0
                     else:
@@ -336,13 +283,12 @@ def least_chains(
                 break
             move, moves = 0, operands + axes
         partial, spent, target = labels.state[label] % 2, labels.spent[label], labels.point[label]
-        alone, turn, ready = labels.alone[label], labels.turn[label], labels.ready[label]
         state, rank, fits = labels.state[label], 0, True
         for operand in range(operands):
             size = base.first[operand + 1] - base.first[operand] + 1
             placed[operand] = state // place_of[operand] % size
             rank += placed[operand]
-        taken[:], busy[:] = labels.taken[label, :], labels.busy[label, :]
+        taken[:], row[:] = labels.taken[label, :], labels.pace[label, :]
         if move < operands:
             cost = place_cut(base, placed, move, partial, target, taken)
             fits = cost < NEVER
@@ -352,16 +298,10 @@ def least_chains(
                     after = 1 if base.after[cut, target] else 0
                     state += after - partial
                     partial = after
-                wait = timed.wait[cut, target]
-                alone += wait
-                if not timed.hides[cut]:
-                    ready += wait
-                turn = max(turn, ready, wait)
-                for port in range(ports):
-                    row = timed.rows[port, cut]
-                    if row >= 0:
-                        busy[port] += timed.loads[row, target]
-                        turn = max(turn, busy[port])
+                for column in range(columns.end):
+                    at = timed.rows[column, cut]
+                    load[column] = timed.loads[at, target] if at >= 0 else 0
+                cross(row, columns, load)
                 spent, state, rank = spent + cost, state + place_of[move], (rank + 1) * points + target
         else:
             axis = move - operands
@@ -370,14 +310,12 @@ def least_chains(
             if fits:
                 inside = timed.left[target]
                 target += base.strides[axis]
-                times = inside // timed.left[target]
-                alone, ready, turn = alone + (times - 1) * turn, ready + (times - 1) * turn, times * turn
-                busy *= times
+                repeat(row, columns, int(inside // timed.left[target]))
             rank = rank * points + target
     if many == 0 and ended == FOUND:
         ended = NOTHING
     chosen = found[:many].copy()
     values = np.empty((many, 2), np.int64)
     for at in range(many):
-        values[at, 0], values[at, 1] = labels.spent[chosen[at]], labels.alone[chosen[at]]
+        values[at, 0], values[at, 1] = labels.spent[chosen[at]], labels.least_cycles[chosen[at]]
     return ended, bound, count, values, chains_of(labels, chosen, cuts)

@@ -22,7 +22,8 @@ from tilestitch.mapping.tree.timed_labels import (
     timed_order,
     value_of,
 )
-from tilestitch.mapping.tree.timed_quick import BUSY, WAIT, WORK, Timing, serve_crossing
+from tilestitch.mapping.tree.timed_pace import SUMS, cross, latency_at_least, repeat
+from tilestitch.mapping.tree.timed_quick import Timing, follow, load_of, serve_crossing, start_row
 from tilestitch.mapping.tree.waiting import pop, push
 
 
@@ -53,53 +54,49 @@ def _crossing_of(ground: Ground, operand: int, cut: int) -> int:
     return cut + 1 if operand == len(ground.place_of) - 1 else cut
 
 
+class Bench(NamedTuple):
+    """What is written to, from label to label."""
+
+    row: np.ndarray  # the pace of the label that comes of the one at hand
+    load: np.ndarray  # what a crossing adds to it
+    togo: np.ndarray  # by column: what is still to come at least
+    served: np.ndarray  # [inwards or outwards, port]
+    following: np.ndarray  # [operand, crossing, port] what follows a crossing for which the units stop
+
+
 @lending
-def _pending(timing: Timing, ground: Ground, desk: Desk, busy: np.ndarray) -> Pending:
-    """What cuts that are not chosen will do; of ports that none of them needs, `busy` is forgotten."""
-    hides, stops = False, False
+def _pending(timing: Timing, ground: Ground, desk: Desk, row: np.ndarray) -> Pending:
+    """What cuts that are not chosen will do; sums to which none of them adds are forgotten."""
+    crosses, stops = False, False
     for operand in range(len(desk.chosen)):
         for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
-            hidden = timing.hides[operand, _crossing_of(ground, operand, cut)]
-            hides, stops = hides or hidden, stops or not hidden
-    for port in range(len(busy)):
+            crosses, stops = True, stops or not timing.hides[operand, _crossing_of(ground, operand, cut)]
+    for column in range(SUMS, len(row)):
         needed = False
         for operand in range(len(desk.chosen)):
             for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
-                needed = needed or timing.uses[operand, _crossing_of(ground, operand, cut), port]
+                needed = needed or timing.uses[operand, _crossing_of(ground, operand, cut), column]
         if not needed:
-            busy[port] = 0
-    return Pending(hides, stops)
+            row[column] = 0
+    return Pending(crosses, stops)
 
 
 @lending
-def _clock_at(ground: Ground, clock: Clock, desk: Desk, kind: int, partial: int, axis: int) -> int:
-    """The least of one kind that all cuts that are not chosen take, a step along an axis further."""
-    total, last = 0, len(desk.chosen) - 1
+def _least_cycles(
+    timing: Timing, ground: Ground, clock: Clock, desk: Desk, bench: Bench, where: tuple[int, int, int, int]
+) -> int:
+    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles, weight."""
+    (partial, axis, others, weight), last = where, len(desk.chosen) - 1
+    bench.togo[:] = 0
     for operand in range(last + 1):
         cut = desk.chosen[operand]
         if cut < ground.first[operand + 1] - ground.first[operand]:
             at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
             at += (cut * 2 + (partial if operand == last else 0)) * ground.inner[operand]
-            total += int(clock.table[clock.offsets[operand] + at * clock.kinds + kind])
-    return total
-
-
-@lending
-def _least_cycles(
-    ground: Ground, clock: Clock, desk: Desk, where: tuple[int, int, int, int], pace: tuple[int, int, int],
-    busy: np.ndarray,
-) -> int:  # fmt: skip
-    """What no mapping that goes on from here is faster than; `where`: partial sums, axis, other tiles, weight."""
-    partial, axis, others, weight = where
-    alone, turn, ready = pace
-    least = max(
-        alone + others * turn + weight * _clock_at(ground, clock, desk, WAIT, partial, axis),
-        alone + others * ready + weight * _clock_at(ground, clock, desk, WORK, partial, axis),
-    )
-    for port in range(len(busy)):
-        left = weight * _clock_at(ground, clock, desk, BUSY + port, partial, axis)
-        least = max(least, (others + 1) * busy[port] + left)
-    return least
+            at = clock.offsets[operand] + at * clock.kinds
+            for kind in range(clock.kinds):
+                bench.togo[SUMS + kind] += weight * clock.table[at + kind]
+    return latency_at_least(bench.row, timing.columns, bench.togo, others)
 
 
 @lending
@@ -109,12 +106,13 @@ def _is_hopeless(aim: Aim, value: float, energy_fj: int) -> bool:
 
 @lending
 def _enter(
-    labels: TimedLabels, heads: np.ndarray, count: int, place: int, bound: tuple[int, int, float],
-    pace: tuple[int, int, int], of: tuple[int, int, int, int, int],
+    labels: TimedLabels, heads: np.ndarray, count: int, place: int, bound: tuple[int, int, float], row: np.ndarray,
+    of: tuple[int, int, int, int, int],
 ) -> None:  # fmt: skip
     """Write a label; `bound` are energy, cycles and value, `of` are spent, rank, state, point and its parent."""
     labels.least_fj[count], labels.least_cycles[count], labels.value[count] = bound
-    labels.alone[count], labels.turn[count], labels.ready[count] = pace
+    for column in range(len(row)):
+        labels.pace[count, column] = row[column]
     labels.spent[count], labels.rank[count], labels.state[count], labels.point[count], labels.parent[count] = of
     labels.dead[count], labels.action[count] = False, -1
     labels.following[count] = heads[place]
@@ -148,11 +146,11 @@ def _place(
 @lending
 def _go_on(
     labels: TimedLabels, heads: np.ndarray, tools: tuple[Arrays, Timing, Placed, Ground, Clock, Aim], desk: Desk,
-    room: tuple[np.ndarray, np.ndarray], fixed_fj: float, label: int, counts: tuple[int, int],
+    bench: Bench, fixed_fj: float, label: int, counts: tuple[int, int],
 ) -> tuple[int, int]:  # fmt: skip
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
     arrays, timing, placed, ground, clock, aim = tools
-    (busy, served), (count, waiting) = room, counts
+    row, (count, waiting) = bench.row, counts
     state, point = labels.state[label], labels.point[label]
     lay(ground, desk, state, point)
     operands, depth, inside = len(desk.placed), 0, 1
@@ -166,9 +164,8 @@ def _go_on(
             desk.taken[component] = labels.taken[label, component]
         for operand in range(operands):
             desk.chosen[operand] = desk.placed[operand]
-        for port in range(len(busy)):
-            busy[port] = labels.busy[label, port]
-        alone, turn, ready = labels.alone[label], labels.turn[label], labels.ready[label]
+        for column in range(len(row)):
+            row[column] = labels.pace[label, column]
         to_state, partial, spent, target, axis, left = state, state % 2, labels.spent[label], point, -1, tiles
         if move < operands:
             cost, after = _place(arrays, ground, desk, placed, move, partial)
@@ -180,15 +177,9 @@ def _go_on(
             if crossing >= 0:
                 held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
                 where = (move, crossing)
-                wait = int(serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, served))
-                alone += wait
-                ready += 0 if timing.hides[move, crossing] else wait
-                turn = max(turn, wait)
-                for port in range(len(busy)):
-                    if timing.uses[move, crossing, port]:
-                        busy[port] += int(served[port])
-                        turn = max(turn, busy[port])
-            turn = max(turn, ready)
+                serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
+                load_of(timing, not timing.hides[where], bench.served, bench.following[where], bench.load)
+                cross(row, timing.columns, bench.load)
             to_state += ground.place_of[move]
             if move == operands - 1:
                 to_state += after - partial
@@ -200,26 +191,22 @@ def _go_on(
                 continue
             target += ground.strides[operands, axis]
             times = ground.axes[axis, 1]
-            alone, ready, turn = alone + (times - 1) * turn, ready + (times - 1) * turn, times * turn
-            for port in range(len(busy)):
-                busy[port] *= times
+            repeat(row, timing.columns, times)
             left = tiles // times
         rest = rest_of(ground, desk, partial, axis)
         if rest >= NEVER:
             continue
-        pending, pace = _pending(timing, ground, desk, busy), (alone, turn, ready)
+        pending = _pending(timing, ground, desk, row)
         energy = spent + aim.weight * rest
-        cycles = _least_cycles(ground, clock, desk, (partial, axis, left - 1, aim.weight), pace, busy)
+        cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1, aim.weight))
         value = value_of(aim.objective, fixed_fj, energy, cycles)
         place = to_state * ground.points + target
         if _is_hopeless(aim, value, energy):
             continue
-        if is_beaten_in_time(labels, heads, place, spent, pace, busy, desk.taken, pending, left - 1):
+        if is_beaten_in_time(labels, heads, place, spent, row, timing.columns, desk.taken, pending, left - 1):
             continue
         rank = (depth + (1 if move < operands else 0)) * ground.points + target
-        _enter(labels, heads, count, place, (energy, cycles, value), pace, (spent, rank, to_state, target, label))
-        for port in range(len(busy)):
-            labels.busy[count, port] = busy[port]
+        _enter(labels, heads, count, place, (energy, cycles, value), row, (spent, rank, to_state, target, label))
         for component in range(len(desk.taken)):
             labels.taken[count, component] = desk.taken[component]
         push(labels.heap, timed_order(labels), waiting, count)
@@ -243,22 +230,25 @@ def best_of_choice(
         return ended, 0, np.inf, NEVER, NEVER
     fixed_fj, operands, points = aim.fixed_fj + units_fj, len(ground.place_of), ground.points
     desk = desk_of(ground, len(sheet.steps))
-    labels = timed_empty(256, timing.shared, len(sheet.limit))
-    busy, served = np.zeros(timing.shared, np.int64), np.zeros(timing.many)
-    wait = int(serve_crossing(arrays, timing, placed, (operands - 1, 0), desk.tile, 1.0, start == 1, served))
-    for port in range(timing.shared):
-        busy[port] = int(served[port])
+    ends = timing.columns.end
+    labels = timed_empty(256, ends, len(sheet.limit))
+    bench = Bench(
+        np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros(ends, np.int64), np.zeros((2, timing.many)),
+        np.zeros((operands, timing.hides.shape[1], timing.many), np.int64),
+    )  # fmt: skip
+    start_row(arrays, timing, placed, start, desk.tile, (bench.served, bench.following[0, 0], bench.load), bench.row)
+    follow(arrays, timing, placed, start, desk.tile, bench.served, bench.following)
     count, waiting = 0, 0
     aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.weight)
     rest = rest_of(ground, desk, start, -1)
     if rest < NEVER:
-        pace = (1 + wait, max(1, wait), 1)
-        labels.busy[0, :], labels.taken[0, :] = busy, 0.0
-        where = (start, -1, placed.total - 1, aim.weight)
-        cycles = _least_cycles(ground, clock, desk, where, pace, busy)
+        labels.taken[0, :] = 0.0
+        cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1, aim.weight))
         value = value_of(aim.objective, fixed_fj, aim.weight * rest, cycles)
         if not _is_hopeless(aim, value, aim.weight * rest):
-            _enter(labels, heads, 0, start * points, (aim.weight * rest, cycles, value), pace, (0, 0, start, 0, -1))
+            _enter(
+                labels, heads, 0, start * points, (aim.weight * rest, cycles, value), bench.row, (0, 0, start, 0, -1)
+            )
             labels.heap[0] = 0
             count, waiting = 1, 1
     ended, label = NOTHING, -1
@@ -276,7 +266,7 @@ def best_of_choice(
         if count + operands + len(ground.axes) > len(labels.value):
             labels = timed_grown(labels, len(labels.value))
         more, waiting = _go_on(
-            labels, heads, (arrays, timing, placed, ground, clock, aim), desk, (busy, served), fixed_fj, label,
+            labels, heads, (arrays, timing, placed, ground, clock, aim), desk, bench, fixed_fj, label,
             (count, waiting),
         )  # fmt: skip
         if more < 0:

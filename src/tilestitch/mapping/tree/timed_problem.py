@@ -1,20 +1,25 @@
 """What a search for latency asks beside energies: cycles of every crossing, and the least that are still to come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, Tiles, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, PortCycles, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
-from tilestitch.mapping.tree.pace import Pace
+from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Tables
 from tilestitch.mapping.tree.timed_labels import TimedProblem
+from tilestitch.mapping.tree.timed_pace import AHEAD, SUMS, TURN, WORK, Crossed, Tracked, cross, tracked
 
 MOST_CYCLES = 2.0**53
+
+
+_Whole: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +27,9 @@ class _TimedCut:
     """One cut with what its crossing takes once, at every point of the lattice."""
 
     cut: Cut
-    hides: bool
-    wait: NDArray[np.int64]  # cycles of its busiest port
-    served: Mapping[PortNumber, NDArray[np.int64]]  # of every port that it occupies
+    loads: Loads
 
-    def least(self, cycles: NDArray[np.int64]) -> NDArray[np.int64]:
+    def least(self, cycles: _Whole) -> _Whole:
         """These cycles where the tile fits, NEVER where it does not: [partial, point]."""
         return np.where(self.cut.cost_fj >= NEVER, NEVER, cycles)
 
@@ -38,36 +41,22 @@ def timed_problem(tables: Tables) -> TimedProblem:
     on_tree = operands_on_tree(tables.placed)
     operands = [[_timed(on_tree[cut.operand], cut, tiles) for cut in cuts] for cuts in cuts_by_operand(tables)]
     numbered = [cut for cuts in operands for cut in cuts]
-    worst = sum(float((cut.wait.astype(float) * left).max()) for cut in numbered) + float(tables.placed.total_steps)
-    if worst > MOST_CYCLES:
+    worst = sum(float((one.astype(float) * left).max()) for cut in numbered for one in cut.loads.both.values())
+    if worst + float(tables.placed.total_steps) > MOST_CYCLES:
         raise TooLarge(f"{tables.placed.nest.name}: latencies above 9e15 cycles are not compared; use smaller loops")
-    start = _start(on_tree[-1], tables)
-    ports = _shared_ports(numbered, start)
-    rows = np.full((len(ports), len(numbered)), -1, np.int64)
-    loads: list[NDArray[np.int64]] = []
-    for number, cut in enumerate(numbered):
-        for at, port in enumerate(ports):
-            if port in cut.served:
-                rows[at, number] = len(loads)
-                loads.append(cut.served[port])
-    nothing = np.zeros(len(tiles), np.int64)
+    start = loads_of(on_tree[-1], 0, np.ones((1, tiles.shape[1]), np.int64))
+    ports = tracked([*(_crossed(cut.loads) for cut in numbered), _crossed(start)], _outermost(on_tree[-1], tiles))
+    rows, loads = _rows(ports, numbered, len(tiles))
     return TimedProblem(
         base=problem_of(tables),
-        wait=np.stack([cut.wait for cut in numbered]),
-        hides=np.array([cut.hides for cut in numbered], np.bool_),
+        columns=ports.columns,
         rows=rows,
-        loads=np.stack(loads) if loads else np.empty((0, len(tiles)), np.int64),
+        loads=loads,
+        stops=np.array([bool(cut.loads.stops) for cut in numbered], np.bool_),
+        crosses=np.array([cut.cut.crossing is not None for cut in numbered], np.bool_),
         left=left,
-        least_wait=_least(operands, [cut.wait for cut in numbered], shape),
-        least_work=_least(operands, [cut.wait if cut.hides else cut.wait * left for cut in numbered], shape),
-        least_busy=np.stack(
-            [_least(operands, [cut.served.get(port, nothing) * left for cut in numbered], shape) for port in ports]
-        )
-        if ports
-        else np.empty((0, len(numbered), 2, len(tiles)), np.int64),
-        alone=start.alone,
-        turn=start.turn,
-        busy=np.array([start.busy.get(port, 0) for port in ports], np.int64),
+        least=_least_sums(ports, operands, left, shape),
+        start=_start(ports, start),
         fixed_fj=float(fixed_fj(tables)),
     )
 
@@ -78,32 +67,65 @@ def fixed_fj(tables: Tables) -> int:
 
 
 def _timed(operand: OperandOnTree, cut: Cut, tiles: Tiles) -> _TimedCut:
-    """A cut with the cycles of its crossing; what a row of windows begins with stops the units."""
-    nothing = np.zeros(len(tiles), np.int64)
     if cut.crossing is None:
-        return _TimedCut(cut, False, nothing, {})
-    served = operand.served(cut.crossing, tiles, cut.part)
-    wait = np.max(np.stack([nothing, *served.values()]), axis=0)
-    return _TimedCut(cut, cut.part is not Part.FIRST and operand.is_hidden(cut.crossing), wait, served)
+        return _TimedCut(cut, Loads({}, {}, {}))
+    return _TimedCut(cut, loads_of(operand, cut.crossing, tiles, cut.part))
 
 
-def _start(result: OperandOnTree, tables: Tables) -> Pace:
-    """One iteration of the units, with its results."""
-    one = np.ones((1, len(tables.placed.steps)), np.int64)
-    served = {port: int(cycles[0]) for port, cycles in result.served(0, one).items()}
-    return Pace().with_crossing(served, hidden=True)
+def _crossed(loads: Loads) -> Crossed[PortNumber]:
+    return Crossed(
+        *(frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops))
+    )
 
 
-def _shared_ports(cuts: Sequence[_TimedCut], start: Pace) -> list[PortNumber]:
-    """The ports whose cycles add up beside the units' work: of several crossings, not all of which stop the units.
+def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:
+    """The ports by which results arrive in their outermost memory."""
+    last, memories = len(result.memories) - 1, result.placed.tree.memories
+    return [port for port in result.ways(last, tiles[:1])[1] if port[0] == memories.index(result.memories[last])]
 
-    What stops the units is in their time already, and what has a port for itself takes a turn of its own cycles.
-    """
-    users: dict[PortNumber, list[bool]] = {port: [True] for port in start.busy}
-    for cut in cuts:
-        for port in cut.served:
-            users.setdefault(port, []).append(cut.hides)
-    return sorted(port for port, hides in users.items() if len(hides) > 1 and any(hides))
+
+def _by_kind(loads: Loads) -> tuple[PortCycles, ...]:
+    return loads.stops, loads.inwards, loads.outwards, loads.both
+
+
+def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) -> tuple[_Whole, _Whole]:
+    """By column and cut which row, or -1; and the rows, those that are alike once."""
+    found = np.full((ports.columns.end, len(cuts)), -1, np.int64)
+    rows: dict[bytes, int] = {}
+    loads: list[_Whole] = []
+    for number, cut in enumerate(cuts):
+        for column, cycles in ports.row(_by_kind(cut.loads)).items():
+            if not cycles.any():
+                continue
+            at = rows.setdefault(cycles.tobytes(), len(loads))
+            if at == len(loads):
+                loads.append(cycles)
+            found[column, number] = at
+    return found, np.stack(loads) if loads else np.empty((0, points), np.int64)
+
+
+def _least_sums(
+    ports: Tracked[PortNumber], operands: Sequence[Sequence[_TimedCut]], left: _Whole, shape: tuple[int, ...]
+) -> _Whole:
+    """Of every sum the least that each cut and the later ones of its operand add from each point on."""
+    numbered = [cut for cuts in operands for cut in cuts]
+    found = np.empty((ports.columns.end - SUMS, len(numbered), 2, len(left)), np.int64)
+    nothing = np.zeros(len(left), np.int64)
+    for column, kind, port in ports.each:
+        times = left if kind in (0, 3) else 1
+        cycles = [_by_kind(cut.loads)[kind].get(port, nothing) * times for cut in numbered]
+        found[column - SUMS] = _least(operands, cycles, shape)
+    return found
+
+
+def _start(ports: Tracked[PortNumber], loads: Loads) -> _Whole:
+    """The row of one iteration of the units, with its results."""
+    row, load = np.zeros((2, ports.columns.end), np.int64)
+    row[[TURN, WORK, AHEAD]] = 1
+    for column, cycles in ports.row(_by_kind(loads)).items():
+        load[column] = cycles[0]
+    cross(row, ports.columns, load)
+    return row
 
 
 def _least(

@@ -4,8 +4,8 @@ Cycles are those of `crossings.served`, for machines whose crossings take ports 
 operand alone there are tables of the least that its cuts take from a tile on, on the lattice of the loops that move it.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,20 +16,37 @@ from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import divisors, placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice, tile_at
+from tilestitch.mapping.tree.timed_pace import (
+    AHEAD,
+    FIRST,
+    LAST,
+    STOPS,
+    SUMS,
+    TURN,
+    WORK,
+    Columns,
+    Crossed,
+    cross,
+    latency_at_least,
+    tracked,
+)
 
-WAIT, WORK, BUSY = 0, 1, 2  # kinds of cycles: a crossing once; what the units stop for in all; of each shared port
+INWARDS, OUTWARDS = 0, 1
 _MOST_CYCLES = 2.0**48  # of one cut; the search that makes tables says which sums are too large
+
+_Port: TypeAlias = tuple[int, int]
 
 
 class Timing(NamedTuple):
-    """The ports of the operands. Those come first whose cycles add up beside the units' work."""
+    """The ports of the operands, and the columns that they have in rows of `timed_pace`."""
 
     number: np.ndarray  # [operand, level, side, 2] of all ports, or -1; sides are towards units and outwards
     cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
-    uses: np.ndarray  # [operand, crossing, shared port]
-    shared: int  # ports whose cycles add up
-    many: int  # all ports
+    uses: np.ndarray  # [operand, crossing, column]
+    slot: np.ndarray  # [kind, port] the column of a sum, or -1
+    columns: Columns
+    many: int  # ports
 
 
 def only_ports_take_time(tree: MachineTree) -> bool:
@@ -44,7 +61,7 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     tree = operands[0].placed.tree
     keys: dict[tuple[int, int, int, int], tuple[int, int]] = {}
     cycles = np.zeros((len(operands), levels, 2, 2))
-    users: dict[tuple[int, int], dict[tuple[int, int], bool]] = {}
+    users: dict[tuple[int, int], tuple[set[_Port], set[_Port]]] = {}
     hides = np.zeros((len(operands), levels), np.bool_)
     for at, one in enumerate(operands):
         for level, memory in enumerate(one.memories):
@@ -59,17 +76,42 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
                     keys[at, level, side, which] = key
                     cycles[at, level, side, which] = float(port.width_bits / port.bits_per_cycle)
                     if crossing < len(one.memories):
-                        users.setdefault(key, {})[at, crossing] = one.is_hidden(crossing)
-    adding = sorted(key for key, own in users.items() if len(own) > 1 and any(own.values()))
-    ports = [*adding, *sorted(set(keys.values()) - set(adding))]
+                        users.setdefault((at, crossing), (set(), set()))[one.is_write and which == 0].add(key)
+    crossed = {where: _crossed(where, users, hides, operands) for where in users}
+    result, last = len(operands) - 1, len(operands[-1].memories) - 1
+    outermost = [key for where, key in keys.items() if where == (result, last, 0, 0)]
+    sums = tracked(list(crossed.values()), outermost)
+    ports = sorted(set(keys.values()))
     number = np.full((len(operands), levels, 2, 2), -1, np.int64)
     for where, key in keys.items():
         number[where] = ports.index(key)
-    uses = np.zeros((len(operands), levels, len(adding)), np.bool_)
-    for port, key in enumerate(adding):
-        for operand, crossing in users[key]:
-            uses[operand, crossing, port] = True
-    return Timing(number, cycles, hides, uses, len(adding), len(ports))
+    slot, columns = np.full((len(sums.ports), len(ports)), -1, np.int64), sums.columns
+    uses = np.zeros((len(operands), levels, columns.end), np.bool_)
+    for column, kind, port in sums.each:
+        slot[kind, ports.index(port)] = column
+        for (operand, crossing), one in crossed.items():
+            kinds = one.stops, one.inwards, one.outwards, one.inwards | one.outwards
+            uses[operand, crossing, column] = port in kinds[kind]
+    return Timing(number, cycles, hides, uses, slot, columns, len(ports))
+
+
+def _crossed(
+    where: tuple[int, int],
+    users: Mapping[tuple[int, int], tuple[set[_Port], set[_Port]]],
+    hides: np.ndarray,
+    operands: Sequence[OperandOnTree],
+) -> Crossed[_Port]:
+    """The ports of one crossing, and those of what follows it where the units stop for it."""
+    (operand, crossing), (inwards, outwards) = where, users[where]
+    stops: set[_Port] = set()
+    if not hides[where]:
+        stops = inwards | outwards
+        for inner in range(crossing - 1, -1, -1):
+            if not hides[operand, inner]:
+                break
+            if inner == 0 or not operands[operand].is_write:
+                stops |= set.union(*users.get((operand, inner), (set(), set())))
+    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops))
 
 
 @lending
@@ -78,21 +120,23 @@ def _serve(
 ) -> None:
     """Enter the cycles of the two directions of one end of a crossing."""
     operand, level, side = where
-    for which in range(2 if operand == len(arrays.axes) - 1 else 1):
+    is_write = operand == len(arrays.axes) - 1
+    for which in range(2 if is_write else 1):
         port = timing.number[operand, level, side, which]
         if port >= 0:
             granule = arrays.ports[operand, level, side, 2 * which]
             width = arrays.ports[operand, level, side, 2 * which + 1]
             accesses = np.ceil(np.ceil((back if which == 1 else bits) / granule) * granule / width)
-            served[port] += np.ceil(accesses * timing.cycles[operand, level, side, which] - 1e-9)
+            way = OUTWARDS if is_write and which == 0 else INWARDS
+            served[way, port] += np.ceil(accesses * timing.cycles[operand, level, side, which] - 1e-9)
 
 
 @lending
 def serve_crossing(
     arrays: Arrays, timing: Timing, placed: Placed, cut: tuple[int, int], tile: np.ndarray, held: float, partial: bool,
     served: np.ndarray,
-) -> float:  # fmt: skip
-    """Cycles of every port for one crossing of an operand at a tile, once; those of the busiest are returned.
+) -> None:  # fmt: skip
+    """Enter the cycles of every port, inwards and outwards, for one crossing of an operand at a tile, once.
 
     `cut` are the operand and the crossing, `held` elements in each memory inside, before they are rounded.
     """
@@ -108,10 +152,49 @@ def serve_crossing(
     _serve(arrays, timing, (operand, crossing, 0), outer * bits, outer * bits if returns else 0.0, served)
     if crossing > 0:
         _serve(arrays, timing, (operand, crossing - 1, 1), held * bits, held * bits if returns else 0.0, served)
-    wait = 0.0
+
+
+@lending
+def follow(
+    arrays: Arrays, timing: Timing, placed: Placed, start: int, ones: np.ndarray, served: np.ndarray, found: np.ndarray
+) -> None:
+    """Enter what follows each crossing for which the units stop, by operand, crossing and port: see `loads.behind`."""
+    found[:] = 0
+    result = len(arrays.axes) - 1
+    for operand in range(result + 1):
+        begun = -1  # the first of the crossings that hide in a row
+        for crossing in range(arrays.levels[operand]):
+            if timing.hides[operand, crossing]:
+                begun = crossing if begun < 0 else begun
+                continue
+            for inner in range(crossing if begun < 0 else begun, crossing):
+                if inner == 0 or operand < result:
+                    held = 1.0 if inner == 0 else held_elements(arrays, placed, operand, inner, ones)
+                    serve_crossing(arrays, timing, placed, (operand, inner), ones, held, start == 1, served)
+                    for port in range(timing.many):
+                        found[operand, crossing, port] += int(served[INWARDS, port] + served[OUTWARDS, port])
+            begun = -1
+
+
+@lending
+def _enter(load: np.ndarray, column: int, largest: int, cycles: int) -> None:
+    if column >= 0:
+        load[column] = cycles
+    else:
+        load[largest] = max(load[largest], cycles)
+
+
+@lending
+def load_of(timing: Timing, stops: bool, served: np.ndarray, following: np.ndarray, load: np.ndarray) -> None:
+    """The row that a crossing adds, of its cycles at every port and of what follows it there."""
+    load[:] = 0
     for port in range(timing.many):
-        wait = max(wait, served[port])
-    return wait
+        inwards, outwards = int(served[INWARDS, port]), int(served[OUTWARDS, port])
+        _enter(load, timing.slot[1, port], FIRST, inwards)
+        _enter(load, timing.slot[2, port], LAST, outwards)
+        _enter(load, timing.slot[3, port], TURN, inwards + outwards)
+        if stops:
+            _enter(load, timing.slot[0, port], STOPS, inwards + outwards + following[port])
 
 
 @lending
@@ -132,7 +215,7 @@ def _fill_clock(
     for axis in range(len(axes)):
         powers[axis] = 0
     for point in range(points):
-        wait = -1.0
+        is_served = False
         for side in range(2 if is_write else 1):
             held, fits, to = 1.0, point == 0, 0
             if crossing > 0:
@@ -143,15 +226,21 @@ def _fill_clock(
                 here[kind] = 0 if fits else NEVER
             if not fits or number == cuts - 1:
                 continue
-            if wait < 0:  # which is the same for both sides
-                wait = serve_crossing(arrays, timing, placed, (operand, crossing), tile, held, to == 1, served)
-                if wait * times > _MOST_CYCLES:
-                    return False
-            behind = found[number + 1, to, point]
-            here[WAIT] = min(NEVER, int(wait) + behind[WAIT])
-            here[WORK] = min(NEVER, behind[WORK] + (0 if timing.hides[operand, crossing] else int(wait) * times))
-            for port in range(timing.shared):
-                here[BUSY + port] = min(NEVER, int(served[port]) * times + behind[BUSY + port])
+            if not is_served:  # which is the same for both sides
+                is_served = True
+                serve_crossing(arrays, timing, placed, (operand, crossing), tile, held, to == 1, served)
+                for port in range(timing.many):
+                    if (served[INWARDS, port] + served[OUTWARDS, port]) * times > _MOST_CYCLES:
+                        return False
+            for kind in range(kinds):
+                here[kind] = found[number + 1, to, point, kind]
+            for port in range(timing.many):
+                inwards, outwards = int(served[INWARDS, port]), int(served[OUTWARDS, port])
+                both = (inwards + outwards) * times
+                _add(here, timing.slot[0, port], 0 if timing.hides[operand, crossing] else both)
+                _add(here, timing.slot[1, port], inwards)
+                _add(here, timing.slot[2, port], outwards)
+                _add(here, timing.slot[3, port], both)
         for axis in range(len(axes) - 1, -1, -1):
             loop = axes[axis, 0]
             powers[axis] += 1
@@ -173,6 +262,12 @@ def _fill_clock(
 
 
 @lending
+def _add(here: np.ndarray, column: int, cycles: int) -> None:
+    if column >= 0:
+        here[column - SUMS] = min(NEVER, here[column - SUMS] + cycles)
+
+
+@lending
 def _rows_outwards(here: np.ndarray, axes: np.ndarray) -> None:
     """Of every point and kind the least of it and all larger points."""
     stride = len(here)
@@ -190,16 +285,16 @@ def clocks_alone(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The least cycles that each cut and the later ones take an operand from a tile on, of many choices.
 
-    One choice after another, each [cut, partial, point, kind] of the loops that move it; where each begins; and those
-    of the first cut at the least tile: [choice, partial, kind], of which [0, 0, 0] is -1 where there are too many.
+    One choice after another, each [cut, partial, point, sum] of the loops that move it; where each begins; and those
+    of the first cut at the least tile: [choice, partial, sum], of which [0, 0, 0] is -1 where there are too many.
     `spread` are numerators and denominators [choice, fan-out, loop] and the steps. The operands are `relaxed`: then the
     other loops are best all inside.
     """
     over, under, steps = spread
-    kinds, cuts = BUSY + timing.shared, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
+    kinds, cuts = timing.columns.end - SUMS, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
     table, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
     roots = np.zeros((len(over), 2, kinds), np.int64)
-    empty, served = no_choice(arrays), np.zeros(timing.many)
+    empty, served = no_choice(arrays), np.zeros((2, timing.many))
     for number in range(len(over)):
         placed = placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
         axes = divisors(placed.steps, arrays.moving[operand])
@@ -225,19 +320,42 @@ def clocks_alone(
 def starts_of(
     arrays: Arrays, timing: Timing, spread: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of many choices the cycles of every port for the results of one iteration, and whether these are partial sums.
+    """Of many choices the row of one iteration with its results, and whether these are partial sums.
 
     `spread` is what the result sees, as in `clocks_alone`.
     """
     over, under, steps = spread
     write = len(arrays.axes) - 1
-    found, partial = np.zeros((len(over), timing.many), np.int64), np.zeros(len(over), np.int64)
-    empty, served, tile = no_choice(arrays), np.zeros(timing.many), np.ones(steps.shape[1], np.int64)
+    found, partial = np.zeros((len(over), timing.columns.end), np.int64), np.zeros(len(over), np.int64)
+    empty, tile = no_choice(arrays), np.ones(steps.shape[1], np.int64)
+    room = np.zeros((2, timing.many)), np.zeros(timing.many, np.int64), np.zeros(timing.columns.end, np.int64)
     for number in range(len(over)):
         placed = placed_alone(arrays, empty, write, over[number], under[number], steps[number])
         is_partial, _ = from_units(arrays, placed)
-        serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, is_partial, served)
         partial[number] = 1 if is_partial else 0
-        for port in range(timing.many):
-            found[number, port] = int(served[port])
+        start_row(arrays, timing, placed, partial[number], tile, room, found[number])
     return found, partial
+
+
+@lending
+def start_row(
+    arrays: Arrays, timing: Timing, placed: Placed, start: int, tile: np.ndarray,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray], row: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the row of one iteration with its results; `start` is 1 if these are partial sums."""
+    served, following, load = room
+    write = len(arrays.axes) - 1
+    serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, start == 1, served)
+    load_of(timing, False, served, following, load)
+    row[:] = 0
+    row[TURN], row[WORK], row[AHEAD] = 1, 1, 1
+    cross(row, timing.columns, load)
+
+
+@tiered
+def latencies_at_least(rows: np.ndarray, columns: Columns, least: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Below what no latency of many choices comes, with their rows of one iteration and the least that is to come."""
+    found = np.empty(len(rows), np.int64)
+    for number in range(len(rows)):
+        found[number] = latency_at_least(rows[number], columns, least[number], steps[number] - 1)
+    return found

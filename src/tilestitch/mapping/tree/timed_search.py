@@ -17,6 +17,7 @@ from tilestitch.mapping.tree.problem import MOST_STATES, numbered, states_of
 from tilestitch.mapping.tree.sliding import with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, Tables, tables_of
 from tilestitch.mapping.tree.timed_labels import TimedProblem, least_chains
+from tilestitch.mapping.tree.timed_pace import least_latency
 from tilestitch.mapping.tree.timed_problem import fixed_fj, timed_problem
 
 FEW_LABELS = 200_000  # enough for some mapping, where what is left counts more than once
@@ -69,8 +70,8 @@ class _Task:
 
     @property
     def least_cycles(self) -> int:
-        """Below what no latency comes: every iteration takes a turn."""
-        return self.timed.alone + (self.placed.total_steps - 1) * self.timed.turn
+        """Below what no latency comes: every iteration takes a turn, if nothing but its results moved."""
+        return least_latency(self.timed.start, self.placed.total_steps)
 
     def found(self, objective: Objective, chain: NDArray[np.int64]) -> FoundMapping:
         mapping = mapping_of(self.tables, numbered(self.tables), chain)

@@ -45,7 +45,10 @@ class Walker:
             if least >= NEVER:
                 return None
             total += least
-        return total, int(cuts.alone + (cuts.left[0] - 1) * cuts.turn)
+        turn, work, ahead, stops, before, after = cuts.begin[:6].tolist()
+        others = int(cuts.left[0]) - 1
+        until = min(ahead + others * turn, 2 * work + stops + (others - 1) * turn) if others > 0 else ahead
+        return total, max((others + 1) * turn, until + before + after)
 
     def labels_below(self) -> int:
         """How many labels it took to see that no chain is better than the claim. Raises `InputError` where one is."""
@@ -69,15 +72,12 @@ class Walker:
     def _least(self, objective: int) -> Least:
         cuts, none = self.tables.cuts, np.zeros((0, 2, 0), np.int64)
         if objective == table_walk.ENERGY:
-            return Least(self._price, none, none, none[None][:0])
-        work = np.where(cuts.hides[:, None], 0, cuts.wait * cuts.left)
-        loads = [_potential(self.claim, cuts, one * cuts.left) for one in cuts.load]
-        return Least(
-            self._price,
-            _potential(self.claim, cuts, cuts.wait),
-            _potential(self.claim, cuts, work),
-            np.stack(loads) if loads else np.zeros((0, *self._price.shape), np.int64),
-        )
+            return Least(self._price, none[None][:0])
+        kinds = cuts.kind.tolist()
+        once = (table_walk.BEFORE, table_walk.AFTER)
+        sums = [one if kind in once else one * cuts.left for kind, one in zip(kinds, cuts.sums, strict=True)]
+        made = [_potential(self.claim, cuts, one) for one in sums]
+        return Least(self._price, np.stack(made) if made else np.zeros((0, *self._price.shape), np.int64))
 
 
 def _potential(claim: Claim, cuts: WalkCuts, cost: np.ndarray) -> np.ndarray:

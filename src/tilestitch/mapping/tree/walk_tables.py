@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables, order_reaches, tiles_of
-from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.tables import Sums, femtojoules
 
 MOST_WAYS = 4096  # to slide windows
 _MOST_CYCLES = 2.0**53
+STOPPING, BEFORE, AFTER, OCCUPIED = range(4)  # kinds of cycles: the units stop; before all steps, after all; of ports
 
 _Whole = NDArray[np.int64]
 
@@ -43,13 +45,11 @@ class WalkCuts(NamedTuple):
     moves: np.ndarray  # by operand and loop: whether the loop moves it
     allowed: np.ndarray  # by tile: whether an order of loops comes there
     left: np.ndarray  # by tile: how many there are
-    wait: np.ndarray  # by cut and tile: cycles of its busiest port, once
-    hides: np.ndarray  # by cut: the units go on meanwhile
-    load: np.ndarray  # by port, cut and tile: cycles of a port that several cuts use
-    uses: np.ndarray  # by port and cut: whether it uses the port
-    busy: np.ndarray  # by port: of one iteration
-    alone: int  # of one iteration with its results
-    turn: int
+    single: np.ndarray  # by kind, cut and tile: the most cycles of a port that no other cut uses
+    sums: np.ndarray  # by sum, cut and tile: cycles of a port, of a kind that adds up
+    kind: np.ndarray  # by sum: which
+    uses: np.ndarray  # by sum and cut: whether it adds anything
+    begin: np.ndarray  # what is known of the time of one iteration with its results, as `table_walk` has it
     from_units: int  # whether partial sums come from there
 
 
@@ -124,15 +124,15 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
     moving = [operand.array.indexed_by for operand in checked.operands]
     loops = range(len(placed.steps))
     none, count = len(places), len(tiles)
-    served = [_served(row, tiles) for row in rows]
-    wait = np.stack([np.max(np.stack([np.zeros(count, np.int64), *one.values()]), axis=0) for one in served])
+    served = [_by_kind(row, tiles) for row in rows]
     left = placed.total_steps // tiles.prod(axis=1)
-    if float((wait.astype(float) * left).max(axis=1).sum()) + placed.total_steps > _MOST_CYCLES:
+    most = sum(float((cycles.astype(float) * left).max()) for one in served for cycles in one[OCCUPIED].values())
+    if most + placed.total_steps > _MOST_CYCLES:
         raise TooLarge(f"{placed.nest.name}: latencies above 9e15 cycles are not compared")
     result, ones = operands_on_tree(placed)[-1], np.ones((1, len(placed.steps)), np.int64)
-    start = {port: int(cycles[0]) for port, cycles in result.served(0, ones).items()}
-    ports = _common_ports(served, start)
-    longest = max(start.values(), default=0)
+    start = _kinds(loads_of(result, 0, ones))
+    adding = _adding([*served, start])
+    single, added_up = _split(served, adding, none, count)
     chains = [len(one) for one in own] + [1] * none
     cuts = WalkCuts(
         price=_with(np.stack(prices), none, 0),
@@ -150,15 +150,11 @@ def walk_tables(placed: PlacedNest, sums: Sums) -> WalkTables:
         moves=np.array([[loop in one for loop in loops] for one in [*moving, *([()] * none)]], np.bool_),
         allowed=order_reaches(placed, tiles),
         left=left,
-        wait=_with(wait, none, 0),
-        hides=_with(np.array([_hides(row) for row in rows], np.bool_), none, True),
-        load=_loads(ports, served, none, count),
-        uses=np.array([[*(port in one for one in served), *([False] * none)] for port in ports], np.bool_).reshape(
-            len(ports), len(rows) + none
-        ),
-        busy=np.array([start.get(port, 0) for port in ports], np.int64),
-        alone=1 + longest,
-        turn=max(1, longest),
+        single=single,
+        sums=added_up,
+        kind=np.array([kind for kind, _ in adding], np.int64),
+        uses=np.any(added_up, axis=2),
+        begin=_begin(start, adding),
         from_units=plain.from_units,
     )
     kinds = tuple((row.operand.number, row.crossing, row.part) for row in rows)
@@ -188,31 +184,45 @@ def _price(row: _Row, plain: _Whole, tiles: _Whole) -> _Whole:
     return np.where((plain < NEVER) & row.operand.can_begin(row.crossing, tiles), price, NEVER)
 
 
-def _served(row: _Row, tiles: _Whole) -> dict[PortNumber, _Whole]:
+def _by_kind(row: _Row, tiles: _Whole) -> list[PortCycles]:
     if row.crossing >= len(row.operand.memories):
-        return {}
-    return row.operand.served(row.crossing, tiles, row.part)
+        return [{}, {}, {}, {}]
+    return _kinds(loads_of(row.operand, row.crossing, tiles, row.part))
 
 
-def _hides(row: _Row) -> bool:
-    return row.crossing >= len(row.operand.memories) or (
-        row.part is not Part.FIRST and row.operand.is_hidden(row.crossing)
-    )
+def _kinds(loads: Loads) -> list[PortCycles]:
+    """In the order of the kinds; ports where nothing moves are left out."""
+    ways = (loads.stops, loads.inwards, loads.outwards, loads.both)
+    return [{port: cycles for port, cycles in way.items() if cycles.any()} for way in ways]
 
 
-def _common_ports(served: list[dict[PortNumber, _Whole]], start: dict[PortNumber, int]) -> list[PortNumber]:
-    """The ports that several cuts use, or the units' results and a cut."""
-    used = [*start, *(port for one in served for port in one)]
-    return sorted({port for port in used if used.count(port) > 1})
+def _adding(served: list[list[PortCycles]]) -> list[tuple[int, PortNumber]]:
+    """Kinds and ports that several cuts use, or the units' results and a cut; of stops every port."""
+    used = [(kind, port) for one in served for kind, way in enumerate(one) for port in way]
+    return sorted({one for one in used if one[0] == STOPPING or used.count(one) > 1})
 
 
-def _loads(ports: list[PortNumber], served: list[dict[PortNumber, _Whole]], places: int, tiles: int) -> _Whole:
-    found = np.zeros((len(ports), len(served) + places, tiles), np.int64)
-    for at, port in enumerate(ports):
-        for number, one in enumerate(served):
-            if port in one:
-                found[at, number] = one[port]
-    return found
+def _split(
+    served: list[list[PortCycles]], adding: list[tuple[int, PortNumber]], places: int, tiles: int
+) -> tuple[_Whole, _Whole]:
+    """What adds up, and the most of what does not, with empty rows for places."""
+    single = np.zeros((4, len(served) + places, tiles), np.int64)
+    sums = np.zeros((len(adding), len(served) + places, tiles), np.int64)
+    for number, one in enumerate(served):
+        for kind, way in enumerate(one):
+            for port, cycles in way.items():
+                if (kind, port) in adding:
+                    sums[adding.index((kind, port)), number] = cycles
+                else:
+                    single[kind, number] = np.maximum(single[kind, number], cycles)
+    return single, sums
+
+
+def _begin(start: list[PortCycles], adding: list[tuple[int, PortNumber]]) -> _Whole:
+    """Turn, work, ahead, the most of stops and of what is before and after, and every sum, of one iteration."""
+    most = [max((int(cycles[0]) for cycles in way.values()), default=0) for way in start]
+    sums = [int(start[kind][port][0]) if port in start[kind] else 0 for kind, port in adding]
+    return np.array([max(1, most[OCCUPIED]), 1, 1, 0, most[BEFORE], most[AFTER], *sums], np.int64)
 
 
 def _with(table: NDArray, more: int, value: int) -> NDArray:

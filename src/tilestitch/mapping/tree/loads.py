@@ -1,0 +1,57 @@
+"""What a crossing does to ports: what moves inwards and outwards, and for what the units stop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Cycles for which one crossing at each of some tiles, once, occupies ports."""
+
+    inwards: PortCycles
+    outwards: PortCycles
+    stops: PortCycles  # while the units stop; none where they go on
+
+    @property
+    def both(self) -> PortCycles:
+        return added(self.inwards, self.outwards)
+
+
+def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
+    """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
+    inwards, outwards = operand.ways(crossing, tiles, part)
+    if part is Part.FIRST:
+        return Loads(inwards, outwards, added(inwards, outwards))
+    if operand.is_hidden(crossing):
+        return Loads(inwards, outwards, {})
+    following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
+    return Loads(inwards, outwards, added(inwards, outwards, following))
+
+
+def behind(operand: OperandOnTree, crossing: int) -> PortCycles:
+    """What has to follow through memories further in before the units go on, whatever the tile: of all that hides.
+
+    A tile in a memory with two buffers cannot come before that around it, of which it is a part. It counts with the
+    least that it may hold. Of results it is one iteration's at the units.
+    """
+    ones = np.ones((1, len(operand.placed.steps)), np.int64)
+    found: PortCycles = {}
+    for inner in range(crossing - 1, -1, -1):
+        if not operand.is_hidden(inner):
+            break
+        if not operand.is_write or inner == 0:
+            found = added(found, *operand.ways(inner, ones))
+    return found
+
+
+def added(*loads: PortCycles) -> PortCycles:
+    """Loads of the same ports added up."""
+    found: dict[PortNumber, NDArray[np.int64]] = {}
+    for one in loads:
+        for port, cycles in one.items():
+            found[port] = found[port] + cycles if port in found else cycles
+    return found

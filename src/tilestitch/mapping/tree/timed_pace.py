@@ -1,0 +1,183 @@
+"""The pace of a label, compiled: that of `pace`, as a row of whole numbers.
+
+A row begins with turn, work, ahead, and the largest of three kinds of sums: for how long the units stop, and what moves
+before the first iteration and after the last. Behind them are the sums of those ports for which they matter to what
+comes, and last for how long ports are busy: `Columns` has where each kind begins. What a crossing adds is a row of the
+same form, in which ports without a column have their largest load.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.jit import lending, tiered
+
+TURN, WORK, AHEAD, STOPS, FIRST, LAST = range(6)
+SUMS = 6  # where those of single ports begin
+
+_Port = TypeVar("_Port", bound=tuple[int, int])
+_Cycles: TypeAlias = NDArray[np.int64]
+
+
+class Columns(NamedTuple):
+    """Where the sums of each kind begin, behind those of the stops; the last one ends the row."""
+
+    first: int
+    last: int
+    busy: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed(Generic[_Port]):
+    """The ports that some crossing uses, by kinds; `stops` has none where it hides."""
+
+    inwards: frozenset[_Port]
+    outwards: frozenset[_Port]
+    stops: frozenset[_Port]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked(Generic[_Port]):
+    """The ports that have a column, by kinds: of stops, of what comes first and last, and of what keeps them busy."""
+
+    ports: tuple[tuple[_Port, ...], ...]
+
+    @property
+    def columns(self) -> Columns:
+        ends = np.cumsum([SUMS, *map(len, self.ports)]).tolist()
+        return Columns(*ends[1:])
+
+    @property
+    def each(self) -> Iterator[tuple[int, int, _Port]]:
+        """Column, kind and port of all sums, in order."""
+        every = ((kind, port) for kind, ports in enumerate(self.ports) for port in ports)
+        yield from ((column, kind, port) for column, (kind, port) in enumerate(every, SUMS))
+
+    def row(self, loads: Sequence[Mapping[_Port, _Cycles]]) -> dict[int, _Cycles]:
+        """What a crossing adds by column, where it is not nothing; `loads` by kind."""
+        found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
+        for kind, column in enumerate((STOPS, FIRST, LAST, TURN)):
+            others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
+            if others:
+                found[column] = np.max(np.stack(others), axis=0)
+        return found
+
+
+def tracked(crossings: Sequence[Crossed[_Port]], outermost: Iterable[_Port]) -> Tracked[_Port]:
+    """Which sums matter: of ports that several crossings use, of stops and the `outermost` ports all, for bounds.
+
+    A port that has all crossings for which the units stop and no other needs no column for how busy it is: its cycles
+    are in the stops.
+    """
+    first = _several(one.inwards for one in crossings)
+    last = _several(one.outwards for one in crossings) | set(outermost)
+    stops = {port for one in crossings for port in one.stops}
+    hidden = {port for one in crossings if not one.stops for port in one.inwards | one.outwards}
+    busy = _several(one.inwards | one.outwards for one in crossings) & hidden
+    return Tracked(tuple(tuple(sorted(ports)) for ports in (stops, first, last, busy)))
+
+
+def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
+    """The ports in more than one of these sets."""
+    known: set[_Port] = set()
+    found: set[_Port] = set()
+    for ports in users:
+        found |= known & ports
+        known |= ports
+    return found
+
+
+@tiered
+def repeat(row: np.ndarray, columns: Columns, times: int) -> None:
+    """So many tiles as one, at least two."""
+    turn, work = row[TURN], row[WORK]
+    row[AHEAD] = min(row[AHEAD] + (times - 1) * turn, 2 * work + row[STOPS] + (times - 2) * turn)
+    row[WORK] = work + (times - 1) * turn
+    row[TURN] = times * turn
+    for column in range(columns.busy, columns.end):
+        row[column] *= times
+
+
+@tiered
+def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
+    """A tile with what crosses there."""
+    turn = max(row[TURN], load[TURN])
+    stops, first, last = max(row[STOPS], load[STOPS]), max(row[FIRST], load[FIRST]), max(row[LAST], load[LAST])
+    for column in range(SUMS, columns.end):
+        row[column] += load[column]
+    for column in range(SUMS, columns.first):
+        stops = max(stops, row[column])
+    for column in range(columns.first, columns.last):
+        first = max(first, row[column])
+    for column in range(columns.last, columns.busy):
+        last = max(last, row[column])
+    for column in range(columns.busy, columns.end):
+        turn = max(turn, row[column])
+    row[STOPS], row[FIRST], row[LAST] = stops, first, last
+    row[TURN] = max(turn, row[AHEAD] + stops)
+
+
+def least_latency(start: np.ndarray, steps: int) -> int:
+    """Of so many iterations, if nothing but what the row has moved."""
+    turn, work, ahead, stops, first, last = start[:SUMS].tolist()
+    until = ahead if steps == 1 else min(ahead + (steps - 1) * turn, 2 * work + stops + (steps - 2) * turn)
+    return max(steps * turn, until + first + last)
+
+
+@lending
+def _latency(row: np.ndarray, others: int, first: int, last: int) -> int:
+    """Of a tile and so many more like it, if nothing else came to them; `first` and `last` are the largest sums."""
+    until = row[AHEAD]
+    if others > 0:
+        until = min(until + others * row[TURN], 2 * row[WORK] + row[STOPS] + (others - 1) * row[TURN])
+    return max((others + 1) * row[TURN], until + first + last)
+
+
+@lending
+def latency_at_least(row: np.ndarray, columns: Columns, togo: np.ndarray, others: int) -> int:
+    """What nothing that goes on from here is faster than; `togo` is the least that is still to come, by column."""
+    first, last = row[FIRST], row[LAST]
+    for column in range(columns.first, columns.last):
+        first = max(first, row[column] + togo[column])
+    for column in range(columns.last, columns.busy):
+        last = max(last, row[column] + togo[column])
+    least = _latency(row, others, first, last)
+    for column in range(SUMS, columns.first):
+        least = max(least, (others + 1) * (row[AHEAD] + row[column]) + togo[column])
+    for column in range(columns.busy, columns.end):
+        least = max(least, (others + 1) * row[column] + togo[column])
+    return least
+
+
+@tiered
+def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, crosses: bool, stops: bool) -> bool:
+    """Whether one pace is never slower than another of the same tile, whatever comes: docs/trees.md#the-search.
+
+    There are so many `others`; whether something crosses yet, and whether the units stop for any of it.
+    """
+    latency = _latency(other, others, other[FIRST], other[LAST])
+    if not crosses:
+        return _latency(one, others, one[FIRST], one[LAST]) <= latency
+    if one[AHEAD] > other[AHEAD] or one[FIRST] > other[FIRST] or one[LAST] > other[LAST]:
+        return False
+    if one[TURN] > other[TURN] and (others + 1) * one[TURN] > latency:
+        return False
+    if stops and one[STOPS] > other[STOPS]:
+        return False
+    if others > 0:
+        turns, than = others * one[TURN], others * other[TURN]
+        if one[AHEAD] + turns > other[AHEAD] + than:
+            return False
+        if one[WORK] > other[WORK] or one[WORK] + turns > other[WORK] + than:
+            return False
+        second, than_second = 2 * one[WORK] + one[STOPS], 2 * other[WORK] + other[STOPS]
+        if second > than_second or second + turns - one[TURN] > than_second + than - other[TURN]:
+            return False
+    for column in range(SUMS, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)
+        if one[column] > other[column]:
+            return False
+    return True
