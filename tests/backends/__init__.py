@@ -1,1 +1,1 @@
-"""Back ends: what they write."""
+"""Back ends: what they write, as text."""
