@@ -178,8 +178,8 @@ TREES = (
     Mutant(
         "a label whose units are done sooner is dropped",
         "mapping/tree/timed_pace.py",
-        "if one[WORK] > other[WORK] or one[WORK] + turns",
-        "if one[WORK] + turns",
+        "if one[AHEAD] > other[AHEAD] or one[FIRST]",
+        "if one[FIRST]",
         ("test_tree_latency::test_a_pace_that_keeps_up_is_never_slower",),
     ),
     Mutant(
