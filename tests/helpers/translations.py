@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 from tilestitch.base import translation
 
 GEMM = "O[m,n]+=A[m,k]*B[k,n];m=16,n=16,k=16"
+PAIR = "'S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=16 n=16 d=16 e=16'"
 COMMANDS = {  # by the name in the list: the runs that come to all that it calls
     "compile": (
         "compile resnet18:small --machine stcp920 --batch 8 --verify",
@@ -17,16 +19,16 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
     ),
     "map": ("map resnet18:small --machine eyeriss",),
     "map on a tree": tuple(
-        f"map {GEMM} --machine {run}"
+        f"map {run}"
         for run in (
-            "gemmini --objective energy --certificate proof.json",
-            "gemmini --check proof.json",
-            "gemmini --objective edp --certificate proof.json",
-            "gemmini --check proof.json",
-            "nvdla --objective pareto --certificate proof.json",
-            "nvdla --check proof.json",
-            "eyeriss --storage uneven --objective energy",
-            "tpu-v4i --fuse 2 --objective energy",
+            f"{GEMM} --machine gemmini --objective energy --certificate proof.json",
+            f"{GEMM} --machine gemmini --check proof.json",
+            f"{GEMM} --machine gemmini --objective edp --certificate proof.json",
+            f"{GEMM} --machine gemmini --check proof.json",
+            f"{GEMM} --machine nvdla --objective pareto --certificate proof.json",
+            f"{GEMM} --machine nvdla --check proof.json",
+            f"{GEMM} --machine eyeriss --storage uneven --objective energy",
+            f"{PAIR} --machine tpu-v4i --fuse 2 --objective energy",
         )
     ),
     "simulate": ("simulate resnet18:small --machine eyeriss",),
@@ -58,8 +60,9 @@ class Listener(events.Listener):
 events.register("numba:compile", Listener())
 try:
     main()
-except SystemExit:
-    pass
+except SystemExit as end:
+    if end.code:
+        raise
 with open(OUT, "w") as file:
     json.dump(calls, file)
 """
@@ -69,7 +72,7 @@ def recorded(command: str, folder: Path) -> list[list]:
     """The calls of one run, in which nothing is translated yet."""
     out = folder / "calls.json"
     subprocess.run(
-        [sys.executable, "-c", RECORDER.replace("OUT", repr(str(out))), *command.split(), "--quiet"],
+        [sys.executable, "-c", RECORDER.replace("OUT", repr(str(out))), *shlex.split(command), "--quiet"],
         cwd=folder,
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
         stdout=subprocess.DEVNULL,
