@@ -69,7 +69,7 @@ def test_nothing_costs_less_on_any_choice():
 
 def test_nothing_is_better_in_another_objective_on_any_choice():
     """Latency, EDP and ED2P: all choices, orders and places of small nests, by another program, have the same least."""
-    seed = random.Random("spatial in time")
+    seed = random.Random("spread in time")
     fitting = several = 0
     while fitting < 8:
         bare = with_axes(timed_case(seed, 3), seed)
