@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.five_levels import FIVE_LEVELS
-from tests.helpers.graphs import Net
+from tests.helpers.graphs import Net, conv
 from tests.helpers.verified import REFERENCES, assert_sound, model
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.load import load_machine, parse_machine
@@ -96,3 +96,16 @@ def test_a_run_that_starts_at_any_stage_has_floats_of_the_same_width(stage: Stag
     assert done.report is not None
     assert found.report is not None
     assert report_json(found.report) == report_json(done.report)
+
+
+def test_a_tile_between_both_borders_has_no_padding() -> None:
+    """Rows of a block overlap over the cores: those in the middle read a row more on each side than those at an end."""
+    net = Net()
+    x = net.input(4, 64, 14, 14, name="x")
+    for _ in range(4):
+        x = net.op("Relu", conv(net, x, 64, 64, 3))
+    done = compile_network(
+        net.model(x), "four", load_machine("h200"), strategy_named("one-block"), Options(verify=True)
+    )
+    assert done.report is not None
+    assert done.report.verified

@@ -99,6 +99,8 @@ def measure(
         counts[dim] = -(-piece // most)
         tiles *= counts[dim]
         inner = min(most * max(1, extent // most // 2), extent - most)  # several tiles may touch a wide border
+        if inner == extent - most and counts[dim] * pieces > 2:  # parts overlap, and one may lie between both borders
+            inner //= 2
         sink[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 2 else 0)
         far[0, dim] = place.start[dim] + (inner if counts[dim] * pieces > 1 else 0)
         sink[1, dim], far[1, dim] = sink[0, dim] + most, far[0, dim] + most
