@@ -117,7 +117,7 @@ def block_of(group: Group, first: int, last: int) -> Block:
         cost=np.stack([one.cost for one in cuts]) if cuts else nothing.astype(np.int64),
         room=np.stack([one.room for one in cuts]) if cuts else nothing,
         after=np.stack([one.is_partial for one in cuts]) if cuts else np.empty((0, points), np.bool_),
-        part=np.array([one.part for one in cuts], np.int64),
+        shared=np.array([one.part for one in cuts], np.int64),
         stays=np.ones(len(group.rooms.names), np.bool_),
         limit=np.array(group.rooms.limit_bits, np.float64),
         first=np.array(starts, np.int64),

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.jit import compiled, lending, tiered
-from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.base.jit import compiled, tiered
+from tilestitch.mapping.tree.labels import NEVER, is_beaten, is_open, remaining
 
 
 class Field(NamedTuple):
@@ -23,7 +23,7 @@ class Field(NamedTuple):
     cost: np.ndarray
     room: np.ndarray
     after: np.ndarray  # by cut and point: whether partial sums go on from there
-    part: np.ndarray  # by cut: which room it takes, or -1
+    shared: np.ndarray  # by cut: which room it takes, or -1
     stays: np.ndarray  # by room: whether what is taken counts to the end
     limit: np.ndarray  # by room: its bits
     first: np.ndarray  # by operand: its first cut; one more at the end
@@ -90,54 +90,6 @@ def _grown(old: Swept, used: int) -> Swept:
     return new
 
 
-@lending
-def _rest(field: Field, placed: np.ndarray, partial: int, point: int) -> int:
-    """The least that all cuts that are not placed cost from a point, if no memory were shared."""
-    total = 0
-    for operand in range(len(placed)):
-        cut = field.first[operand] + placed[operand]
-        if cut < field.first[operand + 1]:
-            least = field.togo[cut, partial if operand == field.write else 0, point]
-            if least >= NEVER:
-                return NEVER
-            total += least
-    return total
-
-
-@lending
-def _is_open(field: Field, room: int, placed: np.ndarray) -> bool:
-    for operand in range(len(placed)):
-        for cut in range(field.first[operand] + placed[operand], field.first[operand + 1]):
-            if field.part[cut] == room:
-                return True
-    return False
-
-
-@lending
-def _is_beaten(labels: Swept, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
-    """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
-    other = heads[place]
-    before = -1
-    while other >= 0:
-        better = labels.spent[other] <= spent
-        worse = labels.spent[other] >= spent
-        for room in range(len(taken)):
-            better = better and labels.taken[other, room] <= taken[room]
-            worse = worse and labels.taken[other, room] >= taken[room]
-        if better:
-            return True
-        if worse:
-            labels.dead[other] = True
-            if before < 0:
-                heads[place] = labels.following[other]
-            else:
-                labels.following[before] = labels.following[other]
-        else:
-            before = other
-        other = labels.following[other]
-    return False
-
-
 @compiled
 def sweep(
     field: Field,
@@ -167,11 +119,11 @@ def sweep(
         state, point = seed_state[seed], seed_point[seed]
         for operand in range(operands):
             placed[operand] = state // place_of[operand] % (field.first[operand + 1] - field.first[operand] + 1)
-        rest = _rest(field, placed, state % 2, point)
+        rest = remaining(field, placed, state % 2, point)
         if rest >= NEVER or seed_spent[seed] + rest > budget:
             continue
         taken[:] = seed_taken[seed, :]
-        if _is_beaten(labels, heads, state * points + point, seed_spent[seed], taken):
+        if is_beaten(labels, heads, state * points + point, seed_spent[seed], taken):
             continue
         if count == len(labels.spent):
             labels = _grown(labels, count)
@@ -202,13 +154,13 @@ def sweep(
                         if field.cost[cut, side, point] >= NEVER:
                             continue
                         spent += field.cost[cut, side, point]
-                        room = int(field.part[cut])
+                        room = int(field.shared[cut])
                         if room >= 0:
                             taken[room] += field.room[cut, side, point]
                             if taken[room] > field.limit[room]:
                                 continue
                         placed[move] += 1
-                        if room >= 0 and not field.stays[room] and not _is_open(field, room, placed):
+                        if room >= 0 and not field.stays[room] and not is_open(field, room, placed):
                             taken[room] = 0.0
                         action, new_state = cut, state + place_of[move]
                         if move == field.write:
@@ -219,12 +171,12 @@ def sweep(
                         if point // field.strides[axis] % field.shape[axis] + 1 >= field.shape[axis]:
                             continue
                         target = point + field.strides[axis]
-                    rest = _rest(field, placed, after, target)
+                    rest = remaining(field, placed, after, target)
                     if move < operands:
                         placed[move] -= 1
                     if rest >= NEVER or spent + rest > budget:
                         continue
-                    if _is_beaten(labels, heads, new_state * points + target, spent, taken):
+                    if is_beaten(labels, heads, new_state * points + target, spent, taken):
                         continue
                     if count == len(labels.spent):
                         labels = _grown(labels, count)

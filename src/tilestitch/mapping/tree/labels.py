@@ -7,7 +7,7 @@ of every operand, the least that its other cuts cost from here if no memory were
 same place beats in cost and in every room is dropped. The first complete label that is taken has the least cost of all.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,32 @@ from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
 NEVER = 2**61  # what cannot be; three times as much is still a number
+
+
+class Cuts(Protocol):
+    """What tells which cuts are left, and what they cost at least: of a problem, and of a sweep of fused operators."""
+
+    @property
+    def shared(self) -> np.ndarray: ...
+    @property
+    def first(self) -> np.ndarray: ...
+    @property
+    def write(self) -> int: ...
+    @property
+    def togo(self) -> np.ndarray: ...
+
+
+class Compared(Protocol):
+    """Labels of which one may be no better than another at its place."""
+
+    @property
+    def spent(self) -> np.ndarray: ...
+    @property
+    def following(self) -> np.ndarray: ...
+    @property
+    def dead(self) -> np.ndarray: ...
+    @property
+    def taken(self) -> np.ndarray: ...
 
 
 class Problem(NamedTuple):
@@ -91,7 +117,7 @@ def grown(old: Labels, used: int) -> Labels:
 
 
 @lending
-def remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) -> int:
+def remaining(problem: Cuts, placed: np.ndarray, partial: int, point: int) -> int:
     """The least that all cuts that are not placed cost from a point, if no memory were shared."""
     total = 0
     for operand in range(len(placed)):
@@ -105,7 +131,7 @@ def remaining(problem: Problem, placed: np.ndarray, partial: int, point: int) ->
 
 
 @lending
-def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
+def is_open(problem: Cuts, component: int, placed: np.ndarray) -> bool:
     """Whether an operand that shares a memory has no cut there yet."""
     for operand in range(len(placed)):
         for cut in range(problem.first[operand] + placed[operand], problem.first[operand + 1]):
@@ -115,7 +141,7 @@ def is_open(problem: Problem, component: int, placed: np.ndarray) -> bool:
 
 
 @lending
-def is_beaten(labels: Labels, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
+def is_beaten(labels: Compared, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
     other = heads[place]
     before = -1
