@@ -16,6 +16,7 @@ from tilestitch.ir.choices import Stage
 if TYPE_CHECKING:
     from tilestitch.ir.report import CheckRow, Report
     from tilestitch.pipeline.compilation import Compilation
+    from tilestitch.report.html.page import Result
 
 STDOUT = Path("-")
 DUMPED_INSTRUCTIONS = 100_000  # of a program and its trace as text
@@ -55,6 +56,14 @@ _OF_OTHER_FILES = (
     ),
     *("store", "workers", "cluster"),
 )
+
+
+def page_file(path: Path, result: "Result", options: Sequence[tuple[str, object]] = ()) -> tuple[Path, bytes]:
+    """The file of a page that this command makes again."""
+    from tilestitch.pipeline.origin import made_by
+    from tilestitch.report.html.page import result_page
+
+    return path, encoded(result_page(result, made_by(given_command(), options)))
 
 
 def given_command() -> str:
