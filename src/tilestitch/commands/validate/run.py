@@ -13,7 +13,7 @@ from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, nests_of, source_of
 from tilestitch.commands.validate.compare import compare_layers
 from tilestitch.commands.validate.plot import validation_svg
-from tilestitch.commands.validate.summary import Validation, errors_of, worst_of
+from tilestitch.commands.validate.summary import Validation, records_of, worst_of
 from tilestitch.commands.validate.validate_json import validation_json
 from tilestitch.commands.validate.validate_page import validate_result
 from tilestitch.commands.validate.validate_text import validation_text
@@ -66,22 +66,7 @@ class ValidationPage(Validation, Shown):
 
     def records(self) -> tuple[Record, ...]:
         """The errors of every layer, as parts of what was simulated."""
-        rows: list[Record] = []
-        for one in self.layers:
-            errors = errors_of(one.found) if one.found else None
-            rows.append(
-                {
-                    "layer": one.layer.nest.name,
-                    "times": one.layer.times,
-                    "mappings": len(one.found),
-                    "mean_error": None if errors is None else errors.mean,
-                    "median_error": None if errors is None else errors.median,
-                    "error_of_95_percent": None if errors is None else errors.most_of_95,
-                    "worst_error": None if errors is None else errors.worst,
-                    "mean_signed_error": None if errors is None else errors.signed,
-                }
-            )
-        return tuple(rows)
+        return records_of(self.layers)
 
     def pictures(self) -> tuple[str, ...]:
         """Estimated over simulated cycles, and the distribution of errors."""

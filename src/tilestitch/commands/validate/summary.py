@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tilestitch.base.html import Record
 from tilestitch.base.shown import Brief
 from tilestitch.commands.validate.compare import Compared, LayerCompared
 from tilestitch.commands.validate.mechanisms import Explanation, explain
@@ -21,6 +22,64 @@ class Judged(Protocol):
 
     @property
     def energy_errors(self) -> dict[str, float]: ...
+
+
+class NamedNest(Protocol):
+    """The loop nest of a layer."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class RepeatedLayer(Protocol):
+    """A layer, as often as the network runs it."""
+
+    @property
+    def nest(self) -> NamedNest: ...
+
+    @property
+    def times(self) -> int: ...
+
+
+class JudgedLayer(Protocol):
+    """The mappings of one layer, and how many were drawn for them."""
+
+    @property
+    def layer(self) -> RepeatedLayer: ...
+
+    @property
+    def found(self) -> Sequence[Judged]: ...
+
+    @property
+    def drawn(self) -> int: ...
+
+    @property
+    def misfits(self) -> int: ...
+
+    @property
+    def too_long(self) -> int: ...
+
+
+class JudgedNetwork(Protocol):
+    """The model against the simulation on one machine, an array or a tree."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def machine_name(self) -> str: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def ragged(self) -> bool: ...
+
+    @property
+    def layers(self) -> Sequence[JudgedLayer]: ...
+
+    @property
+    def found(self) -> Sequence[Judged]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +122,10 @@ class Validation(Brief):
     worst: tuple[tuple[Compared, Explanation], ...]  # of all, the largest error first
 
     @property
+    def machine_name(self) -> str:
+        return self.machine.name
+
+    @property
     def found(self) -> tuple[Compared, ...]:
         return tuple(one for layer in self.layers for one in layer.found)
 
@@ -95,6 +158,26 @@ def energy_of(found: Sequence[Judged]) -> dict[str, EnergyErrors]:
         name: EnergyErrors(sum(abs(one[name]) <= ROUNDING for one in errors), max(abs(one[name]) for one in errors))
         for name in errors[0]
     }
+
+
+def records_of(layers: Sequence[JudgedLayer]) -> tuple[Record, ...]:
+    """The errors of every layer, as parts of what was simulated."""
+    rows: list[Record] = []
+    for one in layers:
+        errors = errors_of(one.found) if one.found else None
+        rows.append(
+            {
+                "layer": one.layer.nest.name,
+                "times": one.layer.times,
+                "mappings": len(one.found),
+                "mean_error": None if errors is None else errors.mean,
+                "median_error": None if errors is None else errors.median,
+                "error_of_95_percent": None if errors is None else errors.most_of_95,
+                "worst_error": None if errors is None else errors.worst,
+                "mean_signed_error": None if errors is None else errors.signed,
+            }
+        )
+    return tuple(rows)
 
 
 def worst_of(

@@ -13,15 +13,15 @@ from tilestitch.base.shown import Brief, Shown
 from tilestitch.commands.map.tree_run import TreeTask
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
 from tilestitch.commands.simulate.tree_layers import WHOLE_FACTORS, run_of
-from tilestitch.commands.validate.summary import buckets_of, energy_of, errors_of
+from tilestitch.commands.validate.summary import records_of
 from tilestitch.commands.validate.tree_draw import TreeDraw
-from tilestitch.commands.validate.validate_json import errors_json
-from tilestitch.commands.validate.validate_text import bucket_lines, layer_row
+from tilestitch.commands.validate.validate_json import judged_values
+from tilestitch.commands.validate.validate_text import judged_lines
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import Values
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.chain import price
-from tilestitch.report.table import table, title
+from tilestitch.report.table import title
 from tilestitch.sim.tree.simulated import SimulatedOnTree, simulate_on_tree
 
 MOST_STEPS = 2_000_000  # of a mapping that is simulated
@@ -73,6 +73,19 @@ class TreeValidation(Shown):
     layers: tuple[TreeLayerCompared, ...]
 
     @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def machine_name(self) -> str:
+        return self.task.tree.name
+
+    @property
+    def ragged(self) -> bool:
+        """Factors divide."""
+        return False
+
+    @property
     def found(self) -> tuple[TreeCompared, ...]:
         return tuple(one for layer in self.layers for one in layer.found)
 
@@ -84,35 +97,12 @@ class TreeValidation(Shown):
         ]
 
     def __str__(self) -> str:
-        found, errors = self.found, errors_of(self.found)
-        drawn, misfits, too_long = (
-            sum(getattr(layer, name) for layer in self.layers) for name in ("drawn", "misfits", "too_long")
+        lines = judged_lines(
+            self,
+            f"{MOST_STEPS:,} steps",
+            values=["values       integers; every result equals numpy's"],
+            notes=[f"note         {note}" for note in self.task.notes],
         )
-        lines = title(f"{self.task.name} on {self.task.tree.name}: estimated cycles against simulated cycles", "=")
-        lines += [
-            f"layers       {len(self.layers)} different",
-            f"mappings     {len(found):,} random ones, seed {self.seed}, exact factors; {drawn:,} drawn, {misfits:,} "
-            f"did not fit, {too_long:,} too long (over {MOST_STEPS:,} steps)",
-            "values       integers; every result equals numpy's",
-            "error        (estimated - simulated) / simulated: analytical model, and simulation cycle by cycle",
-            f"  mean       {errors.mean:.3%} of the absolute error, {errors.signed:+.3%} with its sign",
-            f"  median     {errors.median:.3%}",
-            f"  95 %       of all have at most {errors.most_of_95:.3%}",
-            f"  worst      {errors.worst:.3%}",
-            *(f"note         {note}" for note in self.task.notes),
-            "",
-            *title("Absolute errors"),
-            *bucket_lines(found),
-            "",
-            *title("Layers"),
-        ]
-        rows = [
-            layer_row(number, one.layer.nest.name, one.found) for number, one in enumerate(self.layers, 1) if one.found
-        ]
-        lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
-        lines += ["", *title("Energy")]
-        rows = [(name, f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
-        lines += table(("", "mappings that agree", "largest difference"), rows, "lrr")
         if self.worst_found:
             lines += ["", *title("Worst mappings")]
         for number, one in enumerate(self.worst_found, 1):
@@ -121,34 +111,7 @@ class TreeValidation(Shown):
 
     def to_json(self) -> str:
         """What `tilestitch validate --json` writes."""
-        found = {
-            "network": self.task.name,
-            "machine": self.task.tree.name,
-            "units": {"latency": "cycles", "error": "percent of what was simulated"},
-            "seed": self.seed,
-            "ragged": False,
-            **errors_json(errors_of(self.found)),
-            "drawn": sum(layer.drawn for layer in self.layers),
-            "misfits": sum(layer.misfits for layer in self.layers),
-            "too_long": sum(layer.too_long for layer in self.layers),
-            "distribution": [
-                {"up_to": None if one.limit is None else 100 * one.limit, "mappings": one.mappings}
-                for one in buckets_of(self.found)
-            ],
-            "energy": {
-                name: {"mappings_that_agree": one.agree, "worst_absolute_error": 100 * one.worst}
-                for name, one in energy_of(self.found).items()
-            },
-            "layers": [
-                {
-                    "name": layer.layer.nest.name,
-                    "times": layer.layer.times,
-                    **(errors_json(errors_of(layer.found)) if layer.found else {"mappings": 0}),
-                }
-                for layer in self.layers
-            ],
-            "worst": [_case(one) for one in self.worst_found],
-        }
+        found = {**judged_values(self), "worst": [_case(one) for one in self.worst_found]}
         return json.dumps(found, indent=1) + "\n"
 
     def heading(self) -> str:
@@ -157,17 +120,7 @@ class TreeValidation(Shown):
 
     def records(self) -> tuple[Record, ...]:
         """The errors of every layer, as parts of what was simulated."""
-        return tuple(
-            {
-                "layer": one.layer.nest.name,
-                "times": one.layer.times,
-                "mappings": len(one.found),
-                "mean_error": errors_of(one.found).mean if one.found else None,
-                "worst_error": errors_of(one.found).worst if one.found else None,
-                "mean_signed_error": errors_of(one.found).signed if one.found else None,
-            }
-            for one in self.layers
-        )
+        return records_of(self.layers)
 
 
 def validate_tree(task: TreeTask, mappings: int, *, seed: int, worst: int, progress: Progress) -> TreeValidation:

@@ -6,7 +6,7 @@ from typing import Any
 from tilestitch.commands.map.map_json import mapping_json
 from tilestitch.commands.validate.compare import Compared
 from tilestitch.commands.validate.mechanisms import Explanation
-from tilestitch.commands.validate.summary import Errors, Validation, buckets_of, energy_of, errors_of
+from tilestitch.commands.validate.summary import Errors, JudgedNetwork, Validation, buckets_of, energy_of, errors_of
 from tilestitch.sim.array.simulated import CAUSE_NAMES
 
 
@@ -17,9 +17,14 @@ def validation_json(done: Validation) -> str:
 
 def validation_tree(done: Validation) -> dict[str, Any]:
     """The same, before it is text."""
+    return {**judged_values(done), "worst": [_case(case, why) for case, why in done.worst]}
+
+
+def judged_values(done: JudgedNetwork) -> dict[str, Any]:
+    """What the JSON says of an array and of a tree, but for the worst mappings."""
     return {
         "network": done.name,
-        "machine": done.machine.name,
+        "machine": done.machine_name,
         "units": {"latency": "cycles", "error": "percent of what was simulated"},
         "seed": done.seed,
         "ragged": done.ragged,
@@ -43,7 +48,6 @@ def validation_tree(done: Validation) -> dict[str, Any]:
             }
             for layer in done.layers
         ],
-        "worst": [_case(case, why) for case, why in done.worst],
     }
 
 

@@ -1,14 +1,22 @@
 """A validation for people."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tilestitch.base.units import counted
 from tilestitch.commands.map.map_json import mapping_json
 from tilestitch.commands.map.map_text import COMPONENTS
 from tilestitch.commands.validate.compare import MOST_PASSES, Compared
 from tilestitch.commands.validate.mechanisms import DMA, Explanation
-from tilestitch.commands.validate.summary import LIMITS, Judged, Validation, buckets_of, energy_of, errors_of
+from tilestitch.commands.validate.summary import (
+    LIMITS,
+    Judged,
+    JudgedNetwork,
+    Validation,
+    buckets_of,
+    energy_of,
+    errors_of,
+)
 from tilestitch.report.table import table, title
 from tilestitch.sim.array.simulated import CAUSE_NAMES
 from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
@@ -16,34 +24,7 @@ from tilestitch.sim.array.tally import LOAD_WAIT, ROOM_WAIT
 
 def validation_text(done: Validation) -> str:
     """How large errors are, where, and why the largest are."""
-    found, errors = done.found, errors_of(done.found)
-    drawn, misfits, too_long = (
-        sum(getattr(layer, name) for layer in done.layers) for name in ("drawn", "misfits", "too_long")
-    )
-    lines = title(f"{done.name} on {done.machine.name}: estimated cycles against simulated cycles", "=")
-    lines += [
-        f"layers       {len(done.layers)} different",
-        f"mappings     {len(found):,} random ones, seed {done.seed}, {'ragged' if done.ragged else 'exact'} factors; "
-        f"{drawn:,} drawn, {misfits:,} did not fit, {too_long:,} too long (over {MOST_PASSES:,} passes)",
-        "error        (estimated - simulated) / simulated: analytical model, and simulation cycle by cycle",
-        f"  mean       {errors.mean:.3%} of the absolute error, {errors.signed:+.3%} with its sign",
-        f"  median     {errors.median:.3%}",
-        f"  95 %       of all have at most {errors.most_of_95:.3%}",
-        f"  worst      {errors.worst:.3%}",
-        "",
-        *title("Absolute errors"),
-    ]
-    lines += bucket_lines(found)
-    lines += ["", *title("Layers")]
-    rows = [
-        layer_row(number, layer.layer.nest.name, layer.found)
-        for number, layer in enumerate(done.layers, 1)
-        if layer.found
-    ]
-    lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
-    lines += ["", *title("Energy")]
-    rows = [(COMPONENTS[name], f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()]
-    lines += table(("", "mappings that agree", "largest difference"), rows, "lrr")
+    lines = judged_lines(done, f"{MOST_PASSES:,} passes", components=COMPONENTS)
     if done.worst:
         lines += ["", *title("Worst mappings, and what the model misses")]
     for number, (case, why) in enumerate(done.worst, 1):
@@ -51,7 +32,55 @@ def validation_text(done: Validation) -> str:
     return "\n".join(lines)
 
 
-def bucket_lines(found: Sequence[Judged]) -> list[str]:
+def judged_lines(
+    done: JudgedNetwork,
+    longest: str,
+    *,
+    components: Mapping[str, str] = {},
+    values: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> list[str]:
+    """What the text says of an array and of a tree, but for the worst mappings.
+
+    `longest` is what too long ones have more of, `components` are names of parts of the energy, `values` and `notes`
+    lines of the head.
+    """
+    found, errors = done.found, errors_of(done.found)
+    drawn, misfits, too_long = (
+        sum(getattr(layer, name) for layer in done.layers) for name in ("drawn", "misfits", "too_long")
+    )
+    lines = title(f"{done.name} on {done.machine_name}: estimated cycles against simulated cycles", "=")
+    lines += [
+        f"layers       {len(done.layers)} different",
+        f"mappings     {len(found):,} random ones, seed {done.seed}, {'ragged' if done.ragged else 'exact'} factors; "
+        f"{drawn:,} drawn, {misfits:,} did not fit, {too_long:,} too long (over {longest})",
+        *values,
+        "error        (estimated - simulated) / simulated: analytical model, and simulation cycle by cycle",
+        f"  mean       {errors.mean:.3%} of the absolute error, {errors.signed:+.3%} with its sign",
+        f"  median     {errors.median:.3%}",
+        f"  95 %       of all have at most {errors.most_of_95:.3%}",
+        f"  worst      {errors.worst:.3%}",
+        *notes,
+        "",
+        *title("Absolute errors"),
+        *_bucket_lines(found),
+        "",
+        *title("Layers"),
+    ]
+    rows = [
+        _layer_row(number, layer.layer.nest.name, layer.found)
+        for number, layer in enumerate(done.layers, 1)
+        if layer.found
+    ]
+    lines += table(("", "layer", "mappings", "mean", "median", "95 %", "worst", "signed"), rows, "rlrrrrrr")
+    lines += ["", *title("Energy")]
+    rows = [
+        (components.get(name, name), f"{one.agree:,}", f"{one.worst:.3%}") for name, one in energy_of(found).items()
+    ]
+    return [*lines, *table(("", "mappings that agree", "largest difference"), rows, "lrr")]
+
+
+def _bucket_lines(found: Sequence[Judged]) -> list[str]:
     """How many mappings have errors of which size."""
     rows, so_far = [], 0
     for bucket in buckets_of(found):
@@ -65,7 +94,7 @@ def bucket_lines(found: Sequence[Judged]) -> list[str]:
     return table(("error", "mappings", "share", "so far", ""), rows, "lrrrl")
 
 
-def layer_row(number: int, name: str, found: Sequence[Judged]) -> tuple[str, ...]:
+def _layer_row(number: int, name: str, found: Sequence[Judged]) -> tuple[str, ...]:
     """The errors of one layer."""
     one = errors_of(found)
     sizes = [f"{size:.3%}" for size in (one.mean, one.median, one.most_of_95, one.worst)]
