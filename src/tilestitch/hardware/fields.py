@@ -218,30 +218,6 @@ class LineField:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class ListField:
-    """A list of words, each once."""
-
-    item: ChoiceField
-
-    @property
-    def expected(self) -> str:
-        return f"a list of {self.item.expected}, such as [{self.item.options[0]}]"
-
-    @property
-    def schema(self) -> Mapping[str, Json]:
-        return {"type": "array", "items": self.item.schema, "uniqueItems": True}
-
-    def __call__(self, found: object) -> tuple[StrEnum, ...]:
-        if not isinstance(found, list):
-            raise wrong(self.expected, found)
-        items = [self.item(entry) for entry in found]
-        for entry in items:
-            if items.count(entry) > 1:
-                raise wrong(f"{entry} at most once", found)
-        return tuple(option for option in self.item.options if option in items)
-
-
 class FieldReader(Protocol):
     """Takes what stands in the file; what would be right in words, and as JSON Schema."""
 

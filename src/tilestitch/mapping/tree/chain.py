@@ -60,10 +60,6 @@ class TreePrice(Brief):
     def edp_pj_cycles(self) -> float:
         return self.energy_pj * self.latency_cycles
 
-    @property
-    def ed2p_pj_cycles2(self) -> float:
-        return self.edp_pj_cycles * self.latency_cycles
-
 
 @dataclass(frozen=True, slots=True)
 class PlacedCrossing:
