@@ -7,6 +7,7 @@ from fractions import Fraction
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.hardware.tree import Flow, MachineTree, Port, TreeMemory
+from tilestitch.hardware.tree_chip import WIDE_BITS
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.evaluate import Pricer
 from tilestitch.mapping.network import MapOptions, RepeatedNest, map_layer
@@ -16,8 +17,6 @@ from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.spatial import best_spread
 from tilestitch.mapping.tree.tables import Sums
-
-WIDE_BITS = 2**30  # a cycle: more than any transfer needs
 
 
 @dataclass(frozen=True, slots=True)
