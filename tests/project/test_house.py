@@ -1,6 +1,7 @@
-"""The shape of the code: frozen values stay as they were made, and no function takes a long list of arguments."""
+"""The shape of the code: frozen values stay as they were made, no long lists of arguments, names that mean one thing."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -170,3 +171,23 @@ def test_no_function_takes_a_long_list_of_arguments():
 def test_a_long_list_of_arguments_is_found(source, faults):
     """The object of a method does not count, nor does what nobody outside the module calls."""
     assert len(long_lists("module.py", ast.parse(source))) == faults
+
+
+# Words that mean one thing here: what they name is one class, or none where the word has a longer form everywhere.
+ONE_THING = frozenset({"Block", "Job", "Layer", "Network", "Outcome", "Progress"})
+
+
+def classes_of(tree: ast.Module) -> list[str]:
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def test_a_word_that_means_one_thing_names_one_class():
+    counts = Counter(name for _, tree in modules() for name in classes_of(tree) if name in ONE_THING)
+    assert [name for name, count in counts.items() if count > 1] == []
+    assert counts.total() > 0
+
+
+def test_a_module_is_called_after_what_it_holds():
+    """The name `text.py` does not say whose text it is."""
+    vague = {"common.py", "helpers.py", "misc.py", "text.py", "utils.py"}
+    assert [name for name, _ in modules() if Path(name).name in vague] == []

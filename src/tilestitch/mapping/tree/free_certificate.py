@@ -44,7 +44,7 @@ _BLOCK = ("steps", "choices", "opened", NOTHING_FITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ChoiceBlock:
     """The choices that leave so many steps.
 
     Of those that fit and were not opened `bound` is the least bound; of a front that of energy.
@@ -72,7 +72,7 @@ class FreeCertificate:
     mapping: TreeMapping
     chains: int | None
     choices: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[ChoiceBlock, ...]
 
 
 def free_digest(bare: PlacedNest, space: SpatialSpace, sums: Sums, objective: Objective) -> str:
@@ -111,7 +111,9 @@ def counted_chains(found: FoundMapping) -> int | None:
     return chain_count(tables_of(found.placed, found.sums)) if counts_chains(found.placed) else None
 
 
-def choice_blocks(bare: PlacedNest, space: SpatialSpace, sums: Sums, best: Optimum) -> tuple[int, tuple[Block, ...]]:
+def choice_blocks(
+    bare: PlacedNest, space: SpatialSpace, sums: Sums, best: Optimum
+) -> tuple[int, tuple[ChoiceBlock, ...]]:
     """How many choices there are, and their blocks."""
     choices, task = choices_of(bare, space), task_of(bare, sums)
     bounds = bounds_fj(task, choices, loose=bounded_loosely(bare))
@@ -125,18 +127,18 @@ def _without_slides(placed: PlacedNest) -> PlacedNest:
 
 def blocks_of(
     energies: NDArray[np.int64], steps: NDArray[np.int64], arithmetic: int, best: Optimum
-) -> tuple[Block, ...]:
+) -> tuple[ChoiceBlock, ...]:
     """The blocks of choices with the least energy that each can have, without arithmetic; NEVER where nothing fits.
 
     No mapping takes fewer cycles than there are steps.
     """
-    found: list[Block] = []
+    found: list[ChoiceBlock] = []
     for count in np.unique(steps).tolist():
         own = energies[steps == count].tolist()
         fitting = [one + arithmetic for one in own if one < NEVER]
         settled = [value_in(best.objective, one, count) for one in fitting if not best.is_above(one, count)]
         opened = len(fitting) - len(settled)
-        found.append(Block(count, len(own), opened, len(own) - len(fitting), min(settled) if settled else None))
+        found.append(ChoiceBlock(count, len(own), opened, len(own) - len(fitting), min(settled) if settled else None))
     return tuple(found)
 
 
@@ -160,12 +162,12 @@ def slides_json(slides: Sequence[Slide], bare: PlacedNest) -> dict[str, Any]:
     return {"slides": found} if found else {}
 
 
-def blocks_json(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def blocks_json(blocks: Sequence[ChoiceBlock]) -> list[dict[str, Any]]:
     """The blocks of choices."""
     return [_block_json(one) for one in blocks]
 
 
-def _block_json(one: Block) -> dict[str, Any]:
+def _block_json(one: ChoiceBlock) -> dict[str, Any]:
     return {
         "steps": one.steps,
         "choices": one.choices,
@@ -198,7 +200,7 @@ def expect_counted(found: dict[str, JsonPart], bare: PlacedNest, where: JsonPart
         found["chains"].refuse("chains are not counted where windows may slide or memories store evenly")
 
 
-def blocks_from(part: JsonPart) -> tuple[Block, ...]:
+def blocks_from(part: JsonPart) -> tuple[ChoiceBlock, ...]:
     """Read again what `blocks_json` makes."""
     return tuple(map(_block, part.items("blocks of choices")))
 
@@ -216,10 +218,12 @@ def slides_from(part: JsonPart, bare: PlacedNest) -> tuple[Slide, ...]:
     return tuple(found)
 
 
-def _block(part: JsonPart) -> Block:
+def _block(part: JsonPart) -> ChoiceBlock:
     found = part.fields(_BLOCK, ("bound",))
     steps, choices, opened, misfits = (found[name].whole(0, 2**62) for name in _BLOCK)
-    return Block(steps, choices, opened, misfits, found["bound"].whole(0, MOST_VALUE) if "bound" in found else None)
+    return ChoiceBlock(
+        steps, choices, opened, misfits, found["bound"].whole(0, MOST_VALUE) if "bound" in found else None
+    )
 
 
 def unrolled_texts(placed: PlacedNest) -> Sequence[str]:

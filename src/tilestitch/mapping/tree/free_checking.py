@@ -26,7 +26,7 @@ from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.free_certificate import (
-    Block,
+    ChoiceBlock,
     FreeCertificate,
     blocks_of,
     bounded_loosely,
@@ -78,7 +78,7 @@ def counted_choices(claim: Claim, said: int, bare: PlacedNest, space: SpatialSpa
     return choices
 
 
-def judged_labels(claim: Claim, choices: SpreadList, sums: Sums, blocks: Sequence[Block]) -> int:
+def judged_labels(claim: Claim, choices: SpreadList, sums: Sums, blocks: Sequence[ChoiceBlock]) -> int:
     """The labels that it took to see that no choice has a better chain than the claim, and that its blocks are so."""
     judge = _Judge(claim, choices, sums)
     right = blocks_of(judge.energies, choices.steps.prod(axis=1), mac_value(choices.bare), claim.best)
@@ -112,7 +112,7 @@ def _repeats(found: Sequence[Unrolled]) -> bool:
     return len({(one.axis, one.loop) for one in found}) < len(found)
 
 
-def _check_blocks(claim: Claim, said: Sequence[Block], right: Sequence[Block]) -> None:
+def _check_blocks(claim: Claim, said: Sequence[ChoiceBlock], right: Sequence[ChoiceBlock]) -> None:
     if [block.steps for block in said] != [block.steps for block in right]:
         raise claim.wrong(
             f"there are {len(right):,} blocks of choices by their steps, it says others or in other order"

@@ -28,7 +28,7 @@ from tilestitch.mapping.tree.chain import TreeMapping, latency_cycles
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.free_certificate import (
-    Block,
+    ChoiceBlock,
     blocks_from,
     blocks_json,
     choice_blocks,
@@ -88,7 +88,7 @@ class FreeFrontCertificate:
     points: tuple[ProvenPoint, ...]
     taken: tuple[TakenChoice, ...]
     choices: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[ChoiceBlock, ...]
 
 
 def front_of(points: Sequence[ProvenPoint]) -> Optimum:
