@@ -1,4 +1,4 @@
-"""The shape of the code: frozen values stay as they were made, no long lists of arguments, names that mean one thing."""
+"""The shape of the code: frozen values stay as they are, arguments are few, and some words mean one thing."""
 
 import ast
 from collections import Counter
