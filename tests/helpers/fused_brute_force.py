@@ -283,6 +283,8 @@ def random_chain(seed, count, most_loops=3, *, spread=True) -> Chain:
     tree = _tree(seed, axes)
     choices = (1, 2, 3, 4) if count == 2 else (1, 2, 2, 3)
     rows, inner = seed.choice(choices), seed.choice(choices)
+    while len(primes(rows)) + len(primes(inner)) > most_loops:
+        inner = seed.choice(choices)
     operators, links = [], []
     for number in range(count):
         outer = seed.choice(choices)

@@ -1,8 +1,7 @@
 """Mistakes that several fields of a machine's file make together."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
 
 from pydantic_core import PydanticCustomError
 
@@ -17,11 +16,10 @@ from tilestitch.hardware.file_models import (
     MemoryModel,
     field_expected,
 )
-from tilestitch.hardware.unit_models import BANDWIDTH, BITS, EXTENT, MAX_MACS_PER_CYCLE, UnitKind, unit_kind
+from tilestitch.hardware.unit_models import BITS, EXTENT, MAX_MACS_PER_CYCLE, UnitKind, unit_kind
 from tilestitch.hardware.yaml_tree import Mistake, Scalar, Tree
 
 MAX_CORES = 65536
-MAX_TICKS_PER_CYCLE = 10**8  # the simulator counts time in whole ticks, each an exact fraction of a cycle
 
 
 def contradictions(tree: Tree) -> list[Mistake]:
@@ -31,7 +29,6 @@ def contradictions(tree: Tree) -> list[Mistake]:
         *_unit_mistakes(tree),
         *_width_mistakes(tree),
         *_memory_mistakes(tree),
-        *_bandwidth_mistakes(tree),
     ]
 
 
@@ -185,55 +182,3 @@ def _memory_mistakes(tree: Tree) -> Iterator[Mistake]:
             if key not in memory:
                 expected = "a list of ports, at least one" if key == "ports" else field_expected(MemoryModel, key)
                 yield Mistake(("memories", at, key), f"expected {expected}, found nothing")
-
-
-def _bandwidth_mistakes(tree: Tree) -> Iterator[Mistake]:
-    """Bandwidths that leave the simulator no tick short enough for all of them and long enough to count.
-
-    A byte at p/q bytes per cycle takes q/p cycles, so the longest tick that divides every such time is 1/LCM(p).
-    """
-    key = "bandwidth_bytes_per_cycle"
-    parts: dict[tuple[str | int, ...], Mapping[str, Tree]] = {
-        ("memories", at): memory for at, memory in reversed(_mappings(tree, "memories"))
-    }
-    parts["link",] = _part(tree, "link")
-    bandwidths: dict[tuple[str | int, ...], Fraction] = {}
-    for place, part in parts.items() if "cores" in _part(tree) else ():
-        try:
-            bandwidths[place] = BANDWIDTH(part.get(key))
-        except PydanticCustomError:
-            continue  # absent, or reported already
-    ticks = _ticks_per_cycle(bandwidths.values())
-    kept = dict(bandwidths)
-    while _ticks_per_cycle(kept.values()) > MAX_TICKS_PER_CYCLE:
-        # without the oddest one the rest agree best; the later one where two are alike
-        del kept[min(reversed(kept), key=lambda place: _ticks_per_cycle(v for p, v in kept.items() if p != place))]
-    for place, found in bandwidths.items():
-        if place not in kept:
-            kept[place] = _nearest(found, _ticks_per_cycle(kept.values()))
-            yield Mistake(
-                (*place, key),
-                f"expected a bandwidth that shares a tick of at least 1/{MAX_TICKS_PER_CYCLE} cycle with the others, "
-                f"found {shown(parts[place].get(key))}, which needs 1/{ticks} cycle; "
-                f"round it, for example to {kept[place]}, or round the others",
-            )
-
-
-def _ticks_per_cycle(bandwidths: Iterable[Fraction]) -> int:
-    return math.lcm(*(bandwidth.numerator for bandwidth in bandwidths))
-
-
-def _nearest(bandwidth: Fraction, ticks: int) -> Fraction:
-    """A ratio close to `bandwidth`, with a denominator up to 8, that keeps the common tick long enough.
-
-    A numerator d * f, where d divides the other ticks, makes at most f times as many of them.
-    """
-    most = MAX_TICKS_PER_CYCLE // ticks
-    divisors = [one for one in range(1, math.isqrt(ticks) + 1) if ticks % one == 0]
-    candidates: list[Fraction] = []
-    for denominator in range(1, 9):
-        for divisor in {*divisors, *(ticks // one for one in divisors)}:
-            factor = math.floor(bandwidth * denominator / divisor)
-            near = {min(max(one, 1), most) for one in (factor, factor + 1)}
-            candidates += [Fraction(divisor * one, denominator) for one in near]
-    return min(candidates, key=lambda candidate: (abs(candidate - bandwidth), candidate.denominator, candidate))

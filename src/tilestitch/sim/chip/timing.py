@@ -1,7 +1,9 @@
 """When every instruction of a program starts and ends: engines in order, transfers granule by granule.
 
-Time is counted in ticks, exactly. A tick is 1/T of a cycle, where T is the least common multiple of the numerators of
-all bandwidths (bytes a cycle, as reduced fractions), so that any number of bytes takes a whole number of ticks.
+Time is counted in ticks. A tick is 1/T of a cycle, where T is the least common multiple of the numerators of all
+bandwidths (bytes a cycle, as reduced fractions), so that any number of bytes takes a whole number of ticks. Where that
+is more than `MAX_EXACT_TICKS_PER_CYCLE`, T is a multiple of the smaller numerators, as large as 64 bits have room for,
+and a byte at the other bandwidths takes its time rounded up to a tick.
 
 Only requests of granules are events. Everything else is known ahead of them: a granule's end is decided when it is
 requested, an instruction's end when its last granule is, and the start of another when the last of its waits is. A
@@ -18,14 +20,15 @@ from tilestitch.base.jit import inner, tiered
 from tilestitch.ir.program import Kind, Program
 from tilestitch.ir.trace import Sharing, Trace
 
-MAX_TICKS_PER_CYCLE = 10**8
+MAX_EXACT_TICKS_PER_CYCLE = 10**8
+MIN_TICKS_PER_BYTE = 10**5  # where bytes are rounded: by less than 0.001 % of their time
 MAX_TICKS = 2**62  # room for one more addition in 64 bits
 MAX_GRANULES = 2**31  # minutes
 SHOWN_BLOCKED = 8
 
 
 def simulate(program: Program) -> Trace:
-    """Start and end of every instruction, exact to the tick; the same program gives the same trace, to the byte.
+    """Start and end of every instruction, to the tick; the same program gives the same trace, to the byte.
 
     Each engine executes its instructions in program order. An instruction starts when its engine's previous one and
     all its waits have ended, on a whole cycle. What follows depends on its kind:
@@ -46,8 +49,7 @@ def simulate(program: Program) -> Trace:
     A broadcast lists the port of its source once, and so occupies it once. A resource that a path lists twice serves
     each granule twice, one after the other.
 
-    Raises InputError where the bandwidths or the length of the program are out of reach of exact ticks, InvalidIR
-    where an instruction can never start.
+    Raises InputError where a program is too long for ticks of 64 bits, InvalidIR where an instruction can never start.
     """
     return _simulated(program, record=False)[0]
 
@@ -60,15 +62,6 @@ def sharing(program: Program) -> Sharing:
 def _simulated(program: Program, *, record: bool) -> tuple[Trace, Sharing]:
     """The trace, and where `record` what sharing did; without, that of no instruction."""
     _check(program)
-    ticks_per_cycle = lcm(*(r.bandwidth_bytes_per_cycle.numerator for r in program.resources))
-    if ticks_per_cycle > MAX_TICKS_PER_CYCLE:
-        found = ", ".join(f"{r.name} {r.bandwidth_bytes_per_cycle}" for r in program.resources)
-        raise InputError(
-            f"bandwidths in bytes per cycle: the numerators' least common multiple must be at most "
-            f"{MAX_TICKS_PER_CYCLE:,}, found {ticks_per_cycle:,} ({found}); round them to fractions that share factors."
-        )
-    bandwidths = [r.bandwidth_bytes_per_cycle for r in program.resources]
-    ticks_per_byte = np.array([b.denominator * ticks_per_cycle // b.numerator for b in bandwidths], np.int64)
     burst_bytes = np.array([r.burst_bytes for r in program.resources], np.int64)
     path_offsets = np.cumsum([0, *(len(path) for path in program.paths)], dtype=np.int64)
     path_resource = np.array([r for path in program.paths for r in path], np.int64)
@@ -89,14 +82,7 @@ def _simulated(program: Program, *, record: bool) -> tuple[Trace, Sharing]:
         )
     )
     resource_bytes = _resource_bytes(moves, size_bytes, run_bytes, path, path_offsets, path_resource, burst_bytes)
-    # Until the end, an engine or a resource is always at work, or an instruction rounds up to its next cycle.
-    bound = float(cycles.sum(dtype=float) + len(program)) * ticks_per_cycle
-    bound += float((resource_bytes.astype(float) * ticks_per_byte).sum())
-    if bound > MAX_TICKS:
-        raise InputError(
-            f"program of {len(program):,} instructions: may take {bound:.1e} ticks at {ticks_per_cycle:,} a cycle, and "
-            f"the simulator counts to {MAX_TICKS:.1e}; use a smaller batch, or bandwidths with small numerators."
-        )
+    ticks_per_cycle, ticks_per_byte = _ticks(program, resource_bytes)
     granules = float(resource_bytes.sum(dtype=float)) / program.granule_bytes
     if granules > MAX_GRANULES:
         raise InputError(
@@ -131,6 +117,35 @@ def _simulated(program: Program, *, record: bool) -> tuple[Trace, Sharing]:
         raise InvalidIR(_blocked_text(program, open_waits > 0))
     trace = Trace(program, ticks_per_cycle, start_ticks, end_ticks, resource_bytes * ticks_per_byte, resource_bytes)
     return trace, found
+
+
+def _ticks(program: Program, resource_bytes: np.ndarray) -> tuple[int, np.ndarray]:
+    """Ticks of a cycle, and of a byte at each resource; rounded up where no tick that is long enough divides it."""
+    bandwidths = [resource.bandwidth_bytes_per_cycle for resource in program.resources]
+    # Until the end, an engine or a resource is always at work, or an instruction rounds up to its next cycle.
+    most_cycles = float(program.cycles.sum(dtype=float) + len(program))
+    most_cycles += float((resource_bytes / np.array(bandwidths, float)).sum())
+    ticks, is_exact = _shared_ticks([bandwidth.numerator for bandwidth in bandwidths])
+    if not is_exact:  # a quarter is left for bytes that take longer than stated
+        ticks *= int(0.75 * MAX_TICKS / max(most_cycles, 1)) // ticks
+    ticks_per_byte = [-(-bandwidth.denominator * ticks // bandwidth.numerator) for bandwidth in bandwidths]
+    if most_cycles * ticks > MAX_TICKS or not (is_exact or min(ticks_per_byte) >= MIN_TICKS_PER_BYTE):
+        rates = ", ".join(f"{resource.name} {resource.bandwidth_bytes_per_cycle}" for resource in program.resources)
+        raise InputError(
+            f"program of {len(program):,} instructions: may take {most_cycles:.1e} cycles, too many for ticks of 64 "
+            f"bits that divide a byte's time at {rates} bytes per cycle; use a smaller batch, or bandwidths with small "
+            "numerators."
+        )
+    return ticks, np.array(ticks_per_byte, np.int64)
+
+
+def _shared_ticks(numerators: list[int]) -> tuple[int, bool]:
+    """The least common multiple of all numerators, or of the smaller ones, and whether it is that of all."""
+    shared = 1
+    for numerator in sorted(numerators):
+        if lcm(shared, numerator) <= MAX_EXACT_TICKS_PER_CYCLE:
+            shared = lcm(shared, numerator)
+    return shared, all(shared % numerator == 0 for numerator in numerators)
 
 
 def _check(program: Program) -> None:
