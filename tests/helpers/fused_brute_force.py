@@ -129,9 +129,10 @@ def _fitting(chain, homes, shared, found, below):
         nonlocal best
         if energy + least[len(chosen)] >= best:
             return False
+        if any(bits > limits[memory] for (memory, _), bits in _usage(homes, shared, chosen).items()):
+            return True  # nor with what others take
         if len(chosen) == len(found):
-            if all(bits <= limits[memory] for (memory, _), bits in _usage(homes, shared, chosen).items()):
-                best = energy
+            best = energy
             return True
         for one in found[len(chosen)]:  # in ascending order
             if not grow([*chosen, one], energy + one[0]):
