@@ -89,6 +89,14 @@ def test_an_operator_that_is_not_there_is_refused():
         tilestitch.build(model, strategy="tvm")
 
 
+def test_one_result_alone_has_a_place_for_every_lane():
+    """Triton takes no block of values for a single address."""
+    built = tilestitch.build("dlrm:small", strategy="tvm", batch=1)
+    text = built.files[f"{built.plan.modules[-1].name}.py"].decode()
+    assert "tl.store(places, " in text
+    assert "places = tl.broadcast_to(" in text
+
+
 @pytest.mark.parametrize("options", [KernelOptions(backend="cuda"), KernelOptions(dtype="int8")])
 def test_unknown_options_are_refused(options):
     """With those that are known."""

@@ -17,6 +17,15 @@ NETWORKS = (
     ("densenet121:small", 1, "tvm"),
     ("unet:small", 1, "tvm"),
     ("llama-block-prefill-128:small", 1, "tvm"),
+    ("dlrm:small", 1, "tvm"),
+    ("conformer:small", 1, "tvm"),
+    ("alexnet:small", 1, "tvm"),
+    ("vgg19:small", 1, "tvm"),
+    ("bert-base-128-attention:small", 1, "tvm"),
+    ("bert-large-128:small", 1, "tvm"),
+    ("llama-block-prefill-128-native:small", 1, "tvm"),
+    ("llama-block-decode-128:small", 1, "tvm"),
+    ("llama-block-decode-128-native:small", 1, "tvm"),
 )
 
 

@@ -110,4 +110,4 @@ def identifier(text: str) -> str:
     return f"v{clean}" if clean[0].isdigit() or clean in _RESERVED else clean
 
 
-_RESERVED = frozenset((*keyword.kwlist, "tl", "triton", "torch", "range", "float", "int"))
+_RESERVED = frozenset((*keyword.kwlist, "tl", "triton", "torch", "range", "float", "int", "to_nearest"))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Operator
 
 Write = Callable[..., str]  # (operator, *operands) -> an expression
@@ -11,6 +12,13 @@ Write = Callable[..., str]  # (operator, *operands) -> an expression
 def number(value: float) -> str:
     """A number as Triton reads it."""
     return f'float("{value}")' if math.isinf(value) or math.isnan(value) else repr(float(value))
+
+
+def quantised(x: str, scale: str, zero: str, to: DType) -> str:
+    """`x / scale` to nearest, ties to even, plus `zero`, and no further than the ends of an integer type."""
+    low, high = (f"({end} - {zero})" if zero.isidentifier() else number(end - int(zero)) for end in to.limits)
+    text = f"to_nearest(tl.minimum(tl.maximum(tl.div_rn({x}, {scale}), {low}), {high})).to(tl.int32)"
+    return text if zero == "0" else f"{text} + {zero}"
 
 
 def _real(op: Operator, name: str, default: float | None = None) -> float:
@@ -49,6 +57,11 @@ def _batch_norm(op: Operator, x: str, scale: str, bias: str, mean: str, variance
     return f"{scale} * ({x} - {mean}) / tl.sqrt({variance} + {number(_real(op, 'epsilon'))}) + {bias}"
 
 
+def _selu(op: Operator, x: str) -> str:
+    gamma, alpha = number(_real(op, "gamma")), number(_real(op, "alpha"))
+    return f"{gamma} * tl.where({x} > 0.0, {x}, {alpha} * (tl.exp({x}) - 1.0))"
+
+
 def _softplus(x: str) -> str:
     return f"tl.maximum({x}, 0.0) + tl.log(1.0 + tl.exp(-tl.abs({x})))"
 
@@ -81,7 +94,9 @@ FLOATS: dict[str, Write] = {
     "neg": lambda op, x: f"-{x}",
     "prelu": lambda op, x, slope: f"tl.where({x} < 0.0, {slope} * {x}, {x})",
     "reciprocal": lambda op, x: f"1.0 / {x}",
+    "round": lambda op, x: f"tl.where(tl.abs({x}) < 4194304.0, to_nearest({x}), {x})",  # others have no fraction
     "relu": lambda op, x: f"tl.maximum({x}, 0.0)",
+    "selu": _selu,
     "sigmoid": lambda op, x: f"tl.sigmoid({x})",
     "sin": lambda op, x: f"tl.sin({x})",
     "softplus": lambda op, x: _softplus(x),
@@ -93,6 +108,7 @@ FLOATS: dict[str, Write] = {
 }
 INTEGERS = frozenset(("abs", "add", "equal", "greater", "greater_or_equal", "less", "less_or_equal", "max", "min"))
 INTEGERS |= frozenset(("mul", "neg", "sub"))
+NARROW = ("int8", "uint8", "int16")  # integers that are computed in 32 bits
 BOOLEANS: dict[str, Write] = {
     "and": lambda op, x, y: f"{x} & {y}",
     "not": lambda op, x: f"{x} == 0",
@@ -100,7 +116,7 @@ BOOLEANS: dict[str, Write] = {
     "xor": lambda op, x, y: f"{x} ^ {y}",
 }
 COMPARISONS = frozenset(("equal", "greater", "greater_or_equal", "less", "less_or_equal"))
-MOVES = frozenset(("cast", "copy", "pad", "where"))
+MOVES = frozenset(("cast", "copy", "dequantize", "pad", "quantize", "where"))
 _POWERS = {2.0: "{x} * {x}", 3.0: "{x} * {x} * {x}", 0.5: "tl.sqrt({x})", -0.5: "tl.rsqrt({x})", 1.0: "{x}"}
 ELEMENTWISE = frozenset((*FLOATS, *BOOLEANS, *MOVES, "pow"))
 
@@ -114,6 +130,10 @@ def expression(op: Operator, operands: Sequence[str], kinds: Sequence[str]) -> t
         return operands[0], kinds[0]
     if op.kind == "cast":
         return _cast(str(op.attribute("to")), operands[0], kinds[0])
+    if op.kind == "quantize":
+        return _quantize(op, operands, kinds)
+    if op.kind == "dequantize":
+        return _dequantize(op, operands, kinds)
     if op.kind == "where":
         kind = "float" if "float" in kinds[1:] else kinds[1]
         return f"tl.where({', '.join(operands)})", kind
@@ -132,10 +152,45 @@ def expression(op: Operator, operands: Sequence[str], kinds: Sequence[str]) -> t
 def _cast(to: str, x: str, kind: str) -> tuple[str, str] | None:
     if to == "bool":
         return f"{x} != 0", "bool"
-    wanted = "float" if to in ("float16", "float32", "bfloat16") else "int"
-    if wanted == "int" and to != "int32":
+    if to in ("float16", "float32", "bfloat16"):
+        return (x if kind == "float" else f"{x}.to(tl.float32)"), "float"
+    if to not in ("int32", *NARROW):
         return None
-    return (x if wanted == kind else f"{x}.to(tl.{'float32' if wanted == 'float' else 'int32'})"), wanted
+    text = x if kind == "int" else f"{x}.to(tl.int32)"
+    return (text if to == "int32" else wrapped(text, to)), "int"
+
+
+def wrapped(x: str, to: str) -> str:
+    """Integers without the bits that a narrower type lacks."""
+    return f"{x}.to(tl.{to}).to(tl.int32)"
+
+
+def _quantize(op: Operator, operands: Sequence[str], kinds: Sequence[str]) -> tuple[str, str] | None:
+    to = str(op.attribute("to"))
+    if to not in NARROW or kinds[0] != "float":
+        return None
+    scale, zero = _steps(op, operands)
+    return quantised(operands[0], scale, zero, DType(to)), "int"
+
+
+def _dequantize(op: Operator, operands: Sequence[str], kinds: Sequence[str]) -> tuple[str, str] | None:
+    if kinds[0] != "int":
+        return None
+    scale, zero = _steps(op, operands)
+    text = operands[0] if zero == "0" else f"({operands[0]} - {bracketed(zero)})"
+    return f"{text}.to(tl.float32) * {scale}", "float"
+
+
+def _steps(op: Operator, operands: Sequence[str]) -> tuple[str, str]:
+    """Scale and zero point: operands, of which the second may be absent, or attributes."""
+    if len(operands) > 1:
+        return operands[1], operands[2] if len(operands) > 2 else "0"
+    return number(_real(op, "scale")), str(op.attribute("zero", 0))
+
+
+def bracketed(text: str) -> str:
+    """A number with brackets where a sign stands before it."""
+    return f"({text})" if text.startswith("-") else text
 
 
 def _power(x: str, exponent: str, kind: str) -> tuple[str, str] | None:

@@ -15,11 +15,21 @@ _FORMS = {
 }
 
 
+_TO_NEAREST = (
+    "@triton.jit",
+    "def to_nearest(x):",
+    '    """The nearest whole number, ties to even: as large as this, numbers of float32 have no fraction."""',
+    "    return (x + 12582912.0) - 12582912.0",
+)
+
+
 def module_text(plan: Plan, module: Module) -> str:
     """A module of Python that needs nothing but torch and Triton."""
     lines = [f'"""Sub-graph instance {module.name} of {_one_line(plan.schedule.graph.name)}.', ""]
     lines += _schedule(plan, module)
     lines += ['"""', "", "import triton", "import triton.language as tl", ""]
+    if any("to_nearest(" in one.text for one in module.launches):
+        lines += ["", *_TO_NEAREST, ""]
     for one in module.launches:
         lines += ["", *_comment(one), one.text, ""]
     names = parameters(module)

@@ -20,8 +20,6 @@ from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ops.contraction import KINDS
 
-_QUANTISED = ("zeros", "rescaled", "corrected")
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -115,11 +113,6 @@ def expect_known(graph: Graph) -> None:
             known = ", ".join(sorted(KNOWN))
             raise InputError(
                 f"{graph.name}: operator {op.name!r} ({op.kind}): the Triton back end does not have it; it has {known}."
-            )
-        if any(op.attribute(name, 0) not in (0, (0, 0)) for name in _QUANTISED):
-            raise InputError(
-                f"{graph.name}: operator {op.name!r} ({op.kind}) is quantised, which the Triton back end is not; "
-                "build a network of floating-point numbers."
             )
 
 

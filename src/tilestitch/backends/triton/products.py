@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TypeAlias
 
+from tilestitch.backends.triton import functions, integers
 from tilestitch.backends.triton.blocks import axes_of, by_stride, lanes, unflattened, with_dims
 from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.index import Index, Var, along, of_var
@@ -28,23 +29,14 @@ def product(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Va
     found = roles(op)
     block = _as_block(e, op, found, dims, frame)
     result = _added_up(e, op, dims, frame) if block is None else block
-    return with_bias(e, op, dims, frame, result)
-
-
-def with_bias(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, result: Value) -> Value:
-    """A sum with the operand that is added at its end, where there is one."""
-    if len(op.reads) == 2:
-        return result
-    bias = e.operand(op.reads[2], dims, frame)
-    depth = max(result.depth, bias.depth)
-    name = e.code.let(op.outputs[0], f"{result.name} + {bias.name}", depth)
-    return Value(name, result.kind, result.axes | bias.axes, depth)
+    return integers.finished(e, op, dims, frame, result)
 
 
 def _as_block(e: Emitter, op: Operator, found: Roles, dims: Sequence[Index], frame: Frame) -> Value | None:
     """The product by blocks, where rows of the block are rows of one operand, and columns those of the other."""
     floats = all(e.graph.tensors[access.tensor].dtype.is_float for access in op.reads[:2])
-    if len(frame) != 2 or not floats or axes_of(dims, found.batch) or not is_large(op, found):
+    known = floats or integers.are_bytes(e, op)
+    if len(frame) != 2 or not known or axes_of(dims, found.batch) or not is_large(op, found):
         return None
     m, n = axes_of(dims, found.m), axes_of(dims, found.n)
     if m <= {0} and n <= {1}:
@@ -69,19 +61,19 @@ def _by_blocks(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, fi
         raise Unfused(f"{again.name} would be computed for every block of rows of {op.name}")
     reduced = by_stride(e, first, roles(op).k)
     count = prod(op.dims[dim].extent for dim in reduced)
-    block = min(max(span(count), LEAST), e.depth_of_sums)
+    block = min(max(span(count), least_depth(e, op)), e.depth_of_sums)
     size = e.size("block_k", block)
     softmax = e.inside.get(first.tensor)
     if softmax is not None and softmax.kind == "softmax":
         return _streamed(e, op, dims, frame, (first, second), size)
-    acc = e.code.let("acc", f"tl.zeros(({', '.join(frame)}), dtype=tl.float32)", e.code.depth)
+    sums = Sums(e, op, frame, swapped=first is not op.reads[0])
 
     def turn(start: str, depth: int) -> None:
         a, b = (
             _multiplied(e, op, dims, access, each, (start, size, count, depth, axis, reduced))
             for access, each, axis in ((first, (frame[0], size), 1), (second, (size, frame[1]), 0))
         )
-        e.code.line(f"{acc} += {dot(e, a, b)}")
+        sums.add(a, b)
 
     if block >= count:
         turn("", 0)
@@ -89,13 +81,58 @@ def _by_blocks(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, fi
         start = e.code.name("k_start")
         with e.code.loop(f"for {start} in range(0, {count}, {size}):"):
             turn(start, e.code.depth)
-    return Value(acc, "float", frozenset({0, 1}), e.code.depth)
+    return sums.complete(count)
 
 
-def dot(e: Emitter, a: Value, b: Value) -> str:
-    """The product of two blocks with sums in float32; without rounding the operands of a float32 network."""
-    exact = ', input_precision="ieee"' if e.storage.floats is DType.FLOAT32 else ""
-    return f"tl.dot({a.name}, {b.name}{exact})"
+def least_depth(e: Emitter, op: Operator) -> int:
+    """The fewest terms of a sum that one product of blocks takes: of bytes tensor cores take twice as many."""
+    return 2 * LEAST if integers.are_bytes(e, op) else LEAST
+
+
+class Sums:
+    """A block of sums of products while it is added up: of floats in float32, of bytes exactly in int32."""
+
+    def __init__(self, e: Emitter, op: Operator, frame: Frame, *, swapped: bool = False) -> None:
+        """`swapped`: the rows of the block are those of the operator's second operand."""
+        self._e, self._op, self._swapped = e, op, swapped
+        self._kind = "int" if integers.are_bytes(e, op) else "float"
+        self.acc = e.code.let("acc", f"tl.zeros(({', '.join(frame)}), dtype=tl.{self._kind}32)", e.code.depth)
+
+    def add(self, a: Value, b: Value) -> None:
+        """Add a product of two blocks, both as `multiplied` gives them."""
+        exact = self._kind == "float" and product_type(self._e, self._op) is DType.FLOAT32
+        self._e.code.line(f"{self.acc} += {dot(a, b, exact=exact)}")
+        if self._kind == "int":
+            integers.correct(self._e, self._op, self.acc, (a.name, b.name), swapped=self._swapped)
+
+    def complete(self, terms: int) -> Value:
+        """The sums, when all products are added."""
+        e = self._e
+        name = integers.complete(e, self._op, self.acc, terms) if self._kind == "int" else self.acc
+        return Value(name, self._kind, frozenset({0, 1}), e.code.depth)
+
+
+def product_type(e: Emitter, op: Operator) -> DType:
+    """The floating type of both operands of a product."""
+    found = {e.storage.dtype(e.graph.tensors[access.tensor].dtype) for access in op.reads[:2]}
+    return DType.FLOAT32 if DType.FLOAT32 in found else e.storage.floats
+
+
+def multiplied(e: Emitter, op: Operator, access: Access, value: Value) -> Value:
+    """A block of an operand as products take it: signed bytes, or floats of the other operand's type."""
+    dtype = e.graph.tensors[access.tensor].dtype
+    if not dtype.is_float:
+        return integers.signed(e, value, access.tensor)
+    wanted = product_type(e, op)
+    if e.storage.dtype(dtype) is wanted:
+        return value
+    return Value(e.code.let(value.name, f"{value.name}.to(tl.{wanted})", value.depth), "float", value.axes, value.depth)
+
+
+def dot(a: Value, b: Value, *, exact: bool) -> str:
+    """The product of two blocks; `exact`: operands in float32 are not rounded."""
+    precision = ', input_precision="ieee"' if exact else ""
+    return f"tl.dot({a.name}, {b.name}{precision})"
 
 
 def _multiplied(e: Emitter, op: Operator, dims: Sequence[Index], access: Access, frame: Frame, part: tuple) -> Value:
@@ -104,10 +141,18 @@ def _multiplied(e: Emitter, op: Operator, dims: Sequence[Index], access: Access,
     k = _terms(e, op, start, size, count, depth, axis)
     found = unflattened(e, k, op, reduced, op.whole)
     value = e.full(e.operand(access, with_dims(dims, found), frame, raw=True), frame)
-    if access.tensor not in e.inside or not k.guards:
+    value = multiplied(e, op, access, value)
+    if not k.guards or (access.tensor not in e.inside and value.kind == "float"):
         return value
-    text = f"tl.where({k.guards[0].text}, {value.name}, 0.0)"  # beyond the sum anything may have been computed
-    return Value(e.code.let(value.name, text), value.kind, value.axes, e.code.depth)
+    return cut(e, value, k.guards[0].text)
+
+
+def cut(e: Emitter, value: Value, guard: str) -> Value:
+    """A block of an operand with zeros beyond the sum, where anything may have been computed."""
+    zero = "0.0" if value.kind == "float" else "0"
+    return Value(
+        e.code.let(value.name, f"tl.where({guard}, {value.name}, {zero})"), value.kind, value.axes, e.code.depth
+    )
 
 
 def _terms(e: Emitter, op: Operator, start: str, size: str, count: int, depth: int, axis: int) -> Index:
@@ -148,7 +193,8 @@ def _streamed(
         rows = with_dims(dims, unflattened(e, down, op, reduced, op.whole))
         down_frame = (size, frame[1])
         b = e.full(e.operand(second, rows, down_frame, raw=True), down_frame)
-        code.line(f"{acc} = {acc} * {fade} + {dot(e, low, b)}")
+        exact = e.storage.floats is DType.FLOAT32
+        code.line(f"{acc} = {acc} * {fade} + {dot(low, b, exact=exact)}")
         code.line(f"{largest} = {new}")
     name = code.let(op.outputs[0], f"{acc} / {below}", code.depth)
     return Value(name, "float", frozenset({0, 1}), code.depth)
@@ -164,7 +210,11 @@ def _added_up(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> 
     def term(at: list[Index]) -> Value:
         a, b = (e.operand(access, at, frame) for access in op.reads[:2])
         depth = max(a.depth, b.depth)
-        return Value(e.code.let("term", f"{a.name} * {b.name}", depth), a.kind, a.axes | b.axes, depth)
+        first, second = (
+            f"({one.name} - {functions.bracketed(str(zero))})" if zero else one.name
+            for one, zero in zip((a, b), integers.zeros(op), strict=True)
+        )
+        return Value(e.code.let("term", f"{first} * {second}", depth), a.kind, a.axes | b.axes, depth)
 
     return over(e, op, dims, frame, reduced, term, "{0} + {1}", "0")
 

@@ -14,6 +14,7 @@ from tilestitch.ir.graph import DimKind, Operator
 WINDOW = 64  # elements that are combined one after another; more are a row
 LONGEST_ROW = 65_536  # elements of a row that one block holds
 _MINUS = 'float("-inf")'
+_WHOLE_NUMBERS = {_MINUS: str(-(2**31)), 'float("inf")': str(2**31 - 1), "0.0": "0"}  # what changes no other of them
 # How two numbers are combined, what a row is combined by, and what changes no other.
 STEPS = {
     "max_pool": ("tl.maximum({0}, {1})", "tl.max", _MINUS),
@@ -24,6 +25,7 @@ STEPS = {
     "average_pool": ("{0} + {1}", "tl.sum", "0.0"),
     "lrn": ("{0} + {1} * {1}", "", "0.0"),
 }
+OF_INTEGERS = frozenset(("max_pool", "reduce_max", "reduce_min", "reduce_sum"))
 WHOLE = frozenset(("softmax", "log_softmax", "layer_norm", "rms_norm"))
 
 
@@ -34,10 +36,12 @@ def is_row(op: Operator) -> bool:
 
 def reduced(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Value:
     """A reduction or a window."""
-    if not e.graph.tensors[op.reads[0].tensor].dtype.is_float:
-        raise Unfused(f"{op.name} ({op.kind}) reduces integers, which the Triton back end does not")
     order = by_stride(e, op.reads[0], _dims(op, DimKind.REDUCTION))
     step, function, neutral = STEPS[op.kind]
+    if not e.graph.tensors[op.reads[0].tensor].dtype.is_float:
+        if op.kind not in OF_INTEGERS:
+            raise Unfused(f"{op.name} ({op.kind}) reduces integers, which the Triton back end does not")
+        neutral = _WHOLE_NUMBERS[neutral]
     others = [number for number in range(len(op.dims)) if number not in order]
     if is_row(op) and _terms(op) <= LONGEST_ROW and len(frame) == 2 and axes_of(dims, others) <= {0}:
         value = _row(e, op, dims, frame, order, function, neutral)
@@ -85,7 +89,7 @@ def _row(
     if k.guards:
         text = e.code.let("row", f"tl.where({k.guards[0].text}, {text}, {neutral})", depth)
     name = e.code.let("combined", f"{function}({text}, axis=1, keep_dims=True)", depth)
-    return Value(name, "float", frozenset({0}), depth)
+    return Value(name, value.kind, frozenset({0}), depth)
 
 
 def whole_rows(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Value:

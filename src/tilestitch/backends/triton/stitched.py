@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tilestitch.backends.triton import integers
 from tilestitch.backends.triton.blocks import by_stride, counted, lanes, unflattened, with_dims
 from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.index import Guard, Index, Var, along, of_var
-from tilestitch.backends.triton.products import LEAST, dot, with_bias
+from tilestitch.backends.triton.products import LEAST, Sums, cut, least_depth, multiplied
 from tilestitch.backends.triton.values import Emitter, Unfused, pieces, span
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.graph import Access, Operator
@@ -43,13 +44,16 @@ class Stitched:
 
 
 def window_of(op: Operator, access: Access) -> tuple[Window, ...]:
-    """The windows of a convolution, along each axis that it slides along; none where a window is one element."""
-    found, reduction = [], set(roles(op).k)
+    """The windows of a convolution, along each axis that it slides along; none where a window is one element.
+
+    What moves both operands, such as the heads of attention in one axis with their features, slides along nothing.
+    """
+    found, reduction, batch = [], set(roles(op).k), set(roles(op).batch)
     for number, axis in enumerate(access.axes):
         terms = [(dim, step) for dim, step in axis.terms if op.dims[dim].extent > 1 or dim not in reduction]
         taps = [(dim, step) for dim, step in terms if dim in reduction]
         places = [(dim, step) for dim, step in terms if dim not in reduction]
-        if len(taps) == 1 and len(places) == 1:
+        if len(taps) == 1 and len(places) == 1 and places[0][0] not in batch:
             found.append(Window(number, places[0][0], taps[0][0], places[0][1], taps[0][1], axis.offset))
     return tuple(found)
 
@@ -86,7 +90,7 @@ class _Tile:
         self.cols = e.size("BLOCK_N", width)
         self.around = e.size("BLOCK_HALO", max(span(prod(self.halo)), LEAST))
         count = counted(op.whole, self.channels)
-        self.depth = e.size("BLOCK_C", min(max(span(count), LEAST), e.depth_of_sums))
+        self.depth = e.size("BLOCK_C", min(max(span(count), least_depth(e, op)), e.depth_of_sums))
 
     def _place(self, window: Window) -> int:
         """The dim of the last operator that moves a window: its result has the same shape."""
@@ -179,18 +183,18 @@ class _Tile:
         """Write both products, and remember the second as what its operator computes."""
         e, op, code = self.e, self.op, self.e.code
         at = self._dims_of_op(dims)
-        acc = code.let("acc", f"tl.zeros(({self.rows}, {self.cols}), dtype=tl.float32)", 0)
+        sums = Sums(e, op, (self.rows, self.cols))
         around = lanes(e, "around", self.around, prod(self.halo))
         offsets = self._split(around, self.halo)
         count = counted(op.whole, self.channels)
         if e.sizes[self.depth] >= count:
-            self._turn(acc, at, corners, inner, offsets, "")
+            self._turn(sums, at, corners, inner, offsets, "")
         else:
             start = code.name("c_start")
             with code.loop(f"for {start} in range(0, {count}, {self.depth}):"):
-                self._turn(acc, at, corners, inner, offsets, start)
-        value = Value(acc, "float", frozenset({0, 1}), 0)
-        e.made[op.name] = with_bias(e, op, at, (self.rows, self.cols), value)
+                self._turn(sums, at, corners, inner, offsets, start)
+        terms = counted(op.whole, roles(op).k)
+        e.made[op.name] = integers.finished(e, op, at, (self.rows, self.cols), sums.complete(terms))
 
     def _dims_of_op(self, dims: Sequence[Index]) -> list[Index]:
         """The iterations of the second convolution, where those of the last operator are given."""
@@ -201,7 +205,7 @@ class _Tile:
 
     def _turn(
         self,
-        acc: str,
+        sums: Sums,
         at: Sequence[Index],
         corners: Sequence[Index],
         inner: Sequence[Index],
@@ -209,7 +213,7 @@ class _Tile:
         start: str,
     ) -> None:
         """Some channels of the first result, with halo, and what the second convolution makes of them."""
-        e, op, code, depth = self.e, self.op, self.e.code, self.e.code.depth
+        e, op, depth = self.e, self.op, self.e.code.depth
         access, count = op.reads[0], counted(op.whole, self.channels)
         order = by_stride(e, access, self.channels)
         across = lanes(e, "c", self.depth, count, start=start, axis=1, depth=depth)
@@ -218,16 +222,22 @@ class _Tile:
             base = corner * window.stride + window.offset
             index[window.axis] = offset + base
         frame = (self.around, self.depth)
-        value = e.full(e.value(access.tensor, index, frame, pad=access.pad_value, raw=True), frame)
-        middle = value.name
+        middle = e.full(e.value(access.tensor, index, frame, pad=access.pad_value, raw=True), frame)
+        middle = multiplied(e, op, access, middle)
         if across.guards:
-            middle = code.let("middle", f"tl.where({across.guards[0].text}, {middle}, 0.0)", depth)
+            middle = cut(e, middle, across.guards[0].text)
         down = lanes(e, "c_down", self.depth, count, start=start, axis=0, depth=depth)
         found = unflattened(e, down, op, order, op.whole)
-        self._taps(acc, at, inner, middle, found)
+        self._taps(sums, at, inner, middle, found, down)
 
     def _taps(
-        self, acc: str, at: Sequence[Index], inner: Sequence[Index], middle: str, found: dict[int, Index]
+        self,
+        sums: Sums,
+        at: Sequence[Index],
+        inner: Sequence[Index],
+        middle: Value,
+        found: dict[int, Index],
+        down: Index,
     ) -> None:
         """The sum over the window: its elements are picked from the tile on chip."""
         e, op, code = self.e, self.op, self.e.code
@@ -244,10 +254,13 @@ class _Tile:
                 found[one.tap] = each[number]
             picked = code.let("place", str(place))
             shape = f"({self.rows}, {self.depth})"
-            a = code.let("a", f"tl.gather({middle}, tl.broadcast_to({picked}, {shape}), 0)")
+            a = code.let("a", f"tl.gather({middle.name}, tl.broadcast_to({picked}, {shape}), 0)")
             frame = (self.depth, self.cols)
             b = e.full(e.operand(op.reads[1], with_dims(at, found), frame, raw=True), frame)
-            code.line(f"{acc} += {dot(e, Value(a, 'float'), b)}")
+            b = multiplied(e, op, op.reads[1], b)
+            if b.kind == "int" and down.guards:
+                b = cut(e, b, down.guards[0].text)
+            sums.add(Value(a, middle.kind), b)
 
     def _store(self, dims: Sequence[Index]) -> None:
         e, sink, frame = self.e, self.sink, (self.rows, self.cols)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isfinite, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -32,7 +32,8 @@ class Storage:
     layouts: Mapping[str, tuple[int, ...]]
 
     def dtype(self, dtype: DType) -> DType:
-        return self.floats if dtype.is_float else dtype
+        """How a type of the network is stored; what the network needs in float32, as scales, stays so."""
+        return self.floats if dtype.is_float and dtype is not DType.FLOAT32 else dtype
 
 
 class Emitter:
@@ -159,7 +160,7 @@ class Emitter:
         if not outside:
             return value
         mask, axes, depth = " & ".join(outside), _axes(index), max(at.depth for at in index)
-        text = f"tl.where({self._named('inside', mask, depth)}, {value.name}, {functions.number(pad)})"
+        text = f"tl.where({self._named('inside', mask, depth)}, {value.name}, {_padding(pad, value.kind)})"
         depth = max(depth, value.depth)
         return Value(self.code.let("padded", text, depth), value.kind, value.axes | axes, depth)
 
@@ -185,6 +186,9 @@ class Emitter:
         if written is None:
             raise Unfused(f"{op.name} ({op.kind}) takes operands that the Triton back end has no expression for")
         text, kind = written
+        dtype = self.graph.tensors[op.outputs[0]].dtype
+        if kind == "int" and dtype in functions.NARROW and op.kind in functions.INTEGERS:
+            text = functions.wrapped(f"({text})", dtype)
         axes = frozenset(axis for each in operands for axis in each.axes)
         depth = max(each.depth for each in operands)
         return Value(self.code.let(_wish(op), text, depth), kind, axes, depth)
@@ -249,7 +253,7 @@ class Emitter:
         mask = self._named("mask", mask, self.code.depth) if len(guards) > 1 else mask
         where = f", mask={mask}" if mask else ""
         address = self._address(tensor, index)
-        if value.axes - _axes(index):
+        if value.axes - _axes(index) or not _axes(index):
             address = self.code.let("places", f"tl.broadcast_to({address}, ({', '.join(frame)}))")
         self.code.line(f"tl.store({address}, {value.name}.to(tl.{_SHOWN[dtype]}){where})")
 
@@ -274,7 +278,7 @@ class Emitter:
         mask = " & ".join(conditions)
         if len(conditions) > 1:
             mask = self._named("mask", mask, depth)
-        return f", mask={mask}, other={functions.number(pad) if kind == 'float' else 0}"
+        return f", mask={mask}, other={_padding(pad, kind)}"
 
     def _conditions(self, tensor: str, index: Sequence[Index]) -> list[str]:
         """What keeps an index inside its tensor, where its variables may leave it."""
@@ -304,6 +308,13 @@ class Emitter:
 
 
 Rule: TypeAlias = Callable[[Emitter, Operator, Sequence[Index], Frame], Value]
+
+
+def _padding(pad: float, kind: str) -> str:
+    """What lies outside a tensor, as Triton reads it."""
+    if kind == "float":
+        return functions.number(pad)
+    return str(round(pad)) if isfinite(pad) else str(-(2**31))
 
 
 def span(extent: int) -> int:
