@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.nests import NESTS, random_mapping, random_nest
 from tests.helpers.pairs import one_of
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine, parse_machine
 from tilestitch.hardware.tree import MachineTree
@@ -19,11 +20,13 @@ from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convol
 from tilestitch.mapping.evaluate import price as array_price
 from tilestitch.mapping.search import search, search_space
 from tilestitch.mapping.tree.chain import TreeMapping, price
-from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
+from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.crossings import operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-from tilestitch.mapping.tree.spatial import best_spread
-from tilestitch.mapping.tree.tables import stored_bits
+from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.spatial import best_spread, placement
+from tilestitch.mapping.tree.spread_task import bounds_fj, stores_evenly, task_of, together_fj, units_fj
+from tilestitch.mapping.tree.tables import FEMTO, Sums, stored_bits
 
 EXACT = SpatialSpace(Ragged.NONE)
 PRESETS = ("dmazerunner-256", "eyeriss")
@@ -134,6 +137,42 @@ def test_even_storage_has_the_least_energy_of_the_arrays_mapper():
         assert uneven.price.energy_pj <= even.price.energy_pj * (1 + 1e-12)
         better += uneven.price.energy_pj < even.price.energy_pj * (1 - 1e-9)
     assert better > 0
+
+
+def test_together_operands_cost_no_more_than_the_best_mapping_of_a_choice():
+    """The bound of even storage, of random nests and choices; sometimes closer than that of operands alone."""
+    networks = ("rows: 16\n", "networks: 1\n    reduction: tree\n    rows: 4\n"), ("columns: 16\n", "columns: 2\n")
+    memories = (
+        ("register_bytes: 512", "register_bytes: 24"),
+        ("size: 128 KiB", "size: 192 B"),
+        ("banks: 64", "banks: 12"),
+    )
+    plain = ("rows: 16\n", "rows: 4\n"), ("columns: 16\n", "columns: 2\n")
+    compared = closer = reached = 0
+    for changes in ((*networks, *memories), (*plain, *memories)):
+        tree = changed("dmazerunner-256", *changes)[1]
+        for is_first_read, sums in ((False, Sums.FULL), (True, Sums.FULL), (False, Sums.FINAL)):
+            machine = replace(tree, reads_first_sums=is_first_read)
+            for nest in small_nests(4):
+                bare = PlacedNest(nest, nest.write.element_bits // 2, ("I", "W", "O"), (), machine)
+                choices, task = choices_of(bare, EXACT), task_of(bare, sums)
+                assert stores_evenly(bare)
+                together, alone = together_fj(task, choices), bounds_fj(task, choices, loose=False)
+                units = units_fj(task, choices)
+                for number in range(0, len(choices), max(1, len(choices) // 6)):
+                    placed = placement(bare, choices, number)
+                    try:
+                        found = best_mapping(placed, sums).price
+                    except DoesNotFit:
+                        continue
+                    best_fj = (found.energy_pj - found.mac_pj) * FEMTO
+                    assert together[number] + units[number] <= best_fj * (1 + 1e-12) + 20
+                    compared += 1
+                    closer += together[number] > alone[number]
+                    reached += together[number] + units[number] > best_fj * (1 - 1e-9)
+    assert compared > 60
+    assert closer > 0
+    assert reached > 0
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -123,9 +123,9 @@ def _fill(
                         touched[1, own] = axis_elements(terms, tile, *together)
             if powers[axis] > 0:
                 break
-    _least_outwards(found[cut, 0], axes)
+    least_outwards(found[cut, 0], axes)
     if is_write:
-        _least_outwards(found[cut, 1], axes)
+        least_outwards(found[cut, 1], axes)
     else:
         for point in range(points):
             found[cut, 1, point] = found[cut, 0, point]
@@ -181,7 +181,7 @@ def least_from(arrays: Arrays, placed: Placed, operand: int, final_sums: bool) -
 
 
 @lending
-def _least_outwards(here: np.ndarray, axes: np.ndarray) -> None:
+def least_outwards(here: np.ndarray, axes: np.ndarray) -> None:
     """Of every point the least of it and all larger ones."""
     stride = len(here)
     for axis in range(len(axes)):

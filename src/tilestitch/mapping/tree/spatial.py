@@ -19,7 +19,15 @@ from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.sliding import needs_tables
-from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, in_turn_fj, task_of, units_fj
+from tilestitch.mapping.tree.spread_task import (
+    SpreadTask,
+    bounds_fj,
+    in_turn_fj,
+    stores_evenly,
+    task_of,
+    together_fj,
+    units_fj,
+)
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_spread import best_spread_in_time, placement
 
@@ -117,6 +125,8 @@ def best_spread(
 def _best_by_tables(task: SpreadTask, choices: Choices, bounds: NDArray[np.int64], most_labels: int) -> SpatialSearch:
     """Choices by their bounds, each with the tables of its placement."""
     best: FoundMapping | None = None
+    if stores_evenly(task.bare):
+        bounds = np.maximum(bounds, np.minimum(units_fj(task, choices) + together_fj(task, choices), labels.NEVER))
     count, opened, left_pj = 0, 0, inf
     for number in np.argsort(bounds, kind="stable").tolist():
         placed = placement(task.bare, choices, number)

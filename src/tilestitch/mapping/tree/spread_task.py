@@ -15,9 +15,11 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes, seen_factors
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
+from tilestitch.mapping.tree.even_bounds import even_tables, least_together
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of, relaxed
 from tilestitch.mapping.tree.quick_bounds import in_turn_alone, least_alone, units_alone
+from tilestitch.mapping.tree.sliding import can_slide
 from tilestitch.mapping.tree.tables import Sums
 
 
@@ -101,6 +103,32 @@ def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.
         if not any(map(operand.is_sliding, range(len(operand.memories)))):
             total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
     return total
+
+
+def stores_evenly(bare: PlacedNest) -> bool:
+    """Whether all operands change together in every memory but the outermost, and windows never slide."""
+    chains = [bare.chain(number) for number, array in enumerate(bare.operands) if array.element_bits]
+    inner = chains[0][:-1]
+    is_even = all(chain == chains[0] for chain in chains) and all(memory.has_even_storage for memory in inner)
+    return is_even and len(inner) > 0 and not can_slide(bare.tree)
+
+
+def together_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
+    """`bounds_fj` of a tree that stores evenly: of each choice what all operands cost at least together."""
+    first = np.empty((len(choices), len(task.operands)), np.int64)
+    tables: list[NDArray[np.int64]] = []
+    for number in range(len(task.operands)):
+        unlike, back = task.different(choices, number, sees_steps=not task.arrays.has_latches)
+        chosen = choices[unlike]
+        over, under = seen_factors(task.view(chosen, number), task.levels)
+        final = task.sums is Sums.FINAL
+        table, starts = even_tables(task.bounds, number, over, under, chosen.steps, final)
+        first[:, number] = starts[back] + sum(map(len, tables))
+        compared(task, table[:1])
+        tables.append(table)
+    inner = task.operands[0].memories[:-1]
+    size_bits = np.array([memory.size_bits * (1 + 1e-12) for memory in inner], np.float64)
+    return least_together(task.bounds.moving, choices.steps, np.concatenate(tables), first, size_bits)
 
 
 def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
