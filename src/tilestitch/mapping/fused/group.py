@@ -161,7 +161,7 @@ class GroupSearch:
         block.keep(swept, count, came)
 
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
-        """The ways of operators to a tile of a larger block that ends all their intermediates there."""
+        """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""
         if start == end:
             rows = self._ways_at(self.group.place(start, outer.first, outer.threads, tile), start, budget)
         else:
@@ -171,8 +171,8 @@ class GroupSearch:
             return None
         keep = np.ones(len(rows), np.bool_)
         for at, (number, operand) in enumerate(self.group.operands(start, end)):
-            is_written = number == end < self.group.last and operand == len(self.group.bare[number].nest.reads)
-            if is_written or (number == start > 0 and operand == self.group.chain.links[number - 1].read):
+            is_written = number == end < outer.last and operand == len(self.group.bare[number].nest.reads)
+            if is_written or (number == start > outer.first and operand == self.group.chain.links[number - 1].read):
                 one = self.group.laid(number, self.group.bare[number].nest.extents)
                 which = one.operands.index(operand)
                 keep &= rows.placed[:, at] == len(one.cuts[which]) - one.outer[which]
