@@ -45,6 +45,13 @@ def test_no_fused_mapping_of_longer_chains_costs_less():
     check_block("four", 2, 4, 2)
 
 
+def test_an_operator_between_two_intermediates_shares_more_loops_with_the_second():
+    """Where they begin, its tile of the first intermediate need not be in its memories yet."""
+    seed = random.Random("3 products 4")
+    chains = [(random_chain(seed, 3, 2), seed.choice(list(Sums))) for _ in range(9)]
+    assert check_chain(*chains[8])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 @pytest.mark.parametrize(("operators", "most_loops"), [(2, 3), (3, 2), (4, 2)])
