@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers.foreign_trees import ACCELFORGE, ERT, SUBTREES, SUBTREES_ERT, TIMELOOP
+from tests.helpers.foreign_trees import ACCELFORGE, ERT, FLAT, SUBTREES, SUBTREES_ERT, TIMELOOP
 from tilestitch.base.errors import InputError
 from tilestitch.formats.accelforge.tree_machine import accelforge_tree
 from tilestitch.formats.foreign_price import foreign_price
@@ -75,6 +75,26 @@ def test_timeloop_s_subtrees_are_the_same_kind_of_tree():
     assert tree.mac_pj == 2.2
 
 
+def test_instances_entries_and_clusters_of_version_0_2_are_those_of_timeloop():
+    """`entries` are words, not rows; a cluster shares the width of an access, and each of it has its part of a row."""
+    found = timeloop_tree(FLAT, "flat.yaml")
+    assert [(axis.name, axis.size) for axis in found.tree.axes] == [("buffer_mesh", 2), ("sums_mesh", 4)]
+    assert [(one.name, one.operands, one.size_bits) for one in found.tree.memories] == [
+        ("weights", ("Weights",), 8 * 16),
+        ("sums", ("Outputs",), 16),
+        ("buffer", ("Inputs", "Outputs"), 64 * 16),
+        ("DRAM", ("Inputs", "Weights", "Outputs"), MAX_BITS),
+    ]
+
+
+def test_constraints_listed_under_their_target_are_those_of_files_of_constraints():
+    found = timeloop_tree(FLAT, "flat.yaml")
+    assert found.factors == {("buffer_mesh", "M"): 2}
+    assert found.only["buffer_mesh"] == ("M",)
+    assert found.steps == {("buffer", "C"): (1, 1)}
+    assert found.orders == {"buffer": ("C", "P", "M")}
+
+
 @pytest.mark.parametrize(
     "old, new, message",
     [
@@ -83,6 +103,7 @@ def test_timeloop_s_subtrees_are_the_same_kind_of_tree():
         ("multiple_buffering: 2", "multiple_buffering: 1.5", "expected 1 or 2 buffers"),
         ("depth: 2048, width: 64, datawidth: 8", "depth: 2048, width: 4, datawidth: 8", "expected a width of one word"),
         ("depth: 2048, width: 64", "width: 64", "the attribute depth is missing"),
+        ("depth: 2048, width: 64", "depth: 2048, entries: 9, width: 64", "expected one of depth, entries and sizeKB"),
         ("spatial: {meshX: 4}", "spatial: {meshX: 0}", "along a mesh"),
         ("architecture:", "sparse_optimizations: {}\narchitecture:", "sparse data has no model"),
         ("depth: 8, width: 8", "reduction_supported: false, depth: 8, width: 8", "every fan-out adds up"),

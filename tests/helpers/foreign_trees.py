@@ -67,6 +67,40 @@ architecture:
         - {name: registers, class: regfile, attributes: {depth: 16, word-bits: 16, block-size: 1, meshX: 4}}
         - {name: mac, class: intmac, attributes: {datawidth: 16, meshX: 4}}
 """
+FLAT = """
+architecture:
+  version: 0.2
+  subtree:
+  - name: adders
+    local:
+    - {name: DRAM, class: DRAM, attributes: {instances: 1, word-bits: 16}}
+    - {name: buffer, class: SRAM, attributes: {entries: 64, instances: 1, meshX: 1, word-bits: 16, block-size: 4}}
+    - {name: sums, class: regfile, attributes: {entries: 1, instances: 2, meshX: 2, word-bits: 16, cluster-size: 2}}
+    - name: weights
+      class: SRAM
+      attributes: {depth: 8, instances: 8, meshX: 2, width: 64, word-bits: 16, cluster-size: 4}
+    - {name: mac, class: intmac, attributes: {instances: 8, meshX: 2, word-bits: 16}}
+mapspace:
+  targets:
+  - name: buffer
+    constraints:
+    - {type: bypassing, attributes: {keep: [Inputs, Outputs], bypass: [Weights]}}
+    - {type: temporal, attributes: {factors: C=1, permutation: CP M}}
+    - {type: spatial, attributes: {factors: M=2 C=1 P=1 R=1, permutation: M CPR, split: 1}}
+  - name: sums
+    constraints:
+    - {type: bypassing, attributes: {keep: [Outputs], bypass: [Inputs, Weights]}}
+  - name: weights
+    constraints:
+    - {type: bypassing, attributes: {keep: [Weights], bypass: [Inputs, Outputs]}}
+ERT:
+  tables:
+  - {name: adders.DRAM, actions: [{name: read, energy: 512}, {name: write, energy: 512}]}
+  - {name: adders.buffer, actions: [{name: read, energy: 20}, {name: write, energy: 20}]}
+  - {name: adders.sums, actions: [{name: read, energy: 1}, {name: write, energy: 2}]}
+  - {name: adders.weights, actions: [{name: read, energy: 1}, {name: write, energy: 2}]}
+  - {name: adders.mac, actions: [{name: compute, energy: 2.2}]}
+"""
 SUBTREES_ERT = """
 ERT:
   tables:

@@ -34,6 +34,7 @@ _SILENT = (  # of area, leakage and component models
     *("component_class", "leak_power", "area", "extra_attributes_for_component_model", "leak_power_scale"),
     *("area_scale", "energy_scale", "n_parallel_instances", "latency_scale", "component_model"),
 )
+_TIMELOOP = "this is Timeloop's first form; write architecture with nodes, as its version 0.4 has it"
 _MEMORY = ("size", "tensors", "actions", "total_latency", "spatial", "bits_per_value", *_SILENT)
 _SEPARATE = "max(a.n_calls / a.throughput for a in actions)"  # each action a port of its own
 _SHARED = "sum(a.n_calls for a in actions)"  # over a rate: one port for all actions
@@ -74,7 +75,7 @@ def accelforge_tree(
     """
     file = yaml_file(text, where, tags=TAGS)
     top = file.fields(("arch",), ("variables", "workload", "renames", "mapper", "model", "config", "component_models"))
-    arch = top["arch"].fields(("nodes",), ("extra_attributes_for_all_component_models", "name"))
+    arch = top["arch"].fields(("nodes",), ("extra_attributes_for_all_component_models", "name"), {"storage": _TIMELOOP})
     read = _Read(energies or {}, bits or {})
     read.held |= {name: frozenset((role,)) for name, role in (names or {}).items()}
     nodes = tuple(_flat(arch["nodes"]))

@@ -1,11 +1,33 @@
-"""Factors and permutations of Timeloop's constraints, as its architectures and its files of constraints have them."""
+"""Timeloop's constraints, of architectures and of files of their own: targets, factors, permutations."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilestitch.formats.foreign_file import Part
 
 _FACTOR = re.compile(r"([A-Za-z]\w*?)\s*(<=|=)?\s*([0-9]{1,9})", re.ASCII)
+
+
+def targets_of(part: Part | None) -> Iterator[Part]:
+    """Constraints, each with its `target` and its `type`, which version 0.2 also lists under the name of a target."""
+    if part is None or part.is_absent:
+        return
+    if isinstance(part.value, dict):
+        fields = part.fields((), ("targets", "constraints", "version", "template"))
+        listed = next((fields[key] for key in ("targets", "constraints") if key in fields), None)
+        if listed is None:
+            return
+        part = listed
+    for target in part.items("targets", least=0):
+        named = target.entries()
+        if "name" not in named or "constraints" not in named:
+            yield target
+            continue
+        for one in named["constraints"].items("constraints", least=0):
+            fields = one.fields(("type",), ("attributes",))
+            own = fields["attributes"].entries() if "attributes" in fields else {}
+            said = {key: value.value for key, value in own.items()}
+            yield Part({**said, "target": named["name"].value, "type": fields["type"].value}, one.file, one.path)
 
 
 def factors_of(part: Part) -> list[tuple[str, str, int]]:
@@ -25,11 +47,13 @@ def factors_of(part: Part) -> list[tuple[str, str, int]]:
 
 
 def permutation_of(part: Part) -> tuple[str, ...]:
-    """The loops of a permutation in its order: a list, words, or letters in a row."""
+    """The loops of a permutation in its order: a list, words, or letters, with blanks among them or without."""
     if isinstance(part.value, list):
         return tuple(item.text("a loop") for item in part.items("loops", least=0))
     words = re.split(r"[\s,]+", part.text("loops such as PRKC").strip())
-    return tuple(words[0]) if len(words) == 1 else tuple(words)
+    letters = "".join(words)
+    is_letters = len(words) == 1 or (letters.isalpha() and letters.isupper() and len(set(letters)) == len(letters))
+    return tuple(letters) if is_letters else tuple(words)
 
 
 def spread_loops(

@@ -31,7 +31,7 @@ from tilestitch.formats.foreign_tree import (
     plain_component,
     tree_of_parts,
 )
-from tilestitch.formats.timeloop.constraints import factors_of, permutation_of, spread_loops
+from tilestitch.formats.timeloop.constraints import factors_of, permutation_of, spread_loops, targets_of
 from tilestitch.formats.timeloop.machine import TAGS
 from tilestitch.hardware.tree import Axis, Flow, MachineTree, Port, TreeMemory
 from tilestitch.hardware.yaml_tree import TAG
@@ -41,11 +41,11 @@ _TOP = (
     *("ERT", "ART", "architecture_constraints", "mapspace_constraints", "dumped_by_timeloop_front_end"),
 )
 _UNSUPPORTED_TOP = {"sparse_optimizations": "sparse data has no model; leave it out for the dense machine"}
+_CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "mapspace")
 _STORAGE = ("DRAM", "SRAM", "regfile", "storage", "smartbuffer", "smartbuffer_SRAM", "smartbuffer_RF", "dummy_storage")
 _COMPUTE = ("intmac", "fpmac", "mac", "compute")
 _RENAMED = {
     "memory_depth": "depth",
-    "entries": "depth",
     "memory_width": "width",
     "data_width": "datawidth",
     "word-bits": "datawidth",
@@ -103,7 +103,9 @@ def timeloop_tree(text: str, where: str, energies: EnergyTable | None = None) ->
     if ("nodes" in body) == ("subtree" in body):
         top["architecture"].refuse("expected nodes, as version 0.4 has them, or subtree, as 0.2 and 0.3")
     nodes = tuple(_nodes(body["nodes"]) if "nodes" in body else _of_subtrees(body["subtree"], 1, {}))
-    listed = [part for key in ("architecture_constraints", "mapspace_constraints") for part in _targets(top.get(key))]
+    for node in nodes:
+        _expect_known(node)
+    listed = [part for key in _CONSTRAINTS for part in targets_of(top.get(key))]
     read = _Read(file, table, _data_spaces(top, nodes, listed), tuple(listed))
     if "nodes" in body:
         _relative(nodes, read)
@@ -168,7 +170,7 @@ def _of_subtrees(part: Part, outside: int, inherited: Mapping[str, Part]) -> Ite
         more = local.fields(("name", "class"), ("attributes", "subclass", "required_actions", "enabled"))
         name, times = _named(more["name"])
         own = {**attributes, **_attributes(more.get("attributes"))}
-        instances = outside * count * times
+        instances = own["instances"].whole("instances", 1, MAX_UNITS) if "instances" in own else outside * count * times
         along = own["meshX"].whole("along X", 1, MAX_UNITS) if "meshX" in own else instances
         if instances % along != 0:
             local.refuse(f"meshX {along} does not divide its {instances:,} instances")
@@ -235,6 +237,13 @@ def _fan_out(target: str, mesh: tuple[int, int], read: _Read) -> None:
     read.meshes[target] = (found[0], found[1])
 
 
+def _expect_known(node: _Node) -> None:
+    """Refuse what is neither a memory nor a multiply-accumulate nor a mesh alone."""
+    holds_data = bool({"depth", "entries", "width", "size_kb"} & set(node.attributes))
+    if node.kind not in ("", *_COMPUTE, *_STORAGE) and not holds_data:
+        node.part.refuse(f"expected one of the classes {', '.join((*_STORAGE, *_COMPUTE))}, found {node.kind}")
+
+
 def _take(node: _Node, read: _Read) -> None:
     if "global_cycle_seconds" in node.attributes:
         read.clock_hz = round(1 / node.attributes["global_cycle_seconds"].ratio("seconds"))
@@ -246,9 +255,6 @@ def _take(node: _Node, read: _Read) -> None:
         own = node.attributes.get("energy_per_op")
         read.mac_pj = own.energy() if own is not None else action_pj(read.energies, node.name, COMPUTES, node.part)
         return
-    holds_data = "depth" in node.attributes or "width" in node.attributes or "size_kb" in node.attributes
-    if node.kind not in _STORAGE and not holds_data:
-        node.part.refuse(f"expected one of the classes {', '.join((*_STORAGE, *_COMPUTE))}, found {node.kind}")
     held = _held(node, read)
     if held:
         read.parts.append(_memory(node, held, read))
@@ -290,13 +296,6 @@ def _of_kind(node: _Node, kinds: Sequence[str], read: _Read) -> Iterator[Mapping
             yield fields
 
 
-def _targets(part: Part | None) -> tuple[Part, ...]:
-    if part is None or part.is_absent:
-        return ()
-    listed = part.fields(("targets",), ("version",))["targets"] if isinstance(part.value, dict) else part
-    return listed.items("targets", least=0)
-
-
 def _data_spaces(top: Mapping[str, Part], nodes: Sequence[_Node], listed: Sequence[Part]) -> tuple[str, ...]:
     """The data spaces of the problem in the file, else those that constraints name, else Timeloop's usual ones."""
     problem = top.get("problem")
@@ -321,7 +320,7 @@ def _memory(node: _Node, held: tuple[str, ...], read: _Read) -> TreeMemory:
         attributes["reduction_supported"].refuse("not supported: every fan-out adds up here")
     number = {
         key: attributes[key].whole(key, 1, MAX_BITS)
-        for key in ("depth", "width", "datawidth", "block_size", "cluster_size", "size_kb")
+        for key in ("depth", "entries", "width", "datawidth", "block_size", "cluster_size", "size_kb")
         if key in attributes and not attributes[key].is_absent
     }
     word = number.get(
@@ -333,12 +332,16 @@ def _memory(node: _Node, held: tuple[str, ...], read: _Read) -> TreeMemory:
     if not word <= width <= MAX_WIDTH:
         node.part.refuse(f"expected a width of one word ({word} bits) to {MAX_WIDTH:,} bits, found {width:,}")
     size = MAX_BITS
+    if len({"size_kb", "entries", "depth"} & set(number)) > 1:
+        node.part.refuse("expected one of depth, entries and sizeKB")
     if "size_kb" in number:
         size = number["size_kb"] * 8192
-    elif "depth" in number:
-        size = min(MAX_BITS, number["depth"] * width)
+    elif "entries" in number:
+        size = min(MAX_BITS, number["entries"] * word)
+    elif "depth" in number:  # an access reaches all memories of a cluster, each of which has its share of a row
+        size = min(MAX_BITS, number["depth"] * (width // number.get("cluster_size", 1)))
     elif node.kind != "DRAM":
-        node.part.refuse("the attribute depth is missing: the rows of the memory")
+        node.part.refuse("the attribute depth is missing: the rows of the memory; or entries, its words")
     read.words[node.name] = word
     own = attributes.get("vector_access_energy")
     read_pj, write_pj = (
