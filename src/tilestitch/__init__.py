@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilestitch.commands.listings import Listing, machines, models, strategies
     from tilestitch.commands.map.fused_run import FusedChains, FuseOptions, map_fused
     from tilestitch.commands.map.run import NetworkMapping
+    from tilestitch.commands.map.tree_given import GivenOnTree
     from tilestitch.commands.map.tree_value import NetworkOnTree, TreeOptions
     from tilestitch.commands.map.tree_value import map_either as map
     from tilestitch.commands.simulate.layers import SimulateOptions
@@ -70,6 +71,7 @@ _NAMES = {  # of each module; `map=map_network` is another name here
     "tilestitch.commands.listings": "Listing machines models strategies",
     "tilestitch.commands.map.fused_run": "FusedChains FuseOptions map_fused",
     "tilestitch.commands.map.run": "NetworkMapping",
+    "tilestitch.commands.map.tree_given": "GivenOnTree",
     "tilestitch.commands.map.tree_value": "NetworkOnTree TreeOptions map=map_either",
     "tilestitch.commands.simulate.layers": "SimulateOptions",
     "tilestitch.commands.simulate.run": "Simulation simulate",
@@ -117,6 +119,7 @@ __all__ = [
     "FusedChains",
     "Fusion",
     "FusionPlan",
+    "GivenOnTree",
     "Graph",
     "HandGroup",
     "HandItem",

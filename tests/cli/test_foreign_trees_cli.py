@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import tilestitch
 from tests.helpers.command import run
 from tests.helpers.foreign_trees import ACCELFORGE, ERT, PROBLEM, TIMELOOP
 from tests.helpers.given_trees import (
@@ -16,6 +17,7 @@ from tests.helpers.given_trees import (
     TIMELOOP_ERT,
     TIMELOOP_PROBLEM,
 )
+from tests.helpers.pages import expect_alone, summary_of
 from tests.helpers.zigzag_trees import DATA, recorded
 
 
@@ -153,6 +155,37 @@ def test_a_mapping_of_accelforge_is_priced_and_written_again(mapped):
     )
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["layer"]["energy_pj"] == pytest.approx(found["layer"]["energy_pj"])
+
+
+def test_the_page_of_a_given_mapping_has_both_prices(mapped):
+    """What the JSON says, and of each flow of ours what the other program counts there; Python gives the same page."""
+    page = mapped / "page.html"
+    assert _given(mapped, "timeloop", "--html", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    expect_alone(text)
+    summary = summary_of(text)
+    found = json.loads(_given(mapped, "timeloop", "--json", "-", "--quiet").stdout)
+    assert summary["report"] == found
+    assert summary["program"] == "Timeloop"
+    ours = sum(flow["energy_pj"] for flow in summary["flows"])
+    theirs = sum(flow["energy_pj"] for flow in summary["theirs"] if flow is not None)
+    arithmetic = summary["drawn"]["energy"][-1]["energy_pj"]
+    assert ours + arithmetic == pytest.approx(found["layer"]["energy_pj"])
+    assert theirs + arithmetic == pytest.approx(found["by_rules_of"]["energy_pj"])
+    options = tilestitch.TreeOptions(energies=mapped / "ert.yaml", mapping=mapped / "timeloop-mapping.yaml")
+    given = tilestitch.map(mapped / "timeloop-layer.yaml", mapped / "timeloop-arch.yaml", options)
+    assert isinstance(given, tilestitch.GivenOnTree)
+    assert json.loads(given.to_json()) == found
+    assert summary_of(given.to_html())["drawn"] == summary["drawn"]
+    assert [row["accesses"] for row in given.records()] == [flow["accesses"] for flow in summary["flows"]]
+
+
+def test_in_python_a_given_mapping_is_not_searched_for(mapped):
+    options = tilestitch.TreeOptions("energy", mapping=mapped / "forge-mapping.yaml")
+    with pytest.raises(tilestitch.InputError, match="mapping is priced, and nothing searched"):
+        tilestitch.map(mapped / "forge-layer.yaml", mapped / "forge-arch.yaml", options)
+    best = tilestitch.map(mapped / "forge-layer.yaml", mapped / "forge-arch.yaml", tilestitch.TreeOptions("energy"))
+    assert isinstance(best, tilestitch.NetworkOnTree)
 
 
 def test_a_given_mapping_is_not_searched_for(mapped):

@@ -8,6 +8,7 @@ import pytest
 
 import tilestitch
 from tests.helpers.command import run
+from tests.helpers.given_trees import FORGE_ARCH, FORGE_MAPPING, FORGE_WORKLOAD
 from tests.helpers.pages import summary_of
 from tests.helpers.small_tree import small_tree
 from tilestitch.ir.choices import Values
@@ -432,6 +433,24 @@ def test_pages_without_a_search_are_drawn(browser, tmp_path, kind):
         assert f"{price['cycles']:,} cycles" in text_of(browser, "verdict")
         assert browser.run("return document.querySelectorAll('.level').length") == 5
         assert len(browser.pixels("nest")) > 5
+
+
+def test_the_page_of_a_given_mapping_on_a_tree_says_what_the_report_says(browser, tmp_path):
+    for name, text in (("layer", FORGE_WORKLOAD), ("arch", FORGE_ARCH), ("mapping", FORGE_MAPPING)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    options = tilestitch.TreeOptions(mapping=tmp_path / "mapping.yaml")
+    found = tilestitch.map(tmp_path / "layer.yaml", tmp_path / "arch.yaml", options)
+    (tmp_path / "page.html").write_text(found.to_html(), encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    assert browser.complaints() == []
+    assert f"{found.layer.found.price.latency_cycles:,} cycles" in text_of(browser, "verdict")
+    rows = browser.rows("flows")
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (one["memory"], one["operand"], one["direction"]) for one in found.records()
+    ]
+    assert len(rows[0]) == 7
+    assert browser.run("return document.querySelectorAll('.level').length") > 2
+    assert "Memories from the outermost" in text_of(browser, "machine")
 
 
 def test_the_page_of_traffic_says_what_the_report_says(browser, write):

@@ -6,6 +6,7 @@ import { type Theme, theme } from "./colours";
 import { element, Tip } from "./dom";
 import { explorePanes } from "./exploration";
 import { fusePanes } from "./fusion";
+import { givenTreePanes } from "./given-tree";
 import { checkedPanes, pricedPanes } from "./judged";
 import type { Origin } from "./made";
 import { givenPanes, mapPanes } from "./mapping";
@@ -42,6 +43,7 @@ const KINDS: Record<string, Panes> = {
   explore: explorePanes,
   fuse: fusePanes,
   given: givenPanes,
+  "given-tree": givenTreePanes,
   map: mapPanes,
   priced: pricedPanes,
   simulate: simulatePanes,

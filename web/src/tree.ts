@@ -312,7 +312,7 @@ export function energies(names: readonly string[], parts: TreeMapped["energy"]):
   return scrolled(table(["memory", ...names, "all", "share", ""], rows, "energy"));
 }
 
-function ports(mapped: TreeMapped): HTMLElement {
+export function ports(mapped: TreeMapped): HTMLElement {
   const rows = mapped.ports.map((one) => {
     const share = one.busy_cycles / mapped.latency_cycles;
     const bar = element("span", { class: "bar" });

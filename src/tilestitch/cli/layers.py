@@ -20,8 +20,4 @@ def goes_on_tree(machine: str) -> bool:
     """Whether a machine's layers are mapped on its tree: all but PE arrays, which have a mapper of their own."""
     from tilestitch.commands.map.tree_run import maps_on_tree
 
-    if maps_on_tree(machine):
-        return True
-    from tilestitch.commands.map.tree_machines import is_accelforge_file
-
-    return is_accelforge_file(machine)
+    return maps_on_tree(machine)

@@ -50,7 +50,7 @@ _NOT_ON_TREES = ("search", "dataflow", "mode", "top", "evaluate")
 _NOT_WITH_A_MAPPING = (*_NOT_ON_TREES, "mapping", "ragged", "utilization", "energies", "batch", "dims", "fold_bn")
 _NOT_OF_A_GIVEN = (
     *("certificate", "check", "explain", "constraints", "utilization", "ragged", "objective", "sums", "effort"),
-    *("html", "storage"),
+    "storage",
 )
 
 
@@ -154,7 +154,7 @@ def _price_on_tree(
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.tree_files import expect_plain, tree_mapping_files
-            from tilestitch.commands.map.tree_given import given_json, given_text, open_given
+            from tilestitch.commands.map.tree_given import given_json, given_page, given_text, open_given
 
         progress("load", 0, 1)
         assert files.workload is not None
@@ -166,6 +166,9 @@ def _price_on_tree(
             expect_plain(given["emit"], found.task.tree)
             emitted = tree_mapping_files(given["emit"], found.mapped)
             written += [(given["out"] / name, encoded(content)) for name, content in emitted]
+        if files.html is not None:
+            said = [("mapping", mapping), ("energies", files.energies or "")]
+            written.append(page_file(files.html, given_page(found), said))
         write_files([*json_file(json_path, json_text), *written])
     show_output(text, json_text, json_path, quiet=quiet)
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tilestitch.formats.foreign_file import Part, yaml_file
-from tilestitch.hardware.tree import Axis, MachineTree, TreeMemory, tree_faults
+from tilestitch.hardware.tree import NO_LIMIT, Axis, MachineTree, TreeMemory, tree_faults
 
 MAX_UNITS = 2**24
-MAX_BITS = 2**53  # of a memory; one without an end has so many
+MAX_BITS = NO_LIMIT  # of a memory; one without an end has so many
 MAX_WIDTH = 2**24
-UNLIMITED = 2**53  # bits a cycle of a port without a rate
+UNLIMITED = NO_LIMIT  # bits a cycle of a port without a rate
 EnergyTable: TypeAlias = Mapping[str, Mapping[str, float]]  # picojoules by component and action
 READS = ("read", "random_read")
 WRITES = ("write", "random_write", "random_fill", "update")

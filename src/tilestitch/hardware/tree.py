@@ -15,6 +15,7 @@ from math import prod
 from tilestitch.base.shown import Brief
 
 MAX_LEVELS = 20
+NO_LIMIT = 2**53  # bits of a memory without an end, bits a cycle of a port that nothing waits for
 # What nests and machines call the first operand that is read, the second, and the result.
 ROLES = (
     ("I", "I1", "A", "Input", "Inputs"),

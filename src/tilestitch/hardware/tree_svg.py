@@ -7,25 +7,27 @@ from html import escape
 from math import prod
 
 from tilestitch.base.units import format_bytes, format_rate
-from tilestitch.hardware.tree import MachineTree, TreeMemory
+from tilestitch.hardware.tree import NO_LIMIT, MachineTree, TreeMemory
 from tilestitch.hardware.tree_describe import Branch, branches
 
-_WIDTH, _HEIGHT = 200, 62  # of a box
+_WIDTH, _HEIGHT = 200, 62  # of a box, at least
 _ACROSS, _DOWN = 24, 34  # between boxes
 _EDGE = 12
 _ABOVE = 10  # room for a fan-out over the outermost memories
-_LETTER = 6  # width of one, about
+_LETTER = 6  # width of one, at most; of words in a box a little less on average
+_MARGIN = 10  # of both sides of a box, beside its texts
 _FAN_OUT = ' fill="#aa3311" stroke="white" stroke-width="4" paint-order="stroke"'
 _COLOURS = ("#e8eef7", "#e9f4e6", "#fdf1dc", "#f7e6ee", "#ece7f6", "#e3f3f3")
 
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A memory or the units in the picture: the middle of its upper edge."""
+    """A memory or the units in the picture: the middle of its upper edge, and its width."""
 
     branch: Branch
     x: float
     y: float
+    width: float
 
 
 def tree_svg(tree: MachineTree) -> str:
@@ -37,10 +39,10 @@ def tree_svg(tree: MachineTree) -> str:
     held = list(dict.fromkeys(memory.operands for memory in reversed(tree.memories)))
     colours = {operands: _COLOURS[at % len(_COLOURS)] for at, operands in enumerate(held)}
     boxes: list[_Box] = []
-    left = float(_EDGE)
+    left, wide = float(_EDGE), _width(tree)
     for root in branches(tree):
-        boxes += _placed(root, left, _EDGE + _ABOVE)
-        left += _leaves(root) * (_WIDTH + _ACROSS)
+        boxes += _placed(root, left, _EDGE + _ABOVE, wide)
+        left += _leaves(root) * (wide + _ACROSS)
     labels = [(box.x, len(_fan_out_text(tree, box.branch)) * _LETTER / 2) for box in boxes]
     low = min(0.0, *(x - half for x, half in labels))
     width = max(left - _ACROSS + _EDGE, *(x + half for x, half in labels)) - low
@@ -57,16 +59,22 @@ def tree_svg(tree: MachineTree) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
+def _width(tree: MachineTree) -> float:
+    """Of every box: room for the longest text."""
+    texts = [text for memory in tree.memories for text in _memory_texts(tree, memory)]
+    return max(_WIDTH, max(map(len, (*texts, *_unit_texts(tree)))) * (_LETTER - 0.5) + _MARGIN)
+
+
 def _leaves(branch: Branch) -> int:
     return sum(_leaves(one) for one in branch.inside) or 1
 
 
-def _placed(branch: Branch, left: float, top: float) -> Iterator[_Box]:
+def _placed(branch: Branch, left: float, top: float, wide: float) -> Iterator[_Box]:
     """The box of a branch in the middle above those inside it, and these."""
-    yield _Box(branch, left + (_leaves(branch) * (_WIDTH + _ACROSS) - _ACROSS) / 2, top)
+    yield _Box(branch, left + (_leaves(branch) * (wide + _ACROSS) - _ACROSS) / 2, top, wide)
     for inner in branch.inside:
-        yield from _placed(inner, left, top + _HEIGHT + _DOWN)
-        left += _leaves(inner) * (_WIDTH + _ACROSS)
+        yield from _placed(inner, left, top + _HEIGHT + _DOWN, wide)
+        left += _leaves(inner) * (wide + _ACROSS)
 
 
 def _lines(tree: MachineTree, boxes: Sequence[_Box]) -> Iterator[str]:
@@ -108,7 +116,7 @@ def _drawn(tree: MachineTree, box: _Box, colours: Mapping[tuple[str, ...], str])
     memory = box.branch.memory
     fill = colours[memory.operands] if memory is not None else "#ffffff"
     yield (
-        f'<rect x="{box.x - _WIDTH / 2:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" '
+        f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y:.1f}" width="{box.width:g}" height="{_HEIGHT}" rx="4" '
         f'fill="{fill}" stroke="#555555"/>'
     )
     for number, text in enumerate(_memory_texts(tree, memory) if memory is not None else _unit_texts(tree)):
@@ -127,6 +135,7 @@ def _fan_out_text(tree: MachineTree, branch: Branch) -> str:
 
 def _memory_texts(tree: MachineTree, memory: TreeMemory) -> tuple[str, ...]:
     size = format_bytes(memory.size_bits // 8) if memory.size_bits % 8 == 0 else f"{memory.size_bits:,} bits"
+    size = "no end" if memory.size_bits >= NO_LIMIT else size
     count = tree.instances(memory)
     widths = "/".join(dict.fromkeys(f"{port.width_bits:,}" for port in memory.ports))
     return (
@@ -138,7 +147,9 @@ def _memory_texts(tree: MachineTree, memory: TreeMemory) -> tuple[str, ...]:
 
 
 def _rate(tree: MachineTree, memory: TreeMemory) -> str:
-    """What all ports of one instance move together."""
+    """What all ports of one instance move together, where a port may be waited for at all."""
+    if any(port.bits_per_cycle >= NO_LIMIT for port in memory.ports):
+        return "; never waited for"
     if tree.clock_hz is None:
         return ""
     bits_per_cycle = sum((port.bits_per_cycle for port in memory.ports), Fraction(0))

@@ -7,17 +7,21 @@ ours, row by row.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tilestitch.api import Model
 from tilestitch.base.errors import InputError
+from tilestitch.base.html import Record
+from tilestitch.base.json_values import Json
+from tilestitch.base.shown import Shown
 from tilestitch.base.text_files import file_text
 from tilestitch.base.units import format_energy
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_json import UNITS, layer_values
 from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
+from tilestitch.commands.map.tree_page import drawn
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, TreeTask, free_work, layers_named, layers_on
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
 from tilestitch.commands.map.tree_text import loop_lines
@@ -27,14 +31,17 @@ from tilestitch.formats.foreign_price import PROGRAMS, foreign_price
 from tilestitch.formats.timeloop.tree_machine import with_sliding_windows
 from tilestitch.formats.timeloop.tree_mapping import timeloop_row
 from tilestitch.formats.tree_row import mapping_of_row, room_faults
+from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.mapping.tree.chain import PricedFlow, TreePrice, price
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.tables import Sums
+from tilestitch.pipeline.origin import made_by
+from tilestitch.report.html.page import Result, result_page
 from tilestitch.report.table import table, title
 
 
-@dataclass(frozen=True, slots=True)
-class GivenOnTree:
+@dataclass(frozen=True, repr=False)
+class GivenOnTree(Shown):
     """A layer with a given mapping; `theirs` is its price by the rules of the program that the machine's file is of."""
 
     task: TreeTask
@@ -42,11 +49,45 @@ class GivenOnTree:
     program: str
     theirs: TreePrice | None
     misfits: tuple[str, ...]  # memories that are too small; priced as if they were not
+    call: str = field(default="", repr=False)  # in Python, that makes its page again
 
     @property
     def mapped(self) -> TreeMappings:
         """As what a search finds, for the writers of files."""
         return TreeMappings(self.task, Sums.FULL, (self.layer,))
+
+    def __str__(self) -> str:
+        return given_text(self)
+
+    def to_json(self) -> str:
+        """What `tilestitch map --mapping --json` writes."""
+        return given_json(self)
+
+    def to_html(self, command: str = "") -> str:
+        """What `tilestitch map --mapping --html` writes: a page to look at; `command` is said to make it again."""
+        return result_page(given_page(self), made_by(command or self.call, (("mapping", self.task.mapping_file),)))
+
+    def heading(self) -> str:
+        """The layer, the machine, and the price."""
+        ours = self.layer.found.price
+        return (
+            f"{self.layer.name} on {self.task.tree.name}, a given mapping: {ours.latency_cycles:,} cycles, "
+            f"{ours.energy_pj:,.0f} pJ (estimated)"
+        )
+
+    def records(self) -> tuple[Record, ...]:
+        """What each memory moves of each operand in each direction."""
+        names = [array.name for array in self.layer.found.placed.operands]
+        return tuple(
+            {
+                "memory": flow.memory,
+                "operand": names[flow.operand],
+                "direction": str(flow.flow),
+                "accesses": flow.accesses,
+                "energy_pj": flow.energy_pj,
+            }
+            for flow in _joined(self.layer.found.price.flows)
+        )
 
 
 def open_given(
@@ -149,8 +190,48 @@ def _share(energy_pj: float, whole: TreePrice) -> tuple[str, str]:
     return format_energy(energy_pj), f"{energy_pj / whole.energy_pj:.1%}" if whole.energy_pj > 0 else "-"
 
 
+def given_page(given: GivenOnTree) -> Result:
+    """All that the page of a mapping holds that was given, and not searched for."""
+    tree, found = given.task.tree, given.layer.found
+    names = [array.name for array in found.placed.operands]
+    own = {_place(flow): flow for flow in _joined(given.theirs.flows)} if given.theirs else {}
+    theirs = [own.get(_place(flow)) for flow in _joined(found.price.flows)] if given.theirs else []
+    return Result(
+        "given-tree",
+        f"{given.layer.name} on {tree.name}: a given mapping",
+        given_text(given),
+        _values(given),
+        {
+            "clock_hz": tree.clock_hz,
+            "units": tree.units,
+            "picture": tree_svg(tree),
+            "memories": [memory.name for memory in reversed(tree.memories)],
+            "nest": nest_text(found.placed.nest),
+            "program": given.program if given.theirs else "",
+            "drawn": drawn(found),
+            "flows": [
+                {
+                    "memory": flow.memory,
+                    "operand": names[flow.operand],
+                    "direction": str(flow.flow),
+                    "accesses": flow.accesses,
+                    "energy_pj": flow.energy_pj,
+                }
+                for flow in _joined(found.price.flows)
+            ],
+            "theirs": [
+                None if one is None else {"accesses": one.accesses, "energy_pj": one.energy_pj} for one in theirs
+            ],
+        },
+    )
+
+
 def given_json(given: GivenOnTree) -> str:
     """Everything that the text says, with its units."""
+    return json.dumps(_values(given), indent=1) + "\n"
+
+
+def _values(given: GivenOnTree) -> dict[str, Json]:
     proofs = ("proven_best", "bound_pj", "gap", "bound_cycles", "labels", "lattice_points")
     hidden = (*proofs, "spatial_choices", "spatial_choices_opened", "notes", "times")
     layer = {key: value for key, value in layer_values(given.layer).items() if key not in hidden}
@@ -168,4 +249,4 @@ def given_json(given: GivenOnTree) -> str:
         names = [array.name for array in given.layer.found.placed.operands]
         flows = [{**asdict(flow), "operand": names[flow.operand]} for flow in _joined(given.theirs.flows)]
         found["by_rules_of"] = {"program": given.program, "energy_pj": given.theirs.energy_pj, "flows": flows}
-    return json.dumps(found, indent=1) + "\n"
+    return found

@@ -17,7 +17,7 @@ from tilestitch.commands.map.tree_constraints import (
     expect_known_loops,
     open_constraints,
 )
-from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, open_tree
+from tilestitch.commands.map.tree_machines import GivenTree, OpenedTree, is_accelforge_file, open_tree
 from tilestitch.commands.map.tree_permutations import with_permutations
 from tilestitch.commands.map.tree_sources import (
     TreeLayer,
@@ -215,10 +215,12 @@ def _constrained(
 def maps_on_tree(machine: str | Path) -> bool:
     """Whether a name or a path is that of a machine whose layers are mapped on its tree: one without PE arrays.
 
-    Not where there is no such file, or it is no YAML of a machine of ours.
+    So is every machine of AccelForge. Not where there is no such file, or it is no YAML of a machine of ours or theirs.
     """
     if isinstance(machine, str) and machine in preset_names():
         return not has_array(machine)
+    if is_accelforge_file(str(machine)):
+        return True
     try:
         found = read_tree(file_text(Path(machine), "YAML", MAX_YAML_BYTES), str(machine), [])
     except InputError:

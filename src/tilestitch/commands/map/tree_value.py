@@ -1,7 +1,8 @@
 """What `tilestitch.map` gives on a machine tree: the mappings, with their text, JSON and table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -11,12 +12,14 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.commands.map.run import ARRAY_MACHINE, GivenArray, NetworkMapping, map_network, nests_of
+from tilestitch.commands.map.tree_given import GivenOnTree, open_given
 from tilestitch.commands.map.tree_json import tree_json
 from tilestitch.commands.map.tree_machines import GivenTree, uneven_array
 from tilestitch.commands.map.tree_page import tree_result
 from tilestitch.commands.map.tree_run import (
     MappedOnTree,
     TreeMappings,
+    TreeTask,
     map_on_tree,
     maps_on_tree,
     open_free_task,
@@ -38,7 +41,9 @@ class TreeOptions:
     """What a search on a machine tree may do; the options of `tilestitch map` of the same names.
 
     `spatial` is ZigZag's mapping file, which fixes what is spread; without one all choices are searched. `uneven` lets
-    the operands of a PE array change at places of their own; cycles are then those of a tree.
+    the operands of a PE array change at places of their own; cycles are then those of a tree. `energies` is a table of
+    energies for a machine of Timeloop or AccelForge. `mapping` is a mapping of theirs, which is priced: nothing is
+    searched.
     """
 
     objective: Objective = Objective.EDP
@@ -49,6 +54,8 @@ class TreeOptions:
     sums: Sums = Sums.FULL
     effort: int = MOST_LABELS
     uneven: bool = False
+    energies: str | Path | None = None
+    mapping: str | Path | None = None
 
     def space(self) -> SpatialSpace:
         """What may be spread. Raises `InputError` for a share of the units that is none."""
@@ -59,8 +66,8 @@ class TreeOptions:
 
     def expect_fixed(self) -> None:
         """Refuse what says something of choices beside a file that fixes what is spread."""
-        if self.ragged or self.utilization:
-            raise InputError("options: spatial fixes what is spread; leave out ragged and utilization")
+        if self.ragged or self.utilization or self.energies is not None:
+            raise InputError("options: spatial fixes what is spread; leave out ragged, utilization and energies")
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,18 +143,20 @@ def map_either(
     dims: Mapping[str, int] = {},
     fold_bn: bool = True,
     progress: Progress | None = None,
-) -> NetworkMapping | NetworkOnTree:
+) -> NetworkMapping | NetworkOnTree | GivenOnTree:
     """The best mappings of every different layer of a network on an array of processing elements, or on a tree.
 
     A model may also be a line of einsum or a file of layers, as for `tilestitch map`; `layers` names those that are
     mapped. An array takes `MapOptions` and gives a `NetworkMapping`; a tree (a value, a name or a file) takes
-    `TreeOptions` and gives a `NetworkOnTree`, and so does the name or file of an array with `uneven`. Raises
-    `InputError` for a machine that is neither, `DoesNotFit` for a layer that has no mapping, on a tree where no layer
-    has one.
+    `TreeOptions` and gives a `NetworkOnTree`, and so does the name or file of an array with `uneven`; with `mapping` in
+    them it gives a `GivenOnTree`, the price of that mapping of one layer. Raises `InputError` for a machine that is
+    neither, `DoesNotFit` for a layer that has no mapping, on a tree where no layer has one.
     """
     tree = machine if isinstance(machine, MachineTree) else None
-    is_uneven = isinstance(options, TreeOptions) and options.uneven
-    if tree is None and not (isinstance(machine, str | Path) and (is_uneven or maps_on_tree(machine))):
+    is_of_tree = isinstance(options, TreeOptions) and (
+        options.uneven or options.energies is not None or options.mapping is not None
+    )
+    if tree is None and not (isinstance(machine, str | Path) and (is_of_tree or maps_on_tree(machine))):
         if isinstance(options, TreeOptions):
             raise InputError("options: TreeOptions go with a machine that is a tree; for an array write MapOptions")
         chosen = MapOptions() if options is None else options
@@ -175,26 +184,29 @@ def map_either(
         if tree is not None:
             raise InputError("options: uneven goes with the name or file of a PE array; a tree says its own storage")
         given = uneven_array(str(machine))
+    load = partial(nests_of, layers=(), batch=batch, dims=dims, fold_bn=fold_bn)
+    energies = None if asked.energies is None else Path(asked.energies)
+
+    def called(task: TreeTask) -> str:
+        of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+        if not fold_bn:
+            of_network["fold_bn"] = False
+        given = ((model, task.name), (machine, task.tree.name))
+        named = [str(one) if isinstance(one, str | Path) else own for one, own in given]
+        return python_call("map", *named, asked, **of_network)
+
+    if asked.mapping is not None:
+        if asked != TreeOptions(energies=asked.energies, mapping=asked.mapping):
+            raise InputError("options: mapping is priced, and nothing searched; leave out all others but energies")
+        found = open_given(model, given, Path(asked.mapping), layers, load, energies)
+        return replace(found, call=called(found.task))
     if asked.spatial is None:
-        task = open_free_task(
-            model,
-            given,
-            asked.space(),
-            layers,
-            lambda one: nests_of(one, (), batch=batch, dims=dims, fold_bn=fold_bn),
-            None if asked.constraints is None else Path(asked.constraints),
-        )
+        constraints = None if asked.constraints is None else Path(asked.constraints)
+        task = open_free_task(model, given, asked.space(), layers, load, constraints, energies)
     else:
         asked.expect_fixed()
         if not isinstance(model, str | Path):
             raise InputError(f"model: with spatial expected the path of ZigZag's layers, found {shown(model)}")
         constraints = None if asked.constraints is None else Path(asked.constraints)
         task = open_tree_task(str(model), given, str(asked.spatial), layers, constraints)
-    of_network: dict[str, object] = {"layers": tuple(layers), "batch": batch, "dims": dict(dims)}
-    if not fold_bn:
-        of_network["fold_bn"] = False
-    named = [
-        str(one) if isinstance(one, str | Path) else own for one, own in ((model, task.name), (machine, task.tree.name))
-    ]
-    call = python_call("map", *named, asked, **of_network)
-    return NetworkOnTree(map_on_tree(task, sums, asked.effort, progress or quiet, objective), asked, call)
+    return NetworkOnTree(map_on_tree(task, sums, asked.effort, progress or quiet, objective), asked, called(task))
