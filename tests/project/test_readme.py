@@ -147,6 +147,9 @@ def test_a_page_shows_what_comes_out(page, kind, tmp_path, monkeypatch, request)
         now = block.text
         if block.kind == "file":
             Path(block.name).write_text(block.text, encoding="utf-8")
+        elif kind == "checked slowly" and block.kind == "checked":
+            for command, _ in commands(block.text):  # what comes later may need its files
+                printed(command, session)
         elif block.kind == kind:
             now = ""
             for command, shown in commands(block.text):
