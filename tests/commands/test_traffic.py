@@ -7,6 +7,7 @@ import pytest
 
 import tilestitch
 from tests.helpers.command import run
+from tests.helpers.pages import summary_of
 
 PRODUCT = "O[m,n] += A[m,k] * B[k,n]; m=24 n=16 k=32"
 
@@ -49,3 +50,46 @@ def test_the_files_say_what_the_json_says(tmp_path):
 def test_a_capacity_has_units(size):
     """Those of the file of a machine."""
     assert json.loads(run("traffic", PRODUCT, "--capacity", size, "--json", "-").stdout)["capacities_bytes"] == [65536]
+
+
+ATTENTION = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=48 d=16 e=8"
+
+
+def test_what_passes_between_operators_that_run_together_does_not_cross():
+    """With room for everything only the operands of the chain cross; one by one the scores cross four times more.
+
+    Written once and read once by the products, and read and written by softmax.
+    """
+    found = tilestitch.traffic(ATTENTION, [256, 1024, 2048, 16384], fuse=2)
+    (chain,) = found.layers
+    outside, scores = 2 * (64 * 16 + 48 * 16 + 48 * 8 + 64 * 8), 2 * 64 * 48
+    assert found.compulsory_bytes == chain.compulsory_bytes == chain.least_bytes[-1] == outside
+    assert chain.apart_bytes[-1] == outside + 4 * scores
+    least, apart = ([number or 0 for number in one] for one in (chain.least_bytes, chain.apart_bytes))
+    assert least == sorted(least, reverse=True)
+    assert all(one <= other for one, other in zip(least, apart, strict=True))
+    assert tilestitch.traffic(ATTENTION, [chain.enough_bytes], fuse=2).layers[0].least_bytes == (outside,)
+    assert tilestitch.traffic(ATTENTION, [chain.enough_bytes - 1024], fuse=2).layers[0].least_bytes[0] != outside
+
+
+def test_chains_are_in_every_file(tmp_path):
+    """Both figures of the table, the JSON and the page are the same, and the picture has both curves."""
+    folder, page = tmp_path / "out", tmp_path / "page.html"
+    asked = ("traffic", ATTENTION, "--fuse", "2", "-o", folder, "--html", page, "--json", tmp_path / "found.json")
+    done = run(*asked)
+    assert done.exit_code == 0, done.output
+    assert "all, one by one" in done.stdout
+    report = json.loads((tmp_path / "found.json").read_text())
+    rows = list(csv.reader((folder / "traffic.csv").read_text().splitlines()))
+    assert rows[0][-1] == "one by one (bytes): estimated"
+    assert [int(row[5]) for row in rows[1:]] == report["layers"][0]["least_bytes"] == report["least_bytes"]
+    assert [int(row[6]) for row in rows[1:]] == report["layers"][0]["apart_bytes"] == report["apart_bytes"]
+    assert report == summary_of(page.read_text())["report"]
+    assert "one by one" in (folder / "network.svg").read_text()
+
+
+def test_a_line_of_several_products_is_a_chain():
+    refused = run("traffic", ATTENTION)
+    assert refused.exit_code == 2
+    assert "say --fuse 2" in refused.output
+    assert run("traffic", PRODUCT, "--fuse", "2").exit_code == 2

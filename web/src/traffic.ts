@@ -20,7 +20,7 @@ interface Layer extends Curve {
 }
 
 interface TrafficSummary extends ResultSummary {
-  report: Curve & { network: string; capacities_bytes: number[]; layers: Layer[] };
+  report: Curve & { network: string; together: number; capacities_bytes: number[]; layers: Layer[] };
 }
 
 /** Of an axis, whose ticks are round decimal numbers. */
@@ -56,6 +56,12 @@ function verdict(summary: TrafficSummary): ResultPane {
   );
 }
 
+/** What stays in the buffer between operators. */
+function kept(together: number): string {
+  if (together === 1) return "What stays on chip between layers is not in it.";
+  return `Up to ${together} operators of a chain run together, and what passes between them stays in the buffer.`;
+}
+
 /** Least traffic over capacity: steps, as less cannot be had between two capacities that were asked for. */
 class CurvePane implements ResultPane {
   readonly element = element("section", { id: "traffic", "data-pane": "traffic" });
@@ -85,7 +91,7 @@ class CurvePane implements ResultPane {
         "p",
         { class: "note" },
         "What any mapping moves at least between one buffer of all operands and the memory outside it, among all " +
-          "whose factors divide. What stays on chip between layers is not in it.",
+          `whose factors divide. ${kept(summary.report.together)}`,
       ),
       element("div", { class: "tools" }, element("label", {}, "layer ", this.choice)),
       place,

@@ -8,7 +8,6 @@ from tilestitch.base.errors import InputError
 from tilestitch.base.files import expect_beside, expect_folder, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL
-from tilestitch.cli.layers import open_layers
 from tilestitch.cli.options import Choices, html_option, layers_option, network_options, output_options
 from tilestitch.cli.output import Files, encoded, expect_json, given_command, json_file, show_output
 from tilestitch.cli.progress import shown_progress
@@ -23,6 +22,13 @@ from tilestitch.cli.progress import shown_progress
     metavar="SIZE",
     help="Of the buffer, such as 65536 or 64KiB; repeatable (default: powers of two, up to what is enough).",
 )
+@click.option(
+    "--fuse",
+    type=click.IntRange(1, 4),
+    default=1,
+    show_default=True,
+    help="Chains of products instead of layers, of which so many may run together.",
+)
 @layers_option
 @click.option(
     "-o", "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write a table, and curves as SVG, there."
@@ -33,6 +39,7 @@ from tilestitch.cli.progress import shown_progress
 def traffic(
     model: str,
     capacities: tuple[str, ...],
+    fuse: int,
     layers: tuple[str, ...],
     out: Path | None,
     html: Path | None,
@@ -43,7 +50,8 @@ def traffic(
     """Find what each layer of MODEL moves at least between a buffer and the memory outside, by the buffer's capacity.
 
     MODEL is a network, a line such as "O[m,n] += A[m,k] * B[k,n]; m=64 n=64 k=64", or a file of layers, as for map.
-    The least is exact over all mappings of a layer whose factors divide, with nothing kept between layers.
+    The least is exact over all mappings of a layer whose factors divide, with nothing kept between layers; with --fuse
+    over those of chains of products, which keep there what passes between them.
     """
     expect_json(json_path, model)
     sizes = [_bytes_of(one) for one in capacities]
@@ -53,11 +61,12 @@ def traffic(
         expect_beside("--html", html, json_path, [model])
     with shown_progress(silent=quiet) as progress:
         with held_back():
-            from tilestitch.commands.traffic.run import traffic_of
+            from tilestitch.commands.traffic.run import traffic as traffic_of
             from tilestitch.commands.traffic.traffic_text import traffic_csv, traffic_curves
 
         progress("load", 0, 1)
-        found = traffic_of(open_layers(model, choices, layers), sizes, progress)
+        of_network = {"batch": choices.batch, "dims": choices.dims, "fold_bn": choices.fold_bn}
+        found = traffic_of(model, sizes, fuse=fuse, layers=layers, progress=progress, **of_network)
         text, json_text = str(found), found.to_json()
         files: Files = json_file(json_path, json_text)
         if html is not None:

@@ -8,8 +8,12 @@ import pytest
 from tests.helpers.fused_brute_force import least_fused, random_chain
 from tests.helpers.tree_brute_force import least_energy
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.mapping.fused.chain import Chain
 from tilestitch.mapping.fused.search import best_chain
-from tilestitch.mapping.tree.tables import Sums
+from tilestitch.mapping.fused.traffic import BufferedChain
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.tables import FEMTO, Sums
+from tilestitch.mapping.tree.traffic import buffer_tree
 
 
 def check_chain(chain, sums):
@@ -58,3 +62,25 @@ def test_an_operator_between_two_intermediates_shares_more_loops_with_the_second
 def test_no_fused_mapping_of_many_chains_costs_less(operators, most_loops, cases, block):
     """200 chains each of two and three products, and 70 of four."""
     check_block(f"{operators} products {block}", cases, operators, most_loops)
+
+
+def check_traffic(seed, most_loops):
+    """Behind a buffer of a random capacity as much crosses as in the best of all fused mappings."""
+    drawn = random_chain(seed, 2, most_loops, spread=False)
+    nests = tuple(placed.nest for placed in drawn.operators)
+    buffered = BufferedChain("drawn", nests, drawn.links)
+    capacity = seed.randrange(buffered.whole_bits // 16, buffered.whole_bits)
+    found = buffered.least_bits(capacity)
+    tree = buffer_tree(capacity, buffered.whole_bits, 3)
+    operators = tuple(PlacedNest(nest, nest.write.element_bits, tree.operands, (), tree) for nest in nests)
+    if found is None:
+        assert inf in [least_energy(placed, final_sums=False) for placed in operators]
+        return False
+    least = least_fused(Chain("drawn", operators, drawn.links), final_sums=False) * FEMTO
+    assert found.together == pytest.approx(least, rel=1e-9)
+    return found.together < found.apart
+
+
+def test_no_fused_mapping_moves_less_through_a_buffer():
+    seed = random.Random("traffic")
+    assert sum(check_traffic(seed, 3) for _ in range(6)) > 1

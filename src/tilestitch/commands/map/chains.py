@@ -1,16 +1,19 @@
 """Chains of products in a network: each reads the result of the one before and nothing else does."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from tilestitch.api import Model, load_graph, shown
 from tilestitch.base.errors import InputError
 from tilestitch.formats.einsum import einsum_nest
 from tilestitch.ir.graph import Access, Graph, Operator
 from tilestitch.ir.loop_nest import LoopNest
-from tilestitch.mapping.fused.chain import Link
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Link
 from tilestitch.mapping.network import nest_of_operator
 from tilestitch.ops import is_contraction
+from tilestitch.passes import simplify
 
 ROW_WISE = ("softmax",)  # what needs all of some axes at once, and keeps the shape
 _SOFTMAX = re.compile(r"softmax\(\s*([A-Za-z_]\w*)(\[[^\]]*\])\s*\)")
@@ -139,3 +142,30 @@ def _facts_of(line: str, facts: str) -> str:
 def longest(chains: Sequence[NamedChain]) -> int:
     """Operators of the longest chain."""
     return max((len(chain.nests) for chain in chains), default=0)
+
+
+def expect_together(count: object) -> int:
+    """How many operators may run together. Raises `InputError` for anything but 2 to 4."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_OPERATORS:
+        raise InputError(f"fuse: expected 2 to {MOST_OPERATORS} operators that run together, found {shown(count)}")
+    return count
+
+
+def open_chains(
+    model: Model, layers: Sequence[str], *, batch: int | None, dims: Mapping[str, int], fold_bn: bool
+) -> tuple[str, tuple[NamedChain, ...]]:
+    """The name of a network and its chains, or those that have an operator of `layers`; or of a line of products.
+
+    Raises `InputError` for a network without products.
+    """
+    if isinstance(model, str | Path) and "+=" in str(model):
+        return "einsum", (einsum_chain(str(model)),)
+    graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
+    chains = chains_of(graph)
+    if not chains:
+        raise InputError(f"{graph.name}: no convolution and no matrix product, so there is nothing to map")
+    for name in layers:
+        if not any(name in chain.names for chain in chains):
+            known = ", ".join(chain.names[0] for chain in chains[:8])
+            raise InputError(f"--layer {name}: {graph.name} has no such product; chains begin with {known}")
+    return graph.name, tuple(chain for chain in chains if not layers or set(layers) & set(chain.names))

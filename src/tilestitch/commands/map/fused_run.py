@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tilestitch.api import Model, choice_of, expect_count, load_graph, shown
-from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
+from tilestitch.api import Model, choice_of, expect_count
+from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
-from tilestitch.commands.map.chains import NamedChain, chains_of, einsum_chain
+from tilestitch.commands.map.chains import NamedChain, expect_together, open_chains
 from tilestitch.commands.map.fused_page import fused_result
 from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
@@ -20,7 +20,6 @@ from tilestitch.mapping.fused.search import MOST_LABELS, FoundChain, best_chain
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.passes import simplify
 from tilestitch.pipeline.origin import made_by, python_call
 from tilestitch.report.html.page import result_page
 
@@ -96,13 +95,8 @@ def map_fused(
     """
     told, most, sums = progress or quiet, options.most, choice_of("sums", options.sums, Sums)
     expect_count("effort", options.effort)
-    if not isinstance(most, int) or isinstance(most, bool) or not 2 <= most <= MOST_OPERATORS:
-        raise InputError(f"fuse: expected 2 to {MOST_OPERATORS} operators that run together, found {shown(most)}")
-    if isinstance(model, str | Path) and "+=" in str(model):
-        name, chains = "einsum", (einsum_chain(str(model)),)
-    else:
-        graph = simplify(load_graph(model, batch=batch, dims=dims), fold_bn=fold_bn)
-        name, chains = graph.name, _chosen(chains_of(graph), layers, graph.name)
+    expect_together(most)
+    name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
     task = _task(name, machine, chains, options.space, most)
     found: list[tuple[NamedChain, FoundChain]] = []
     unmapped: list[UnmappedChain] = []
@@ -134,8 +128,6 @@ def map_fused(
 
 def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: SpatialSpace, most: int) -> FusedTask:
     opened = open_tree(machine)
-    if not chains:
-        raise InputError(f"{name}: no convolution and no matrix product, so there is nothing to map")
     flat = [TreeLayer(nest, nest.write.element_bits, nest.kind) for chain in chains for nest in chain.nests]
     wide, notes = as_wide_as_on(opened.tree, flat, (SUMS_AS_RESULTS,))
     layers: list[tuple[TreeLayer, ...]] = []
@@ -144,12 +136,3 @@ def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: Sp
         layers.append(wide[at : at + len(chain.nests)])
         at += len(chain.nests)
     return FusedTask(name, opened.tree, tuple(chains), tuple(layers), (*notes, *opened.notes), space, most)
-
-
-def _chosen(chains: Sequence[NamedChain], names: Sequence[str], where: str) -> tuple[NamedChain, ...]:
-    """The chains that have an operator of one of these names."""
-    for name in names:
-        if not any(name in chain.names for chain in chains):
-            known = ", ".join(chain.names[0] for chain in chains[:8])
-            raise InputError(f"--layer {name}: {where} has no such product; chains begin with {known}")
-    return tuple(chain for chain in chains if not names or set(names) & set(chain.names))

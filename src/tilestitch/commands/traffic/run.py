@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tilestitch.api import Model, shown
 from tilestitch.base.errors import InputError
@@ -9,11 +10,13 @@ from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import ceil_div, format_bytes
+from tilestitch.commands.map.chains import NamedChain, expect_together, open_chains
 from tilestitch.commands.map.map_page import named_by
 from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.sources import Nests
 from tilestitch.commands.traffic.traffic_text import traffic_curves, traffic_json, traffic_result, traffic_text
 from tilestitch.commands.traffic.value import LayerTraffic, TrafficOfLayers
+from tilestitch.mapping.fused.traffic import BufferedChain
 from tilestitch.mapping.network import RepeatedNest
 from tilestitch.mapping.tree.traffic import BufferedNest
 from tilestitch.pipeline.origin import made_by, python_call
@@ -23,6 +26,7 @@ from tilestitch.report.svg import curve_svg
 LEAST_BYTES = 1024  # where capacities begin unless they are named
 MOST_BYTES = 2**50
 MOST_CAPACITIES = 64
+ENOUGH_STEP = 1024  # of what is enough for a chain, in bytes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,6 +76,7 @@ def traffic(
     model: Model,
     capacities: Sequence[int] = (),
     *,
+    fuse: int = 1,
     layers: Sequence[str] = (),
     batch: int | None = None,
     dims: Mapping[str, int] = {},
@@ -81,18 +86,27 @@ def traffic(
     """What every different layer of a network moves at least between a buffer and the memory outside it.
 
     A model may also be a line of einsum or a file of layers, as for `map`. `capacities` of the buffer are in bytes;
-    where none is named they are the powers of two from 1 KiB to the least that is enough for all layers. Raises
-    `InputError` for a capacity that is none, and `TooLarge` for a layer that has too many mappings.
+    where none is named they are the powers of two from 1 KiB to the least that is enough for all layers. With `fuse`
+    rows are chains of products, of which up to so many (2 to 4) run together, as for `map_fused`. Raises `InputError`
+    for a capacity that is none, and `TooLarge` for a layer that has too many mappings.
     """
-    asked = _checked(capacities)
-    nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
-    call = python_call("traffic", named_by(nests), *([list(asked)] if asked else []), **nests.asked)
-    return _of(nests, asked, call, progress or quiet)
-
-
-def traffic_of(nests: Nests, capacities: Sequence[int], progress: Progress = quiet) -> Traffic:
-    """The same for nests that are open."""
-    return _of(nests, _checked(capacities), "", progress)
+    asked, told = _checked(capacities), progress or quiet
+    if fuse == 1:
+        if isinstance(model, str) and model.count("+=") > 1:
+            raise InputError(
+                "a line of several products is a chain; say --fuse 2 (fuse=2 in Python), or give one product"
+            )
+        nests = nests_of(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
+        call = python_call("traffic", named_by(nests), *([list(asked)] if asked else []), **nests.asked)
+        return _of(nests, asked, call, told)
+    expect_together(fuse)
+    name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
+    of_network: dict[str, object] = {"fuse": fuse, "layers": tuple(layers), "batch": batch, "dims": dict(dims)}
+    if not fold_bn:
+        of_network["fold_bn"] = False
+    named = str(model) if isinstance(model, str | Path) else name
+    call = python_call("traffic", named, *([list(asked)] if asked else []), **of_network)
+    return _of_chains(name, chains, asked, fuse, call, told)
 
 
 def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> Traffic:
@@ -108,7 +122,28 @@ def _of(nests: Nests, asked: tuple[int, ...], call: str, progress: Progress) -> 
         nest, compulsory = layer.nest, ceil_div(buffered.compulsory_bits(), 8)
         least = tuple(_bytes(buffered.least_bits(8 * capacity)) for capacity in chosen)
         found.append(LayerTraffic(nest.name, layer.times, nest.macs, compulsory, enough, least))
-    return Traffic(nests.name, chosen, tuple(found), call)
+    return Traffic(nests.name, chosen, tuple(found), call=call)
+
+
+def _of_chains(
+    name: str, chains: Sequence[NamedChain], asked: tuple[int, ...], together: int, call: str, progress: Progress
+) -> Traffic:
+    prepared: list[tuple[NamedChain, BufferedChain, int]] = []
+    for number, chain in enumerate(chains):
+        progress("least capacities", number, len(chains))
+        buffered = BufferedChain(" > ".join(chain.names), chain.nests, chain.links, together)
+        prepared.append((chain, buffered, buffered.enough_bytes(ENOUGH_STEP)))
+    chosen = asked or powers_of_two(max(enough for _, _, enough in prepared))
+    found: list[LayerTraffic] = []
+    for number, (chain, buffered, enough) in enumerate(prepared):
+        progress("least traffic", number, len(prepared))
+        least = [buffered.least_bits(8 * capacity) for capacity in chosen]
+        macs = sum(nest.macs for nest in chain.nests)
+        crosses = (tuple(None if one is None else ceil_div(one.together, 8) for one in least),)
+        crosses += (tuple(None if one is None else ceil_div(one.apart, 8) for one in least),)
+        compulsory = ceil_div(buffered.compulsory_bits(), 8)
+        found.append(LayerTraffic(buffered.name, chain.times, macs, compulsory, enough, *crosses))
+    return Traffic(name, chosen, tuple(found), together, call=call)
 
 
 def powers_of_two(most: int) -> tuple[int, ...]:

@@ -36,13 +36,13 @@ class BufferedNest:
     @classmethod
     def of(cls, nest: LoopNest) -> "BufferedNest":
         """Raises `TooLarge` where the search would need more than is kept."""
-        placed = buffered(nest, max(1, _whole_bits(nest)))
+        placed = buffered(nest, max(1, whole_bits(nest)))
         problems = tuple(problem_of(tables_of(one, Sums.FULL)) for one in with_slides([placed]))
         if states_of(problems[0]) > MOST_STATES:
             raise TooLarge(
                 f"{nest.name}: {states_of(problems[0]):,} states of the search; at most {MOST_STATES:,} are kept"
             )
-        return cls(nest, _whole_bits(nest), problems)
+        return cls(nest, whole_bits(nest), problems)
 
     def least_bits(self, capacity_bits: int, most_labels: int = MOST_LABELS) -> int | None:
         """What crosses at least, both ways; None where not even single elements fit.
@@ -79,11 +79,16 @@ class BufferedNest:
 
 def buffered(nest: LoopNest, capacity_bits: int) -> PlacedNest:
     """A nest on a machine of a buffer and what is outside, where a bit that crosses costs a femtojoule."""
-    names = tuple(f"operand {number}" for number in range(len(nest.operands)))
+    tree = buffer_tree(capacity_bits, whole_bits(nest), len(nest.operands))
+    return PlacedNest(nest, nest.write.element_bits, tree.operands, (), tree)
+
+
+def buffer_tree(capacity_bits: int, held_bits: int, operands: int) -> MachineTree:
+    """A buffer for so many operands, and outside it room for so many bits, twice as windows may need."""
+    names = tuple(f"operand {number}" for number in range(operands))
     inside = _memory(_BUFFER, capacity_bits, names, pj_per_bit=0.0)
-    outside = _memory(_OUTSIDE, 2 * _whole_bits(nest) + 1, names, pj_per_bit=1 / FEMTO)
-    tree = MachineTree("buffered", (), (inside, outside), mac_pj=0.0, has_latches=False, reads_first_sums=False)
-    return PlacedNest(nest, nest.write.element_bits, names, (), tree)
+    outside = _memory(_OUTSIDE, 2 * held_bits + 1, names, pj_per_bit=1 / FEMTO)
+    return MachineTree("buffered", (), (inside, outside), mac_pj=0.0, has_latches=False, reads_first_sums=False)
 
 
 def _memory(name: str, size_bits: int, operands: Sequence[str], *, pj_per_bit: float) -> TreeMemory:
@@ -94,5 +99,6 @@ def _memory(name: str, size_bits: int, operands: Sequence[str], *, pj_per_bit: f
     )
 
 
-def _whole_bits(nest: LoopNest) -> int:
+def whole_bits(nest: LoopNest) -> int:
+    """Of all operands of a nest."""
     return sum(prod(array.shape) * array.element_bits for array in nest.operands)
