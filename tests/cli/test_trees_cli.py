@@ -213,14 +213,44 @@ def test_random_mappings_of_a_tree_are_compared():
     assert "Worst mappings" in text
 
 
+PRIMES = "O[m,n] += A[m,k] * B[k,n]; m=37 n=53 k=41"
+
+
+@pytest.mark.parametrize("options", [(), ("--ragged",), ("--objective", "energy")])
+def test_simulate_and_map_have_one_answer(options):
+    """The same estimate for extents that nothing divides, simulated on the units that it spreads them over."""
+    mapped = json.loads(run("map", PRIMES, "--machine", "gemmini", *options, "--json", "-").stdout)
+    found = json.loads(run("simulate", PRIMES, "--machine", "gemmini", *options, "--json", "-").stdout)
+    (layer,), (other,) = mapped["layers"], found["layers"]
+    assert other["estimated"] == {"cycles": layer["latency_cycles"], "energy_pj": pytest.approx(layer["energy_pj"])}
+    assert other["verified"]
+    assert found["notes"] == mapped["notes"]
+    assert abs(other["cycle_error"]) < 0.02
+    assert other["mapping"]["spread"] == [["rows", "k", 14], ["columns", "n", 14]]
+
+
+def test_random_mappings_may_be_ragged():
+    """With the option mappings are drawn whose factors do not divide."""
+    command = ("validate", PRIMES, "--machine", "gemmini", "--mappings", "4", "--ragged")
+    found = json.loads(run(*command, "--json", "-").stdout)
+    assert found["mappings"] == 4
+    spread = [factor for one in found["worst"] for _, _, factor in one["mapping"]["spread"]]
+    assert any(extent % factor for factor in spread for extent in (37, 53, 41))
+    assert "ragged factors" in run(*command).stdout
+
+
 @pytest.mark.parametrize(
     "command, option",
-    [("simulate", ("--html", "page.html")), ("simulate", ("--ragged",)), ("validate", ("--plot", "plot.svg"))],
+    [
+        ("simulate", ("--html", "page.html")),
+        ("simulate", ("--trace", "trace.json")),
+        ("validate", ("--plot", "plot.svg")),
+    ],
 )
 def test_what_only_arrays_have_is_refused_on_a_tree(command, option):
     """One line that names the option; nothing is written."""
     result = run(command, PRODUCT, "--machine", "gemmini", *option)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "whole factors" in line
+    assert "as text and JSON" in line
     assert line.endswith(f"leave out {option[0]}")

@@ -189,6 +189,27 @@ SIM = (
         ("test_tree_simulator::test_random_mappings_compute_what_numpy_does_in_the_cycles_of_a_second_clock",),
     ),
     Mutant(
+        "tree: a step at the end of a loop moves as much as the others",
+        "sim/tree/ends.py",
+        "            found += plan.end_kinds[stream, end, step]\n",
+        "            found += 0\n",
+        ("test_tree_ends::test_the_last_step_moves_what_is_left",),
+    ),
+    Mutant(
+        "tree: units behind the end of a loop get what the others get",
+        "sim/tree/amounts.py",
+        "Counter({1: sum(many for count, many in counts[loop].inner.items() if count)})",
+        "Counter({1: sum(counts[loop].inner.values())})",
+        ("test_tree_ends::test_units_behind_the_end_get_nothing",),
+    ),
+    Mutant(
+        "tree: steps are counted at once beyond the end of a loop",
+        "sim/tree/steady.py",
+        "            most = min(most, alike_from(plan, stream, last.done[stream], streams.total) - 4)\n",
+        "            pass\n",
+        ("test_tree_ends::test_steps_that_are_counted_at_once_stop_before_the_end_of_a_loop",),
+    ),
+    Mutant(
         "tree: steps are counted at once beyond the end of a tile",
         "sim/tree/steady.py",
         "most = min(most, streams.left[stream, at] // less - 2)",

@@ -132,7 +132,7 @@ def _stores(run: TreeRun, digits: Digits) -> tuple[list[list[_Store]], int]:
             inside = digits.every if is_outermost else digits.inside(number, level)
             sizes = None
             if is_outermost:
-                needed = array.extents(run.nest.extents)
+                needed = array.extents(run.padded)
                 sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
             store = _Store(
                 first,
