@@ -189,6 +189,13 @@ SIM = (
         ("test_tree_simulator::test_random_mappings_compute_what_numpy_does_in_the_cycles_of_a_second_clock",),
     ),
     Mutant(
+        "tree: a product of matrices reads the wrong row",
+        "sim/tree/move.py",
+        "three[place] * c",
+        "three[place] * d",
+        ("test_tree_products::test_products_of_matrices_are_those_of_numpy",),
+    ),
+    Mutant(
         "tree: a step at the end of a loop moves as much as the others",
         "sim/tree/ends.py",
         "            found += plan.end_kinds[stream, end, step]\n",
