@@ -213,6 +213,40 @@ def test_random_mappings_of_a_tree_are_compared():
     assert "Worst mappings" in text
 
 
+@pytest.mark.parametrize("machine, sum_of", [("gemmini", "latency_cycles"), ("eyeriss", "cycles")])
+def test_map_says_what_compile_takes_and_why(machine, sum_of):
+    """Its own sum of latencies, the latency of compile, and parts that add up to the difference; in text and JSON."""
+    command = ("resnet18:small", "--machine", machine)
+    found = json.loads(run("map", *command, "--objective", "latency", "--beside-compile", "--json", "-").stdout)
+    compiled = json.loads(run("compile", *command, "--json", "-").stdout)
+    beside = found["beside_compile"]
+    assert beside["mapped_cycles"] == found[sum_of]
+    assert beside["compiled_cycles"] == compiled["simulated"]["latency_cycles"]
+    assert beside["strategy"] == compiled["what"]["strategy"]
+    differences = sum(one["compiled_cycles"] - one["mapped_cycles"] for one in beside["times"])
+    assert differences == pytest.approx(beside["compiled_cycles"] - beside["mapped_cycles"])
+    text = run("map", *command, "--beside-compile").stdout
+    assert f"compile takes {beside['compiled_cycles']:,} cycles for the whole network by {beside['strategy']}" in text
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ((PRODUCT, "--machine", "gemmini"), "compiles a network, of the zoo or in an ONNX file"),
+        (("resnet18:small", "--machine", "tpu-like"), "says no clock"),
+        (("resnet18:small", "--machine", "stcp920"), "has no number for all of its units"),
+        (("resnet18:small", "--machine", "gemmini", "--layer", "1"), "leave out --layer"),
+        (("resnet18:small", "--machine", "gemmini", "--ragged"), "leave out --ragged"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_refused(command, said):
+    """In a line, before anything is mapped."""
+    result = run("map", *command, "--beside-compile")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert said in line
+
+
 PRIMES = "O[m,n] += A[m,k] * B[k,n]; m=37 n=53 k=41"
 
 
