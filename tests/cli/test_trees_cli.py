@@ -213,14 +213,78 @@ def test_random_mappings_of_a_tree_are_compared():
     assert "Worst mappings" in text
 
 
+@pytest.mark.parametrize("machine, sum_of", [("gemmini", "latency_cycles"), ("eyeriss", "cycles")])
+def test_map_says_what_compile_takes_and_why(machine, sum_of):
+    """Its own sum of latencies, the latency of compile, and parts that add up to the difference; in text and JSON."""
+    command = ("resnet18:small", "--machine", machine)
+    found = json.loads(run("map", *command, "--objective", "latency", "--beside-compile", "--json", "-").stdout)
+    compiled = json.loads(run("compile", *command, "--json", "-").stdout)
+    beside = found["beside_compile"]
+    assert beside["mapped_cycles"] == found[sum_of]
+    assert beside["compiled_cycles"] == compiled["simulated"]["latency_cycles"]
+    assert beside["strategy"] == compiled["what"]["strategy"]
+    differences = sum(one["compiled_cycles"] - one["mapped_cycles"] for one in beside["times"])
+    assert differences == pytest.approx(beside["compiled_cycles"] - beside["mapped_cycles"])
+    text = run("map", *command, "--beside-compile").stdout
+    assert f"compile takes {beside['compiled_cycles']:,} cycles for the whole network by {beside['strategy']}" in text
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ((PRODUCT, "--machine", "gemmini"), "compiles a network, of the zoo or in an ONNX file"),
+        (("resnet18:small", "--machine", "tpu-like"), "says no clock"),
+        (("resnet18:small", "--machine", "stcp920"), "has no number for all of its units"),
+        (("resnet18:small", "--machine", "gemmini", "--layer", "1"), "leave out --layer"),
+        (("resnet18:small", "--machine", "gemmini", "--ragged"), "leave out --ragged"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_refused(command, said):
+    """In a line, before anything is mapped."""
+    result = run("map", *command, "--beside-compile")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert said in line
+
+
+PRIMES = "O[m,n] += A[m,k] * B[k,n]; m=37 n=53 k=41"
+
+
+@pytest.mark.parametrize("options", [(), ("--ragged",), ("--objective", "energy")])
+def test_simulate_and_map_have_one_answer(options):
+    """The same estimate for extents that nothing divides, simulated on the units that it spreads them over."""
+    mapped = json.loads(run("map", PRIMES, "--machine", "gemmini", *options, "--json", "-").stdout)
+    found = json.loads(run("simulate", PRIMES, "--machine", "gemmini", *options, "--json", "-").stdout)
+    (layer,), (other,) = mapped["layers"], found["layers"]
+    assert other["estimated"] == {"cycles": layer["latency_cycles"], "energy_pj": pytest.approx(layer["energy_pj"])}
+    assert other["verified"]
+    assert found["notes"] == mapped["notes"]
+    assert abs(other["cycle_error"]) < 0.02
+    assert other["mapping"]["spread"] == [["rows", "k", 14], ["columns", "n", 14]]
+
+
+def test_random_mappings_may_be_ragged():
+    """With the option mappings are drawn whose factors do not divide."""
+    command = ("validate", PRIMES, "--machine", "gemmini", "--mappings", "4", "--ragged")
+    found = json.loads(run(*command, "--json", "-").stdout)
+    assert found["mappings"] == 4
+    spread = [factor for one in found["worst"] for _, _, factor in one["mapping"]["spread"]]
+    assert any(extent % factor for factor in spread for extent in (37, 53, 41))
+    assert "ragged factors" in run(*command).stdout
+
+
 @pytest.mark.parametrize(
     "command, option",
-    [("simulate", ("--html", "page.html")), ("simulate", ("--ragged",)), ("validate", ("--plot", "plot.svg"))],
+    [
+        ("simulate", ("--html", "page.html")),
+        ("simulate", ("--trace", "trace.json")),
+        ("validate", ("--plot", "plot.svg")),
+    ],
 )
 def test_what_only_arrays_have_is_refused_on_a_tree(command, option):
     """One line that names the option; nothing is written."""
     result = run(command, PRODUCT, "--machine", "gemmini", *option)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "whole factors" in line
+    assert "as text and JSON" in line
     assert line.endswith(f"leave out {option[0]}")

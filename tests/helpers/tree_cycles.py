@@ -1,11 +1,13 @@
 """The rules of the simulator of trees once more, cycle after cycle: slow, and without anything that is skipped.
 
 What crosses where, and for how many cycles of which port, is taken from the streams; when it does is worked out here,
-from the iterations that each tile is of.
+from the iterations that each tile is of. Where loops have ends, what crosses with each tile is counted anew.
 """
 
+from functools import cache
 from math import prod
 
+from tests.helpers.tree_amounts import kind_at
 from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.streams import streams_of
 
@@ -16,6 +18,8 @@ class _Tiles:
     def __init__(self, run, stream):
         self.run, self.stream = run, stream
         self.ended, self.left = 0, None
+
+        self.kind_of = cache(lambda tile: kind_at(run, stream, tile) if len(stream.crossed.kinds) > 1 else 0)
 
     @property
     def key(self):
@@ -89,7 +93,8 @@ def _start(one, by_key, steps):
     if one.left is not None or one.is_over or not _may_start(one, by_key, steps):
         return False
     is_free = one.stream.first_free and one.is_new()
-    one.left = {use.port: 0 if is_free else use.cycles for use in one.stream.uses}
+    kind = one.kind_of(one.ended)
+    one.left = {use.port: 0 if is_free else use.cycles[kind] for use in one.stream.uses}
     return True
 
 

@@ -1,61 +1,23 @@
 """Mappings on trees, simulated: values, cycles against a second clock and by hand, energies, bounds."""
 
 import random
-from collections import Counter
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tests.helpers.tree_brute_force import like_arrays, timed_case, with_engines, with_networks
+from tests.helpers.tiny_trees import memory, port, tree
+from tests.helpers.tiny_trees import run as run_of
+from tests.helpers.tree_amounts import work_of_port
 from tests.helpers.tree_cycles import cycles_of
+from tests.helpers.tree_draws import drawn, every_kind
 from tilestitch.base.errors import InputError, InvalidIR
-from tilestitch.commands.simulate.tree_layers import run_of
-from tilestitch.commands.validate.tree_draw import TreeDraw
-from tilestitch.formats.einsum import einsum_nest
-from tilestitch.hardware.tree import Axis, Flow, MachineTree, Network, Port, TreeMemory
+from tilestitch.hardware.tree import Axis, Flow, Network
 from tilestitch.ir.choices import Values
 from tilestitch.mapping.tree.chain import price
-from tilestitch.mapping.tree.placed import Unrolled
 from tilestitch.sim.tree import simulated
-from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.simulated import run_on_tree, simulate_on_tree
 from tilestitch.sim.tree.streams import streams_of
-
-
-def without_sliding(placed):
-    """The same case, where windows do not slide and neighbours pass on nothing but windows of one step."""
-    axes = tuple(
-        replace(
-            axis,
-            networks=tuple(replace(one, forwarding=False, passes_sums=False) for one in axis.networks),
-        )
-        for axis in placed.tree.axes
-    )
-    memories = tuple(replace(memory, has_sliding_window=False) for memory in placed.tree.memories)
-    return replace(placed, tree=replace(placed.tree, axes=axes, memories=memories))
-
-
-def drawn(seed, count, most_loops, changed=lambda placed, seed: placed):
-    """So many random mappings of random nests on random trees, as the model and as the simulator take them."""
-    found = []
-    while len(found) < count:
-        bare = replace(without_sliding(changed(timed_case(seed, most_loops), seed)), unrolled=())
-        placed, mapping = next(TreeDraw(bare, {}).mappings(seed))
-        if mapping is not None:
-            found.append((placed, mapping, run_of(placed, mapping)))
-    return found
-
-
-def every_kind(placed, seed):
-    """Some of the trees with engines, some with networks and even storage, some as arrays are."""
-    change = seed.choice((lambda one, _: one, with_engines, with_networks, lambda one, _: arrays(one, seed)))
-    return change(placed, seed)
-
-
-def arrays(placed, seed):
-    return like_arrays(with_networks(placed, seed), seed)
 
 
 def check(seed, count, most_loops):
@@ -67,18 +29,9 @@ def check(seed, count, most_loops):
         assert found.cycles >= max([run.iterations, *(port.cycles for port in found.ports)])
         assert simulate_on_tree(run, values=Values.NONE).cycles == found.cycles
         if run.tree.reads_first_sums:
-            assert {port.port: port.cycles for port in found.ports} == work_of(run)
+            assert {port.port: port.cycles for port in found.ports} == work_of_port(streams_of(run))
         if not with_shared_windows(placed):
             assert found.energy_pj == pytest.approx(price(placed, mapping).energy_pj, rel=1e-9), run
-
-
-def work_of(run):
-    """Of every port the cycles of all tiles that go through it."""
-    found = Counter()
-    for stream in streams_of(run).every:
-        for use in stream.uses:
-            found[use.port] += stream.count * use.cycles
-    return found
 
 
 def with_shared_windows(placed):
@@ -108,35 +61,13 @@ def test_floats_are_within_rounding():
         assert found.result.dtype == np.float32
 
 
-def memory(name, ports, *, size=10**6, operands="AWO", serves=(), **options):
-    return TreeMemory(name, size, tuple(operands), tuple(ports), 1.0, 1.0, serves, **options)
-
-
-def port(name, width, operands="AWO", flows=tuple(Flow)):
-    return Port(name, width, 8, tuple((operand, flow) for operand in operands for flow in flows))
-
-
-def tree(*memories, axes=(), **options):
-    return MachineTree("small", axes, memories, 1.0, **options)
-
-
-def nest(line):
-    found = einsum_nest(line)
-    reads = tuple(replace(array, element_bits=8) for array in found.reads)
-    return replace(found, reads=reads, write=replace(found.write, element_bits=8))
-
-
-def run(machine, line, loops, cuts, spread=()):
-    return TreeRun(nest(line), machine, ("A", "W", "O"), 8, spread, loops, cuts)
-
-
 PAIRS = "O[x] += A[x] * W[x]; x=4"
 SUM = "O[m] += A[k] * W[m,k]; m=2 k=4"
 
 
 def test_one_port_moves_one_tile_at_a_time():
     """Two inputs and a result for each of four steps, a cycle each, through one port that is never idle."""
-    one = run(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 4),), ((1,), (1,), (1,)))
+    one = run_of(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 4),), ((1,), (1,), (1,)))
     found = simulate_on_tree(one)
     assert found.cycles == 12
     assert [(busy.port, busy.cycles) for busy in found.ports] == [("dram.all", 12)]
@@ -145,7 +76,7 @@ def test_one_port_moves_one_tile_at_a_time():
 def test_ports_of_their_own_work_at_the_same_time():
     """A cycle for the first inputs, four steps, a cycle for the last result."""
     ports = [port(operand, 8, operand) for operand in "AWO"]
-    found = simulate_on_tree(run(tree(memory("dram", ports)), PAIRS, ((0, 4),), ((1,), (1,), (1,))))
+    found = simulate_on_tree(run_of(tree(memory("dram", ports)), PAIRS, ((0, 4),), ((1,), (1,), (1,))))
     assert found.cycles == 6
     assert found.cycles_by_cause == {
         "compute": 4, "first_load": 1, "last_store": 1, "waits_for_A": 0, "waits_for_W": 0, "waits_for_O": 0
@@ -162,7 +93,7 @@ def test_a_second_buffer_hides_what_one_waits_for(buffers, cycles):
                     operands="W", buffers=buffers)  # fmt: skip
     outside = memory("dram", [port("W", 8, "W"), port("A", 64, "A"), port("O", 64, "O")])
     loops = ((0, 4), (1, 4))
-    one = run(tree(inside, outside), "O[x,y] += A[x,y] * W[x,y]; x=4 y=4", loops, ((2,), (1, 2), (2,)))
+    one = run_of(tree(inside, outside), "O[x,y] += A[x,y] * W[x,y]; x=4 y=4", loops, ((2,), (1, 2), (2,)))
     assert simulate_on_tree(one).cycles == cycles
 
 
@@ -175,7 +106,7 @@ def test_what_is_needed_first_goes_first():
     inside = memory("buffer", ports, operands="W", buffers=2)
     outside = memory("dram", [port("AW", 8, "AW"), port("O", 64, "O")])
     loops = ((0, 2), (1, 16), (2, 2))
-    one = run(tree(inside, outside), "O[k,x,y] += A[x,y] * W[k,y]; k=2 x=16 y=2", loops, ((3,), (1, 3), (3,)))
+    one = run_of(tree(inside, outside), "O[k,x,y] += A[x,y] * W[k,y]; k=2 x=16 y=2", loops, ((3,), (1, 3), (3,)))
     values, weights = one.nest.reads
     one = replace(one, nest=replace(one.nest, reads=(values, replace(weights, element_bits=64))))
     assert simulate_on_tree(one).cycles == 17 + 64 + 1
@@ -186,7 +117,7 @@ def test_units_that_add_to_the_same_sum_send_it_once():
     registers = memory("registers", [port("all", 8, "O")], operands="O")
     outside = memory("dram", [port(operand, 8, operand) for operand in "AWO"], serves=("units",))
     machine = tree(registers, outside, axes=(Axis("units", 4),))
-    found = simulate_on_tree(run(machine, SUM, ((0, 2),), ((1,), (1,), (0, 1)), (("units", 1, 4),)))
+    found = simulate_on_tree(run_of(machine, SUM, ((0, 2),), ((1,), (1,), (0, 1)), (("units", 1, 4),)))
     collected = [flow.accesses for flow in found.flows if (flow.memory, flow.flow) == ("dram", Flow.COLLECT)]
     assert collected == [2]
 
@@ -201,7 +132,7 @@ def test_steps_that_are_counted_at_once_take_the_same_cycles(cycles, monkeypatch
     inside = memory("buffer", ports, operands="W", buffers=2)
     outside = memory("dram", [port(operand, 8, operand) for operand in "AWO"])
     loops = ((0, 250), (1, 8))
-    one = run(tree(inside, outside), "O[x,y] += A[x,y] * W[y]; x=250 y=8", loops, ((2,), (1, 2), (2,)))
+    one = run_of(tree(inside, outside), "O[x,y] += A[x,y] * W[y]; x=250 y=8", loops, ((2,), (1, 2), (2,)))
     values, weights = one.nest.reads
     one = replace(one, nest=replace(one.nest, reads=(values, replace(weights, element_bits=8 * cycles))))
     found = simulate_on_tree(one)
@@ -221,7 +152,7 @@ def test_steps_that_are_counted_at_once_take_the_same_cycles(cycles, monkeypatch
 )
 def test_what_is_not_simulated_is_refused(change, said):
     """In a sentence that names the nest and the machine."""
-    one = run(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 4),), ((1,), (1,), (1,)))
+    one = run_of(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 4),), ((1,), (1,), (1,)))
     with pytest.raises(InputError, match=said) as error:
         simulate_on_tree(replace(one, nest=change(one.nest)))
     assert "on small" in str(error.value)
@@ -232,18 +163,11 @@ def test_networks_that_add_from_neighbour_to_neighbour_are_refused():
     axes = (Axis("units", 4, networks=(Network(("O",), passes_sums=True),)),)
     machine = tree(memory("dram", [port("all", 8)], serves=("units",)), axes=axes)
     with pytest.raises(InputError, match="passes_sums"):
-        simulate_on_tree(run(machine, PAIRS, ((0, 4),), ((1,), (1,), (1,))))
+        simulate_on_tree(run_of(machine, PAIRS, ((0, 4),), ((1,), (1,), (1,))))
 
 
 def test_a_mapping_that_contradicts_its_nest_is_an_error_of_ours():
     """Factors that do not multiply to the loop."""
-    one = run(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 2),), ((1,), (1,), (1,)))
+    one = run_of(tree(memory("dram", [port("all", 8)])), PAIRS, ((0, 2),), ((1,), (1,), (1,)))
     with pytest.raises(InvalidIR, match="multiply to 2, not 4"):
         simulate_on_tree(one)
-
-
-def test_factors_that_do_not_divide_are_refused():
-    """What is spread on average is no number of units."""
-    placed, mapping, _ = drawn(random.Random("ragged"), 1, 4)[0]
-    with pytest.raises(InputError, match="divide their loop"):
-        run_of(replace(placed, unrolled=(Unrolled("D0", 0, Fraction(5, 3)),)), mapping)

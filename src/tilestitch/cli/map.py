@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     pass
 
 MAX_LINES_BYTES = 2**30
+_NOT_BESIDE = (
+    *("fuse", "mapping", "evaluate", "check", "storage", "spatial", "constraints", "energies", "mode"),
+    *("search", "dataflow", "ragged", "utilization", "html"),
+)
 
 
 @click.command("map")
@@ -133,6 +137,11 @@ MAX_LINES_BYTES = 2**30
     help="Write the proof that each mapping is the best to this file.",
 )
 @click.option("--check", metavar="FILE", type=click.Path(path_type=Path), help="Check such proofs; search nothing.")
+@click.option(
+    "--beside-compile",
+    is_flag=True,
+    help="Also compile the network (compile --strategy auto), and say why it takes more or less than its layers.",
+)
 @html_option("layers, loop nests, the array")
 @network_options
 @output_options
@@ -161,6 +170,7 @@ def map_(
     out: Path | None,
     certificate: Path | None,
     check: Path | None,
+    beside_compile: bool,
     html: Path | None,
     choices: Choices,
     json_path: Path | None,
@@ -172,6 +182,10 @@ def map_(
     dMazeRunner's JSON, Timeloop's problem, ZigZag's YAML. Each different layer is mapped once, and counted as often as
     the network runs it. All numbers are estimated.
     """
+    if beside_compile:
+        expect_none_given(_NOT_BESIDE, "--beside-compile is of all layers of a network, each in its best mapping")
+        if layers:
+            raise InputError("--beside-compile is of all layers of a network; leave out --layer")
     if fuse is not None:
         return map_fused_chains(model, machine, fuse, choices, layers, json_path, html, quiet=quiet)
     if storage == UNEVEN or is_on_tree(machine, spatial, energies):
@@ -202,6 +216,12 @@ def map_(
     assert model is not None
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.commands.map.beside_compile import beside_compile as compiled_beside
+            from tilestitch.commands.map.beside_compile import (
+                beside_compile_text,
+                expect_compiled,
+                with_beside_compile,
+            )
             from tilestitch.commands.map.files import mapping_files
             from tilestitch.commands.map.judged_page import checked_result
             from tilestitch.commands.map.map_json import evaluated_json
@@ -215,6 +235,8 @@ def map_(
 
         progress("load", 0, 1)
         source = source_of(machine)
+        if beside_compile:
+            expect_compiled(model, machine)
         nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
@@ -254,6 +276,10 @@ def map_(
             found = [(one.layer.nest, one.found[0].mapping) for one in mapped]
             if html is not None:
                 files.append((html, encoded(mapped.to_html(given_command()))))
+            if beside_compile:
+                beside = compiled_beside(model, machine, choices.options(beside_map=True), progress)
+                text = f"{text}\n{beside_compile_text(beside)}"
+                json_text = with_beside_compile(json_text, beside)
             if certificate is not None:
                 proofs = certificates_json(mapped.layers, options.mode, options.objective)
                 files.append((certificate, encoded(proofs)))

@@ -106,6 +106,12 @@ def search_or_check(
         expect_beside("--certificate", files.certificate, json_path, inputs)
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.commands.map.beside_compile import (
+                beside_compile,
+                beside_compile_text,
+                expect_compiled,
+                with_beside_compile,
+            )
             from tilestitch.commands.map.tree_explain import explained, explained_text
             from tilestitch.commands.map.tree_files import expect_plain, tree_mapping_files
             from tilestitch.commands.map.tree_json import tree_json
@@ -117,6 +123,8 @@ def search_or_check(
 
         progress("load", 0, 1)
         result = _result_of(given["explain"])
+        if given["beside_compile"]:
+            expect_compiled(files.workload, files.machine)
         task = _tree_task(files, choices, layers)
         emit: str = given["emit"] or ""
         if emit:
@@ -125,6 +133,10 @@ def search_or_check(
         shown = explained(mapped, result) if given["explain"] else ()
         text = "\n".join([tree_text(mapped), *(explained_text(one) for one in shown)])
         json_text = tree_json(mapped, shown)
+        if given["beside_compile"]:
+            beside = beside_compile(files.workload, files.machine, choices.options(beside_map=True), progress)
+            text = f"{text}\n{beside_compile_text(beside)}"
+            json_text = with_beside_compile(json_text, beside)
         proofs = ()
         written: Files = []
         if files.certificate is not None:

@@ -28,14 +28,14 @@ from tilestitch.cli.progress import shown_progress
 from tilestitch.ir.choices import CostMode, Objective, Values
 
 WINDOW = "0:9999"
-_NOT_ON_TREES = ("ragged", "mapping", "extrapolate", "trace", "window", "html")
+_NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window", "html")
 
 
 @click.command("simulate")
 @click.argument("model", type=MODEL)
 @array_machine_option
 @choice_option("--objective", OF_ONE_MAPPING, "What the simulated mappings minimise.")
-@click.option("--ragged", is_flag=True, help="Mappings whose factors need not divide; takes longer.")
+@click.option("--ragged", is_flag=True, help="Mappings of which any factor need not divide; takes longer.")
 @layers_option
 @mapping_option("Simulate")
 @choice_option("--values", Values, "Values that move through the array and are compared with numpy's.")
@@ -78,7 +78,14 @@ def simulate(
     """
     if is_given("machine") and goes_on_tree(machine):
         _simulate_on_tree(
-            model, machine, Objective(objective), layers, Values(values), choices, json_path, stats=stats, quiet=quiet
+            (model, machine, layers),
+            Objective(objective),
+            Values(values),
+            choices,
+            json_path,
+            ragged=ragged,
+            stats=stats,
+            quiet=quiet,
         )
         return
     _expect_sense(mapping, extrapolate, trace)
@@ -128,29 +135,31 @@ def simulate(
 
 
 def _simulate_on_tree(
-    model: str,
-    machine: str,
+    given: tuple[str, str, tuple[str, ...]],
     objective: Objective,
-    layers: tuple[str, ...],
     values: Values,
     choices: Choices,
     json_path: Path | None,
     *,
+    ragged: bool,
     stats: bool,
     quiet: bool,
 ) -> None:
+    model, machine, layers = given
     expect_none_given(
-        _NOT_ON_TREES, "a tree is simulated in its best mapping of whole factors, and shown as text and JSON"
+        _NOT_ON_TREES, "a tree is simulated in the best mapping that map finds, and shown as text and JSON"
     )
     expect_json(json_path, model, machine)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tree_layers
             from tilestitch.commands.simulate.tree_simulation import TreeSimulation
+            from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 
         progress("load", 0, 1)
         of_network = {"batch": choices.batch, "dims": dict(choices.dims), "fold_bn": choices.fold_bn}
-        task = open_simulated(model, machine, layers, **of_network)
+        space = SpatialSpace(Ragged.ALL if ragged else Ragged.FILLING)
+        task = open_simulated(model, machine, layers, space, **of_network)
         found = simulate_tree_layers(task, objective, values, progress)
         done = TreeSimulation(task, objective, values, found)
         progress("write", 0, 1)

@@ -75,7 +75,7 @@ def validate(
     which the difference disappears. On a machine without PE arrays it is the model and the simulator of its tree.
     """
     if is_given("machine") and goes_on_tree(machine):
-        _validate_tree(model, machine, layers, (mappings, seed, worst), choices, json_path, quiet=quiet)
+        _validate_tree(model, machine, layers, (mappings, seed, worst), choices, json_path, ragged=ragged, quiet=quiet)
         return
     expect_json(json_path, model, machine)
     if plot is not None:
@@ -118,12 +118,11 @@ def _validate_tree(
     choices: Choices,
     json_path: Path | None,
     *,
+    ragged: bool,
     quiet: bool,
 ) -> None:
     """On a tree; the numbers are mappings, seed, and how many of the worst are listed."""
-    expect_none_given(
-        ("ragged", "plot", "html"), "of a tree random mappings of whole factors are compared, as text and JSON"
-    )
+    expect_none_given(("plot", "html"), "of a tree random mappings are compared as text and JSON")
     expect_json(json_path, model, machine)
     with shown_progress(silent=quiet) as progress:
         with held_back():
@@ -134,7 +133,7 @@ def _validate_tree(
         of_network = {"batch": choices.batch, "dims": dict(choices.dims), "fold_bn": choices.fold_bn}
         task = open_simulated(model, machine, layers, **of_network)
         mappings, seed, worst = numbers
-        done = validate_tree(task, mappings, seed=seed, worst=worst, progress=progress)
+        done = validate_tree(task, mappings, seed=seed, worst=worst, ragged=ragged, progress=progress)
         json_text = done.to_json()
         write_files(json_file(json_path, json_text))
     show_output(str(done), json_text, json_path, quiet=quiet)

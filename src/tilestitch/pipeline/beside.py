@@ -22,16 +22,16 @@ from tilestitch.mapping.network import layers_of
 PRODUCTS, WAITS, OTHERS = range(3)  # columns of what a core does
 
 
-def expect_comparable(machine: Accelerator, batches: int) -> None:
-    """Refuse machines whose layers have no mapping on all of their units, and several batches."""
+def expect_comparable(machine: Accelerator, batches: int, option: str = "--beside-map") -> None:
+    """Refuse machines whose layers have no mapping on all of their units, and several batches, for an option."""
     array = len(machine.cores) == 1 and machine.cores[0].array is not None
     if machine.clusters > 1 or not (array or machine.tree is not None):
         raise InputError(
-            f"--beside-map: {machine.name} is neither one array nor a tree of memories whose units are one cluster, so "
-            "map has no number for all of its units; leave out --beside-map"
+            f"{option}: {machine.name} is neither one array nor a tree of memories whose units are one cluster, so "
+            f"map has no number for all of its units; leave out {option}"
         )
     if batches > 1:
-        raise InputError(f"--beside-map: is of one batch, and --batches says {batches}; leave out one of them")
+        raise InputError(f"{option}: is of one batch, and --batches says {batches}; leave out one of them")
 
 
 def beside_map(

@@ -1,31 +1,40 @@
 """Layers on a machine tree in their best mappings, simulated, beside what the model estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief
+from tilestitch.base.units import format_energy
 from tilestitch.commands.map.run import nests_of
 from tilestitch.commands.map.tree_machines import GivenTree
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeTask, map_on_tree, open_free_task
 from tilestitch.ir.choices import Objective, Values
-from tilestitch.mapping.tree.chain import TreeMapping
+from tilestitch.mapping.tree.bound import wired
+from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.rooms import fullest, too_full
+from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.spatial import best_spread
 from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.simulated import SimulatedOnTree, simulate_on_tree
-
-WHOLE_FACTORS = SpatialSpace(Ragged.NONE)  # what is spread divides its loop: smaller tiles at an end are not simulated
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimulatedTreeLayer(Brief):
-    """A layer, its best mapping by the model, and what the simulator found of it."""
+    """A layer, its best mapping by the model, and what the simulator found of it.
+
+    `instead` says which other mapping it is where the best one is not simulated, and why; else nothing.
+    """
 
     mapped: MappedOnTree
     simulated: SimulatedOnTree
+    instead: str = ""
 
     @property
     def estimated_cycles(self) -> int:
@@ -42,11 +51,18 @@ class SimulatedTreeLayer(Brief):
 
 
 def open_simulated(
-    model: str, machine: GivenTree, layers: Sequence[str], *, batch: int | None, dims: dict[str, int], fold_bn: bool
+    model: str,
+    machine: GivenTree,
+    layers: Sequence[str],
+    space: SpatialSpace = SpatialSpace(),
+    *,
+    batch: int | None,
+    dims: dict[str, int],
+    fold_bn: bool,
 ) -> TreeTask:
     """The layers of a network, of einsum or of another program's file on a tree. Raises `InputError` as `map` does."""
     return open_free_task(
-        model, machine, WHOLE_FACTORS, layers, lambda one: nests_of(one, (), batch=batch, dims=dims, fold_bn=fold_bn)
+        model, machine, space, layers, lambda one: nests_of(one, (), batch=batch, dims=dims, fold_bn=fold_bn)
     )
 
 
@@ -62,26 +78,53 @@ def simulate_tree_layers(
         raise InputError(f"layer {one.name} has no mapping to simulate: {one.reason}")
     found: list[SimulatedTreeLayer] = []
     for one in mapped.layers:
-        run = run_of(one.found.placed, one.found.mapping)
+        chosen, instead = _simulated_mapping(task, one.found)
+        run = run_of(chosen.placed, chosen.mapping)
         show = partial(progress, f"simulate {one.name}")
-        found.append(SimulatedTreeLayer(one, simulate_on_tree(run, values=values, progress=show)))
+        simulated = simulate_on_tree(run, values=values, progress=show)
+        said = f"layer {one.name}: {instead}" if instead else ""
+        found.append(SimulatedTreeLayer(replace(one, found=chosen), simulated, said))
     return tuple(found)
 
 
+def _simulated_mapping(task: TreeTask, found: FoundMapping) -> tuple[FoundMapping, str]:
+    """The mapping that is simulated: that which was found, or what comes nearest to it and why."""
+    why: list[str] = []
+    what = "the best that spreads the same without that"
+    if found.mapping.rows:
+        why.append(f"windows slide in its best mapping ({_price(found)}), which is not simulated on trees")
+        found = best_mapping(replace(found.placed, slides=()), found.sums, objective=found.objective)
+    overfull = too_full(fullest(found.placed), found.mapping)
+    if overfull:
+        why.append(
+            f"in the fullest step of its best mapping ({_price(found)}) {overfull}, and fewer on average over the steps"
+        )
+        try:
+            other = best_mapping(fullest(found.placed), found.sums, objective=found.objective)
+            own = price(found.placed, other.mapping)
+            found = replace(found, mapping=other.mapping, price=own, is_proven=False)
+        except DoesNotFit:
+            assert task.space is not None, "factors that do not divide come from a search"
+            bare = replace(found.placed, unrolled=())
+            space = wired(bare, replace(task.space, ragged=Ragged.NONE))
+            found = best_spread(bare, space, found.sums, objective=found.objective).found
+            what = "the best of factors that divide"
+    return found, f"{'; '.join(why)}; simulated instead: {what} ({_price(found)})" if why else ""
+
+
+def _price(found: FoundMapping) -> str:
+    return f"{found.price.latency_cycles:,} cycles, {format_energy(found.price.energy_pj)}, estimated"
+
+
 def run_of(placed: PlacedNest, mapping: TreeMapping) -> TreeRun:
-    """A mapping as the simulator takes it. Raises `InputError` for what it does not simulate."""
-    where = f"{placed.nest.name} on {placed.tree.name}"
+    """A mapping as the simulator takes it: of a factor that is no whole number as many units as one step needs.
+
+    Raises `InputError` for what it does not simulate.
+    """
     if mapping.rows:
         raise InputError(
-            f"{where}: windows slide in this mapping, which is not simulated on trees; leave sliding_window and "
-            "forwarding out of the machine's file"
+            f"{placed.nest.name} on {placed.tree.name}: windows slide in this mapping, which is not simulated on "
+            "trees; leave sliding_window and forwarding out of the machine's file"
         )
-    for one in placed.unrolled:
-        if one.factor.denominator != 1:
-            name = placed.nest.loops[one.loop].name
-            raise InputError(
-                f"{where}: {name} is spread over {float(one.factor):.3g} units along {one.axis} on average; factors "
-                "that divide their loop are simulated on trees"
-            )
-    spread = tuple((one.axis, one.loop, int(one.factor)) for one in placed.unrolled)
+    spread = tuple((one.axis, one.loop, ceil(one.factor)) for one in placed.unrolled)
     return TreeRun(placed.nest, placed.tree, placed.homes, placed.final_bits, spread, mapping.loops, mapping.cuts)

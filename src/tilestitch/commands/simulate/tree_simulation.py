@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown
 from tilestitch.base.units import format_energy, format_seconds
 from tilestitch.commands.map.tree_run import TreeTask
+from tilestitch.commands.map.tree_text import factor_text
 from tilestitch.commands.simulate.simulate_text import VALUES
 from tilestitch.commands.simulate.tree_layers import SimulatedTreeLayer
 from tilestitch.formats.einsum import einsum_text, nest_text
@@ -58,6 +60,11 @@ class TreeSimulation(Shown):
         macs = sum(one.mapped.times * one.simulated.run.nest.macs for one in self.layers)
         return macs / self.task.tree.units / self.cycles
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """On the workload and the machine, and on layers whose best mapping is not simulated."""
+        return (*self.task.notes, *(one.instead for one in self.layers if one.instead))
+
     def __str__(self) -> str:
         return self.text()
 
@@ -68,7 +75,7 @@ class TreeSimulation(Shown):
         lines = title(f"{self.task.name} on {tree.name}: simulated cycle by cycle", "=")
         lines += [
             f"layers       {len(self.layers)} different, {runs} in all; mappings by exact search, least "
-            f"{self.objective}, whole factors",
+            f"{self.objective}",
             f"latency      {self.cycles:,} cycles{seconds} simulated; {self.estimated_cycles:,} cycles estimated "
             f"({self.estimated_cycles / self.cycles - 1:+.2%})",
             f"energy       {format_energy(self.energy_pj)} simulated; {format_energy(self._sum('estimated_pj'))} "
@@ -76,7 +83,7 @@ class TreeSimulation(Shown):
             f"utilization  {self.utilization:.1%} of {tree.units:,} units (simulated)",
             f"values       {VALUES[self.values]}",
         ]
-        lines += [f"note         {note}" for note in self.task.notes]
+        lines += [f"note         {note}" for note in self.notes]
         lines += ["", *title("Layers"), *_layer_table(self.layers)]
         lines += ["", *title("Where the simulated cycles go"), *_cause_table(self.layers)]
         if stats:
@@ -91,7 +98,7 @@ class TreeSimulation(Shown):
         found = {
             "network": self.task.name,
             "machine": tree.name,
-            "mappings": f"exact search, least {self.objective}, whole factors",
+            "mappings": f"exact search, least {self.objective}",
             "units": {"energy": "picojoules", "latency": "cycles"},
             "values": str(self.values),
             "verified": self.values is not Values.NONE,
@@ -103,7 +110,7 @@ class TreeSimulation(Shown):
             },
             "estimated": {"cycles": self.estimated_cycles, "energy_pj": self._sum("estimated_pj")},
             "cycle_error": self.estimated_cycles / self.cycles - 1,
-            "notes": list(self.task.notes),
+            "notes": list(self.notes),
             "layers": [_layer(one, stats=stats) for one in self.layers],
         }
         return json.dumps(found, indent=1) + "\n"
@@ -199,7 +206,11 @@ def mapping_lines(found: FoundMapping) -> list[str]:
     """What is spread, and the loops from the outermost, with the memories that hold tiles inside them."""
     placed, mapping = found.placed, found.mapping
     names = [loop.name for loop in placed.nest.loops]
-    spread = ", ".join(f"{names[one.loop]} {int(one.factor)} along {one.axis}" for one in placed.unrolled)
+    spread = ", ".join(
+        f"{names[one.loop]} {ceil(one.factor)} along {one.axis}"
+        + (f" ({factor_text(one.factor)} on average)" if one.factor.denominator > 1 else "")
+        for one in placed.unrolled
+    )
     lines: list[str] = []
     for inside in range(len(mapping.loops), -1, -1):
         held = [

@@ -8,19 +8,24 @@ from random import Random
 
 import numpy as np
 
+from tilestitch.base.units import ceil_div
 from tilestitch.hardware.tree import TreeMemory
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.crossings import OperandOnTree, Tiles, operands_on_tree
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-from tilestitch.mapping.tree.tables import stored_bits
+from tilestitch.mapping.tree.rooms import stored
 
 
 @dataclass(frozen=True, slots=True)
 class TreeDraw:
-    """A nest of which nothing is spread yet; `only` has of some axes the loops that they take."""
+    """A nest of which nothing is spread yet; `only` has of some axes the loops that they take.
+
+    Ragged ones spread along every axis one factor more, which need not divide.
+    """
 
     bare: PlacedNest
     only: Mapping[str, Sequence[str]]
+    is_ragged: bool = False
 
     def mappings(self, rng: Random) -> Iterator[tuple[PlacedNest, TreeMapping | None]]:
         """Without end; with no mapping where what was drawn first leaves no room for the rest."""
@@ -29,9 +34,13 @@ class TreeDraw:
             yield placed, drawn_mapping(placed, rng)
 
     def _spread(self, rng: Random) -> PlacedNest:
-        """Along every axis the loops that it takes in a random order, each by a random factor that divides and fits."""
-        left, found = list(self.bare.nest.extents), []
+        """Along every axis the loops that it takes in a random order, each by a random factor that divides and fits.
+
+        Then, where they may be ragged, one of the others by a random factor for which there is room.
+        """
+        left, found = list(self.bare.nest.extents), list[Unrolled]()
         names = [loop.name for loop in self.bare.nest.loops]
+        rooms: list[tuple[str, list[int], int]] = []
         for axis in self.bare.tree.axes:
             room = axis.size
             allowed = [at for at, name in enumerate(names) if name in self.only.get(axis.name, axis.loops or names)]
@@ -42,6 +51,16 @@ class TreeDraw:
                     found.append(Unrolled(axis.name, loop, Fraction(factor)))
                     left[loop] //= factor
                     room //= factor
+            rooms.append((axis.name, allowed, room))
+        if self.is_ragged:
+            for axis, allowed, room in rooms:
+                taken = {one.loop for one in found if one.axis == axis or one.factor.denominator > 1}
+                free = [loop for loop in allowed if loop not in taken and left[loop] > 1]
+                if room > 1 and free:
+                    loop = rng.choice(free)
+                    steps = ceil_div(left[loop], rng.randint(2, room))
+                    found.append(Unrolled(axis, loop, Fraction(left[loop], steps)))
+                    left[loop] = steps
         return replace(self.bare, unrolled=tuple(found), slides=())
 
 
@@ -101,13 +120,10 @@ def _last(cuts: list[list[int]], operand: OperandOnTree) -> int:
 
 
 def _bits(operand: OperandOnTree, memory: TreeMemory, tiles: Sequence[Tiles], cuts: list[list[int]], at: int) -> float:
-    """What a memory needs for the tile inside so many loops; sums have their full width while they are added to."""
-    level, bits = operand.memories.index(memory), operand.array.element_bits
-    if operand.is_write:
-        inside = 0 if level == 0 else cuts[operand.number][level - 1]
-        if not operand.is_partial(level, tiles[inside])[0]:
-            bits = operand.placed.final_bits
-    return float(stored_bits(operand, level, tiles[at], bits)[0])
+    """What a memory needs for the tile inside so many loops."""
+    level = operand.memories.index(memory)
+    inside = cuts[operand.number][level - 1] if level > 0 else 0
+    return stored(operand, level, tiles[at], tiles[inside])
 
 
 def _tile(loops: Sequence[tuple[int, int]], count: int) -> Tiles:

@@ -1,10 +1,11 @@
 """The model of a machine tree compared with its simulation, over random mappings."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.html import Record
@@ -12,7 +13,7 @@ from tilestitch.base.progress import Progress
 from tilestitch.base.shown import Brief, Shown
 from tilestitch.commands.map.tree_run import TreeTask
 from tilestitch.commands.map.tree_sources import TreeLayer, bound_nest
-from tilestitch.commands.simulate.tree_layers import WHOLE_FACTORS, run_of
+from tilestitch.commands.simulate.tree_layers import run_of
 from tilestitch.commands.validate.summary import records_of
 from tilestitch.commands.validate.tree_draw import TreeDraw
 from tilestitch.commands.validate.validate_json import judged_values
@@ -20,9 +21,14 @@ from tilestitch.commands.validate.validate_text import judged_lines
 from tilestitch.formats.einsum import nest_text
 from tilestitch.ir.choices import Values
 from tilestitch.mapping.tree.bound import wired
-from tilestitch.mapping.tree.chain import price
+from tilestitch.mapping.tree.chain import TreeMapping, price
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.rooms import fullest, too_full
 from tilestitch.report.table import title
 from tilestitch.sim.tree.simulated import SimulatedOnTree, simulate_on_tree
+
+Draws: TypeAlias = Iterator[tuple[PlacedNest, TreeMapping | None]]
 
 MOST_STEPS = 2_000_000  # of a mapping that is simulated
 MOST_DRAWN = 20_000  # without one that fits and is short enough
@@ -70,6 +76,7 @@ class TreeValidation(Shown):
     task: TreeTask = field(repr=False)
     seed: int
     worst: int
+    ragged: bool
     layers: tuple[TreeLayerCompared, ...]
 
     @property
@@ -79,11 +86,6 @@ class TreeValidation(Shown):
     @property
     def machine_name(self) -> str:
         return self.task.tree.name
-
-    @property
-    def ragged(self) -> bool:
-        """Factors divide."""
-        return False
 
     @property
     def found(self) -> tuple[TreeCompared, ...]:
@@ -123,8 +125,10 @@ class TreeValidation(Shown):
         return records_of(self.layers)
 
 
-def validate_tree(task: TreeTask, mappings: int, *, seed: int, worst: int, progress: Progress) -> TreeValidation:
-    """So many mappings, in equal parts over the layers, the first of which get what is left.
+def validate_tree(
+    task: TreeTask, mappings: int, *, seed: int, worst: int, ragged: bool, progress: Progress
+) -> TreeValidation:
+    """So many mappings, in equal parts over the layers, the first of which get what is left; ragged ones if asked for.
 
     Raises `DoesNotFit` where none of many fits, and `InputError` for what is not simulated.
     """
@@ -132,19 +136,26 @@ def validate_tree(task: TreeTask, mappings: int, *, seed: int, worst: int, progr
     done = 0
     for number, layer in enumerate(task.layers):
         share = mappings // len(task.layers) + (number < mappings % len(task.layers))
-        one = _compared(task, layer, share, Random(f"{seed} {number}"), done, mappings, progress)
+        draws = _draws(task, layer, Random(f"{seed} {number}"), is_ragged=ragged)
+        one = _compared(task, layer, share, draws, done, mappings, progress)
         found.append(one)
         done += len(one.found)
-    return TreeValidation(task, seed, worst, tuple(found))
+    return TreeValidation(task, seed, worst, ragged, tuple(found))
+
+
+def _draws(task: TreeTask, layer: TreeLayer, rng: Random, *, is_ragged: bool) -> Draws:
+    """Random mappings of a layer; those that do not fit in their fullest step are none."""
+    bare = bound_nest(layer, task.tree)
+    for placed, mapping in TreeDraw(bare, wired(bare, SpatialSpace()).only, is_ragged).mappings(rng):
+        fits = mapping is not None and not (is_ragged and too_full(fullest(placed), mapping))
+        yield placed, mapping if fits else None
 
 
 def _compared(
-    task: TreeTask, layer: TreeLayer, share: int, rng: Random, done: int, total: int, progress: Progress
+    task: TreeTask, layer: TreeLayer, share: int, draws: Draws, done: int, total: int, progress: Progress
 ) -> TreeLayerCompared:
-    bare = bound_nest(layer, task.tree)
     found: list[TreeCompared] = []
     drawn = misfits = too_long = in_vain = 0
-    draws = TreeDraw(bare, wired(bare, WHOLE_FACTORS).only).mappings(rng)
     while len(found) < share:
         if in_vain == MOST_DRAWN:
             raise DoesNotFit(

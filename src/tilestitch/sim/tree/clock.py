@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilestitch.base.jit import compiled, lending
+from tilestitch.sim.tree.ends import kind_of
 from tilestitch.sim.tree.move import compute, move
 from tilestitch.sim.tree.steady import like_the_last, remember, repeat
 from tilestitch.sim.tree.waits import blocker, is_first, may_end, may_start, needed_at
@@ -51,8 +52,9 @@ def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
             if done[stream] < plan.tiles[stream] and may_start(plan, stream, done, active, state[STEPS]):
                 active[stream] = changed = True
                 free = plan.first[stream] and is_first(plan, stream, done[stream])
+                kind = kind_of(plan, stream, done[stream])
                 for at in range(ports):
-                    left[stream, at] = 0 if free else plan.work[stream, at]
+                    left[stream, at] = 0 if free else plan.work[kind, at]
         if state[STEPPING] == 0 and state[STEPS] < streams.total:
             waits_for = blocker(plan, done, active, state[STEPS])
             if waits_for < 0:

@@ -18,6 +18,8 @@ class TreeRun:
     `loops` are (loop number, factor) pairs; `cuts[operand][level]` is the number of innermost loops whose tile the
     memory of that level holds, of the outermost memory all of them. `spread` are (axis, loop number, factor). `homes`
     are what the machine calls the operands. Complete results have `final_bits`, sums the bits of the result's elements.
+    The factors of a loop may multiply to more than its iterations, by less than what is spread of it: then units are
+    idle behind its end, and in no step all of them.
     """
 
     nest: LoopNest
@@ -52,6 +54,14 @@ class TreeRun:
     def iterations(self) -> int:
         """Steps of the units, one after another."""
         return prod(factor for _, factor in self.loops)
+
+    @cached_property
+    def padded(self) -> tuple[int, ...]:
+        """Of every loop the product of its factors."""
+        found = [1] * len(self.nest.loops)
+        for loop, factor in (*self.loops, *((loop, factor) for _, loop, factor in self.spread)):
+            found[loop] *= factor
+        return tuple(found)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
@@ -95,11 +105,6 @@ class TreeRun:
         """Whether an operand has bits to move."""
         return self.operands[number].element_bits > 0
 
-    def instances(self, number: int, level: int) -> int:
-        """How many memories of a level of an operand are in use; the level of the units is -1."""
-        axes = {axis for names in self.fan_outs[number][level + 1 :] for axis in names}
-        return prod(factor for axis, _, factor in self.spread if axis in axes)
-
 
 def expect_simulated(run: TreeRun) -> None:
     """Raises `InputError` for what is not simulated, and `InvalidIR` for a mapping that contradicts its nest."""
@@ -122,11 +127,13 @@ def expect_simulated(run: TreeRun) -> None:
                     f"{where}: sums that neighbours add up along {axis.name} (passes_sums) are simulated on PE arrays "
                     "alone; leave the network out"
                 )
-    for loop, (name, extent) in enumerate((one.name, one.extent) for one in run.nest.loops):
-        factors = [factor for number, factor in run.loops if number == loop]
-        factors += [factor for _, number, factor in run.spread if number == loop]
-        if prod(factors) != extent:
-            raise InvalidIR(f"{where}: the factors of {name} multiply to {prod(factors)}, not {extent}")
+    for loop, (one, covered) in enumerate(zip(run.nest.loops, run.padded, strict=True)):
+        together = prod(factor for _, number, factor in run.spread if number == loop)
+        if not one.extent <= covered < one.extent + together:
+            raise InvalidIR(
+                f"{where}: the factors of {one.name} multiply to {covered}, not {one.extent}"
+                + (f", or to less than {one.extent + together}" if together > 1 else "")
+            )
     for array, chain, cuts in zip(run.operands, run.chains, run.cuts, strict=True):
         rises = all(one <= other for one, other in pairwise(cuts))
         if len(cuts) != len(chain) or not rises or cuts[-1] != len(run.loops):

@@ -25,7 +25,7 @@ from tilestitch.sim.tree.clock import (
 )
 from tilestitch.sim.tree.clock import EVENTS as HAPPENED
 from tilestitch.sim.tree.run import TreeRun, expect_simulated
-from tilestitch.sim.tree.streams import Plan, Stream, Streams, plan_of, streams_of
+from tilestitch.sim.tree.streams import Plan, Streams, plan_of, streams_of
 from tilestitch.sim.tree.values import nothing, values_of
 
 EVENTS_AT_ONCE = 2**17  # between two looks at the keyboard
@@ -163,14 +163,14 @@ def run_on_tree(
         {name: int(tally.causes[at]) for name, at in causes.items()},
         tuple(PortBusy(name, int(cycles)) for name, cycles in zip(streams.ports, tally.busy, strict=False)),
         _flows(streams),
-        sum(_carried(run, one) * one.delivered_pj for one in streams.every),
+        sum(tiles * pj for one in streams.every for tiles, pj in zip(one.carried(), one.delivered_pj, strict=True)),
         None if given is None else given.written(run.nest.write.shape),
     )
 
 
 def _beginning(plan: Plan, steps: int, tally: TreeTally) -> StreamState:
     """Nothing has moved."""
-    done, active, left = np.zeros(len(plan.up), np.int64), np.zeros(len(plan.up), np.bool_), np.zeros_like(plan.work)
+    done, active, left = np.zeros(len(plan.up), np.int64), np.zeros(len(plan.up), np.bool_), np.zeros_like(plan.port)
     last = LastStep(
         np.full(STATE_NUMBERS, -2), done.copy(), active.copy(), left.copy(), tally.busy.copy(), tally.causes.copy()
     )
@@ -181,28 +181,13 @@ def _flows(streams: Streams) -> tuple[FlowCount, ...]:
     """What the tiles that were moved are in accesses."""
     run, found = streams.run, {}
     for stream in streams.every:
-        moved = _carried(run, stream)
         for access in stream.accesses:
             key = (run.operands[stream.operand].name, access.memory, access.flow)
-            accesses = float(int(moved * access.accesses))  # of all tiles together, rounded down
+            moved = sum(tiles * one for tiles, one in zip(stream.carried(), access.accesses, strict=True))
+            accesses = float(int(moved))  # of all tiles together, rounded down
             known = found.get(key, (0.0, 0.0))
             found[key] = known[0] + accesses, known[1] + accesses * access.pj
     return tuple(FlowCount(*key, *numbers) for key, numbers in found.items())
-
-
-def _carried(run: TreeRun, stream: Stream) -> int:
-    """Tiles of a stream but for those of sums that begin, where these are not read."""
-    begin = _elements(run, len(run.loops)) // _elements(run, stream.place) if stream.first_free else 0
-    return stream.count - begin
-
-
-def _elements(run: TreeRun, place: int) -> int:
-    """Steps of the innermost loops that move the result."""
-    moved = run.operands[run.written].indexed_by
-    count = 1
-    for loop, factor in run.loops[:place]:
-        count *= factor if loop in moved else 1
-    return count
 
 
 def _expect_right(run: TreeRun, result: np.ndarray, operands: Sequence[np.ndarray]) -> None:

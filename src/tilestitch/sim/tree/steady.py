@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilestitch.base.jit import lending
+from tilestitch.sim.tree.ends import alike_from
 from tilestitch.sim.tree.move import compute
 from tilestitch.sim.tree.waits import needed_at, wake_step
 
@@ -58,6 +59,8 @@ def like_the_last(plan: Any, values: Any, state: np.ndarray, streams: Any, tally
         if most < 1:
             return 0
         most = min(most, _until_it_changes(plan, stream, streams, steps))
+        if plan.tile[stream] == 1 and last.done[stream] < plan.tiles[stream]:
+            most = min(most, alike_from(plan, stream, last.done[stream], streams.total) - 4)
     return max(0, most)
 
 

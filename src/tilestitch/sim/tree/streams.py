@@ -1,36 +1,37 @@
 """Who moves tiles: one stream for each crossing and direction, with its ports and what it waits for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from tilestitch.hardware.tree import Flow, Network, Port
+from tilestitch.sim.tree.amounts import Border, Crossed, Kind, LoopEnds, crossed
 from tilestitch.sim.tree.run import TreeRun
-from tilestitch.sim.tree.tiles import Digit, Digits, held_elements, parts_of
+from tilestitch.sim.tree.tiles import Digit, Digits
 
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PortUse:
-    """A port by name, and the cycles for which a tile occupies it."""
+    """A port by name, and the cycles for which a tile of each kind occupies it."""
 
     port: str
-    cycles: int
+    cycles: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one tile costs in a memory: whole accesses and parts of one, in all of its instances."""
+    """What a tile of each kind costs in a memory: whole accesses and parts of one, in all of its instances."""
 
     level: int
     memory: str
     flow: Flow
-    accesses: Fraction
+    accesses: tuple[Fraction, ...]
     pj: float  # of a whole access
 
 
@@ -46,10 +47,15 @@ class Stream:
     count: int  # tiles in all
     buffers: int  # tiles for which there is room behind the crossing
     even: int  # iterations after which the memory behind changes all its tiles together; 0 where each has its own
+    crossed: Crossed  # how much crosses, by kinds of tiles
     uses: tuple[PortUse, ...]
     accesses: tuple[Access, ...]
-    delivered_pj: float  # of a tile, in networks
+    delivered_pj: tuple[float, ...]  # of a tile of each kind, in networks
     first_free: bool  # the first of each sum is zero and not read
+
+    def carried(self) -> tuple[int, ...]:
+        """Tiles of each kind that are moved: but for those of sums that begin, where these are not read."""
+        return tuple(one.count - (one.first if self.first_free else 0) for one in self.crossed.kinds)
 
 
 class Plan(NamedTuple):
@@ -73,7 +79,13 @@ class Plan(NamedTuple):
     factors: np.ndarray  # of the loops of the nest
     reduces: np.ndarray  # whether each loop leaves the result alone
     port: np.ndarray  # of each stream the ports that it uses, in any order
-    work: np.ndarray  # and the cycles of a tile there; 0 behind the last
+    work: np.ndarray  # and the cycles of a tile there, in a row for each kind; 0 behind the last
+    kind: np.ndarray  # the first row of each stream
+    ends: np.ndarray  # of each loop with an end whether what a stream moves depends on it
+    end_of: np.ndarray  # of each loop of the nest which of those it is part of, or `NONE`
+    end_steps: np.ndarray  # and how many steps of that an iteration of it is
+    end_kinds: np.ndarray  # rows from the first, by stream, loop with an end, and its step
+    end_until: np.ndarray  # and the next step that has other rows
 
 
 @dataclass(frozen=True)
@@ -133,27 +145,26 @@ class _Crossing:
     def _stream(self, *, is_up: bool) -> Stream:
         run, tile = self.run, self.run.steps_inside(self.place)
         even = run.even_place(self.number, self.crossing)
-        cycles: dict[str, int] = {}
+        found = crossed(run, self.digits, self.number, self.place, self._border())
+        uses: dict[str, list[int]] = {}
         accesses: list[Access] = []
-        for level, flow, elements, copies in self._ends(is_up=is_up):
+        for level, flow in self._ends(is_up=is_up):
             memory = run.chains[self.number][level]
             port = memory.port(run.homes[self.number], flow)
             assert port is not None, "a placed nest has a port for each direction"
+            amounts = [one.outer if level == self.crossing else one.inner for one in found.kinds]
+            cycles = [port_cycles(port, amount.most * self.bits) for amount in amounts]
             name = f"{memory.name}.{port.name}"
-            bits = elements * self.bits
-            cycles[name] = cycles.get(name, 0) + port_cycles(port, bits)
+            uses[name] = [one + more for one, more in zip(uses.get(name, [0] * len(cycles)), cycles, strict=True)]
+            granules = [
+                sum(ceil(elements * self.bits / port.granule_bits) * count for elements, count in amount.memories)
+                for amount in amounts
+            ]
             share = Fraction(port.granule_bits, port.width_bits)
-            accesses.append(
-                Access(
-                    level,
-                    memory.name,
-                    flow,
-                    ceil(bits / port.granule_bits) * share * copies,
-                    memory.read_pj if flow.is_read else memory.write_pj,
-                )
-            )
-        for name, more in self._carried():
-            cycles[name] = cycles.get(name, 0) + more
+            price = memory.read_pj if flow.is_read else memory.write_pj
+            accesses.append(Access(level, memory.name, flow, tuple(one * share for one in granules), price))
+        for name, more in self._carried(found.kinds):
+            uses[name] = [one + cycles for one, cycles in zip(uses.get(name, [0] * len(more)), more, strict=True)]
         return Stream(
             self.number,
             self.crossing,
@@ -163,9 +174,10 @@ class _Crossing:
             run.iterations // tile,
             run.buffers(self.number, self.crossing),
             0 if even is None else run.steps_inside(even),
-            tuple(PortUse(name, count) for name, count in cycles.items() if count > 0),
+            found,
+            tuple(PortUse(name, tuple(cycles)) for name, cycles in uses.items() if any(cycles)),
             tuple(accesses),
-            self._delivered_pj(),
+            tuple(one.inner.total * self.bits * self._pj_per_bit for one in found.kinds),
             self.is_write
             and not is_up
             and not run.tree.reads_first_sums
@@ -195,62 +207,63 @@ class _Crossing:
         found = [(axis.name, axis.network(home)) for axis in self.run.tree.axes if axis.name in names]
         return [(name, network) for name, network in found if network is not None]
 
-    def _amounts(self) -> tuple[int, int]:
-        """Elements of one tile inside, and those that leave or reach the memory outside for all that it serves.
+    def _border(self) -> Border:
+        """All digits as they lie at the border: which of those that are spread take together what they have in common.
 
         Neighbours that need the same tile get it together; tiles that overlap count one by one, but where a network
         shares them or passes them on.
         """
         run, number = self.run, self.number
-        inner = self.digits.inside(number, self.crossing - 1)
-        spread = [
-            one for one in self.digits.every if one.place is None and one.axis in run.fan_outs[number][self.crossing]
-        ]
-        together: list[Digit] = []
-        apart: list[Digit] = []
+        inside = self.digits.inside(number, self.crossing - 1)
+        along, spread = run.fan_outs[number][self.crossing], [one for one in self.digits.every if one.place is None]
+        networks = dict(self._networks())
+        parts: dict[str, list[Digit]] = {"together": [], "alike": [], "apart": []}
         for one in spread:
-            network = next((network for name, network in self._networks() if name == one.axis), None)
-            if network is None:
+            if one.axis not in along:
                 continue
-            if not self.is_write and (network.shares_windows or network.forwarding):
-                together.append(one)
-            elif not (network.reduction if self.is_write else network.multicast):
-                apart.append(one)
-        alike = [one for one in spread if one not in together and one not in apart]
-        parts = parts_of(run, number, alike) * prod(one.factor for one in apart)
-        return (
-            held_elements(run, number, inner),
-            held_elements(run, number, (*inner, *together)) * parts,
+            network = networks.get(one.axis)
+            part = "alike"
+            if network is not None and not self.is_write and (network.shares_windows or network.forwarding):
+                part = "together"
+            elif network is not None and not (network.reduction if self.is_write else network.multicast):
+                part = "apart"
+            parts[part].append(one)
+        return Border(
+            inside,
+            tuple(parts["together"]),
+            tuple(parts["alike"]),
+            tuple(parts["apart"]),
+            tuple(one for one in spread if one.axis not in along and one not in inside),
+            tuple(one for one in self.digits.every if one.place is not None and one.place >= self.place),
         )
 
-    def _ends(self, *, is_up: bool) -> Iterator[tuple[int, Flow, int, int]]:
-        """Of both ends of the border: level, direction, elements in one memory, and memories."""
-        run, level = self.run, self.crossing
-        inner, outer = self._amounts()
-        yield level, Flow.COLLECT if is_up else Flow.FEED, outer, run.instances(self.number, level)
-        if level > 0:
-            yield level - 1, Flow.DRAIN if is_up else Flow.FILL, inner, run.instances(self.number, level - 1)
+    def _ends(self, *, is_up: bool) -> Iterator[tuple[int, Flow]]:
+        """Of both ends of the border, the outer one first: level and direction."""
+        yield self.crossing, Flow.COLLECT if is_up else Flow.FEED
+        if self.crossing > 0:
+            yield self.crossing - 1, Flow.DRAIN if is_up else Flow.FILL
 
-    def _carried(self) -> Iterator[tuple[str, int]]:
+    def _carried(self, kinds: Sequence[Kind]) -> Iterator[tuple[str, list[int]]]:
         """Cycles of what lies between both ends: networks of a stated rate, and DMA engines."""
-        inner, outer = self._amounts()
         for axis, network in self._networks():
-            if network.bits_per_cycle is not None:
-                yield f"network of {axis} {network.operands}", ceil(outer * self.bits / network.bits_per_cycle)
+            rate = network.bits_per_cycle
+            if rate is not None:
+                name = f"network of {axis} {network.operands}"
+                yield name, [ceil(one.outer.most * self.bits / rate) for one in kinds]
         if self.crossing == 0:
             return
         chain = self.run.chains[self.number]
         ends = chain[self.crossing - 1].name, chain[self.crossing].name
         for engine in self.run.tree.engines:
             if (engine.inner, engine.outer) == ends:
-                moving = ceil(Fraction(inner * self.bits) / (engine.count * engine.bits_per_cycle))
-                yield f"DMA {engine.name}", engine.setup_cycles + moving
+                rate = engine.count * engine.bits_per_cycle
+                bits = [one.inner.most * self.bits for one in kinds]
+                yield f"DMA {engine.name}", [engine.setup_cycles + ceil(Fraction(one) / rate) for one in bits]
 
-    def _delivered_pj(self) -> float:
-        """What networks take for a tile at all places that it reaches or leaves."""
-        inner, _ = self._amounts()
-        per_bit = sum(network.pj_per_bit for _, network in self._networks())
-        return inner * self.bits * per_bit * self.run.instances(self.number, self.crossing - 1)
+    @property
+    def _pj_per_bit(self) -> float:
+        """What networks take for a bit at each place that it reaches or leaves."""
+        return sum(network.pj_per_bit for _, network in self._networks())
 
 
 def port_cycles(port: Port, bits: int) -> int:
@@ -281,10 +294,11 @@ def plan_of(streams: Streams) -> Plan:
         if one.operand == streams.run.written and not one.is_up:
             table["gate"][at] = number_of(one.operand, one.crossing, is_up=True)
     most = max([1, *(len(one.uses) for one in every)])
-    port, work = np.zeros((count, most), np.int64), np.zeros((count, most), np.int64)
+    rows = np.cumsum([0, *(len(one.crossed.kinds) for one in every)])
+    port, work = np.zeros((count, most), np.int64), np.zeros((rows[-1], most), np.int64)
     for at, one in enumerate(every):
         for place, use in enumerate(one.uses):
-            port[at, place], work[at, place] = streams.ports.index(use.port), use.cycles
+            port[at, place], work[rows[at] : rows[at + 1], place] = streams.ports.index(use.port), use.cycles
     moved = streams.run.operands[streams.run.written].indexed_by
     reduces = [loop not in moved for loop, _ in streams.run.loops]
     return Plan(
@@ -307,4 +321,38 @@ def plan_of(streams: Streams) -> Plan:
         np.array(reduces or [False], np.bool_),
         port,
         work,
+        rows[:-1],
+        *_ends_of(streams),
     )
+
+
+def _ends_of(streams: Streams) -> tuple[np.ndarray, ...]:
+    """The tables of loops with an end: `ends`, `end_of`, `end_steps`, `end_kinds`, `end_until`."""
+    run, every = streams.run, streams.every
+    with_end = sorted({one.loop for stream in every for one in stream.crossed.ends})
+    steps, done = np.ones(max(1, len(run.loops)), np.int64), [1] * len(run.nest.loops)
+    end_of = np.full(len(steps), NONE, np.int64)
+    for at, (loop, factor) in enumerate(run.loops):
+        steps[at], done[loop] = done[loop], done[loop] * factor
+        end_of[at] = with_end.index(loop) if loop in with_end else NONE
+    kinds = np.zeros((len(every), len(with_end), max([1, *(done[loop] for loop in with_end)])), np.int64)
+    depends = np.zeros(kinds.shape[:2], np.bool_)
+    for number, stream in enumerate(every):
+        for one in stream.crossed.ends:
+            at = with_end.index(one.loop)
+            kinds[number, at, : len(one.kinds)] = one.kinds
+            depends[number, at] = _changes(stream, one)
+    kinds = np.where(depends[:, :, None], kinds, 0)
+    until = np.full_like(kinds, kinds.shape[2])
+    for step in range(kinds.shape[2] - 2, -1, -1):
+        is_other = kinds[:, :, step] != kinds[:, :, step + 1]
+        until[:, :, step] = np.where(is_other, step + 1, until[:, :, step + 1])
+    return depends, end_of, steps, kinds, until
+
+
+def _changes(stream: Stream, ends: LoopEnds) -> bool:
+    """Whether the cycles of some port depend on how much is left of a loop."""
+    numbers = np.unique(ends.kinds)
+    stride = int(numbers[1]) if len(numbers) > 1 else 1
+    cycles = np.array([use.cycles for use in stream.uses], np.int64).reshape(len(stream.uses), -1, len(numbers), stride)
+    return bool((cycles != cycles[:, :, :1]).any())

@@ -75,17 +75,6 @@ class Digits:
         return tuple(one for one in self.inside(number, level) if one not in inner)
 
 
-def coordinates(digits: Sequence[Digit], terms: Sequence[tuple[int, int]]) -> Indices:
-    """The different indices along an axis with these terms that digits come to, in ascending order."""
-    found = np.zeros(1, np.int64)
-    steps = dict(terms)
-    for one in digits:
-        if one.loop in steps:
-            more = np.arange(one.factor) * (one.weight * steps[one.loop])
-            found = np.unique(found[:, None] + more)
-    return found
-
-
 @dataclass(frozen=True)
 class TileShape:
     """The elements of a tile of one operand, and where each stands: addresses are sums over the digits."""
@@ -134,23 +123,3 @@ def addresses(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> Indices:
         more = np.arange(one.factor, dtype=np.int64) * strides.get(one, 0)
         found = (more[:, None] + found[None, :]).ravel()
     return found
-
-
-def held_elements(run: TreeRun, number: int, digits: Sequence[Digit]) -> int:
-    """Elements that a tile with these digits needs; of a machine that moves boxes all between the first and the last.
-
-    Padding that the array has not is not counted.
-    """
-    array, found = run.operands[number], 1
-    for terms, size in zip(array.axes, array.shape, strict=True):
-        indices = coordinates(digits, terms)
-        count = len(indices)
-        if run.tree.moves_boxes:  # of one loop the steps of a tile are next to one another, whatever lies between
-            count = int(indices[-1]) + 1 if len(terms) > 1 else 1 + sum(step for _, step in terms) * (count - 1)
-        found *= min(count, size) if len(terms) > 1 and not run.tree.moves_boxes else count
-    return found
-
-
-def parts_of(run: TreeRun, number: int, spread: Sequence[Digit]) -> int:
-    """How many different tiles the neighbours have over which these digits are spread."""
-    return prod(len(coordinates(spread, terms)) for terms in run.operands[number].axes)

@@ -12,6 +12,23 @@ from tilestitch.sim.tree.streams import Stream, Streams
 from tilestitch.sim.tree.tiles import Digit, Digits, Indices, TileShape, addresses
 
 MOST_ROWS = 2**20  # of products that are listed for a block of steps
+_MOST_PACKED = 2**17  # elements of an operand that are brought together at a time
+_LANES = 32  # elements that are multiplied at once
+_LEAST_FILLED = 0.4  # of them, and so many rows of the short operand, where matrices are faster than rows
+_LEAST_REUSED = 4
+_AT_ONCE = 4  # products of a sum that are added at once
+
+
+class Matrices(NamedTuple):
+    """Products of matrices, where both operands are used again: rows of a long operand, times those of a short one."""
+
+    is_swapped: bool  # whether the second operand is the long one
+    long: np.ndarray  # of each row of the long operand: where it stands there, and in the result
+    short: np.ndarray  # likewise of the other operand; nothing where products are not those of matrices
+    sums: np.ndarray  # of each product of a sum: where it stands in the long operand, and in the other one
+    width: int  # rows of the long operand that are multiplied at a time
+    packed: np.ndarray  # room for those rows, and for their results
+    total: np.ndarray
 
 
 class Moves(NamedTuple):
@@ -46,9 +63,10 @@ class Moves(NamedTuple):
     begins: bool  # whether sums begin in the innermost memory
     blocks: np.ndarray
     block_first: np.ndarray
-    rows: np.ndarray  # of each product: where its operands stand in their tiles
+    rows: np.ndarray  # of each row of products, or of each product of matrices: where its operands stand in their tiles
     run: int  # products of a row
     run_strides: tuple[int, int, int]
+    matrices: Matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,10 @@ def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
         memory[outermost.first : outermost.first + outermost.size] = whole.ravel()
     last = stores[run.written][-1]
     return Values(
-        _moves(streams, stores), memory, slice(last.first, last.first + last.size), tuple(last.shape.sizes or ())
+        _moves(streams, stores, memory.dtype),
+        memory,
+        slice(last.first, last.first + last.size),
+        tuple(last.shape.sizes or ()),
     )
 
 
@@ -116,6 +137,7 @@ def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
         *(table, table, table, table, table, table),
         *(ends, none, none, ends, none, ends, none, none, np.zeros(1, np.bool_)),
         *(0, three, three, three, three, False, none, three, np.zeros((1, 3), np.int64), 0, (0, 0, 0)),
+        _no_matrices(np.dtype(np.int32)),
     )
     return moves, np.zeros(1, np.int32)
 
@@ -132,7 +154,7 @@ def _stores(run: TreeRun, digits: Digits) -> tuple[list[list[_Store]], int]:
             inside = digits.every if is_outermost else digits.inside(number, level)
             sizes = None
             if is_outermost:
-                needed = array.extents(run.nest.extents)
+                needed = array.extents(run.padded)
                 sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
             store = _Store(
                 first,
@@ -147,10 +169,13 @@ def _stores(run: TreeRun, digits: Digits) -> tuple[list[list[_Store]], int]:
     return found, first
 
 
-def _moves(streams: Streams, stores: list[list[_Store]]) -> Moves:
+def _moves(streams: Streams, stores: list[list[_Store]], dtype: np.dtype) -> Moves:
     run = streams.run
     per_stream = [_stream_tables(streams, one, stores[one.operand]) for one in streams.every]
-    block, held, blocks, rows, length, strides = _unit_tables(streams, stores)
+    block, held, together, blocks = _blocks(streams, stores)
+    strides = [levels[0].strides for levels in stores]
+    apart, matrices = _matrices(together, strides, dtype)
+    rows, length, along = _rows(apart, strides)
     innermost = [levels[0] for levels in stores]
     last = run.written
     is_filled = len(stores[last]) > 1 and streams.find(last, 1, is_up=False) >= 0
@@ -193,7 +218,8 @@ def _moves(streams: Streams, stores: list[list[_Store]]) -> Moves:
         block_first=np.cumsum([0, *map(len, blocks)])[:3],
         rows=rows,
         run=length,
-        run_strides=strides,
+        run_strides=along,
+        matrices=matrices,
     )
 
 
@@ -261,10 +287,8 @@ def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: _Store, large: _S
     return inner, outer
 
 
-def _unit_tables(
-    streams: Streams, stores: list[list[_Store]]
-) -> tuple[int, np.ndarray, list[Indices], np.ndarray, int, tuple[int, int, int]]:
-    """Steps of a block, steps of the tiles, where each block begins in them, and the products of one."""
+def _blocks(streams: Streams, stores: list[list[_Store]]) -> tuple[int, np.ndarray, tuple[Digit, ...], list[Indices]]:
+    """Steps of a block, steps of the tiles, the digits of a block's products, and where each block begins in tiles."""
     run, every = streams.run, streams.digits.every
     innermost = [levels[0] for levels in stores]
     held = np.array([one.held for one in innermost], np.int64)
@@ -274,19 +298,69 @@ def _unit_tables(
     units = prod(one.factor for one in spread)
     while inside and units * prod(one.factor for one in inside) > MOST_ROWS:
         inside.pop()
-    block = prod(one.factor for one in inside)
-    strides = [one.strides for one in innermost]
-    together = [*spread, *inside]
-    along = max(together, key=lambda one: _speed(one, strides), default=None)
-    others = [one for one in together if one is not along]
-    rows = np.stack([addresses(others, one) for one in strides], axis=1)
     blocks = [
         addresses([one for one in temporal if one not in inside and one in store.shape.digits], store.strides)
         for store in innermost
     ]
-    length = 1 if along is None else along.factor
+    return prod(one.factor for one in inside), held, (*spread, *inside), blocks
+
+
+def _rows(
+    together: Sequence[Digit], strides: Sequence[dict[Digit, int]]
+) -> tuple[np.ndarray, int, tuple[int, int, int]]:
+    """Where rows of products begin, how many there are in each, and how far they are apart in each operand."""
+    along = max(together, key=lambda one: _speed(one, strides), default=None)
+    others = [one for one in together if one is not along]
+    rows = np.stack([addresses(others, one) for one in strides], axis=1)
     first, second, third = (0 if along is None else one.get(along, 0) for one in strides)
-    return block, held, blocks, rows, length, (first, second, third)
+    return rows, 1 if along is None else along.factor, (first, second, third)
+
+
+def _no_matrices(dtype: np.dtype) -> Matrices:
+    pairs, room = np.zeros((0, 2), np.int64), np.zeros(1, dtype)
+    return Matrices(is_swapped=False, long=pairs, short=pairs, sums=pairs, width=0, packed=room, total=room)
+
+
+def _matrices(
+    together: Sequence[Digit], strides: Sequence[dict[Digit, int]], dtype: np.dtype
+) -> tuple[tuple[Digit, ...], Matrices]:
+    """A block as products of matrices, and the digits that tell these apart; all digits where there is little to reuse.
+
+    Every digit moves the long operand and the result, the short one and the result, what is added up, or all three.
+    """
+    parts: dict[tuple[bool, bool], list[Digit]] = {(one, other): [] for one in (False, True) for other in (False, True)}
+    apart: list[Digit] = []
+    for one in together:
+        left, right, result = (step.get(one, 0) != 0 for step in strides)
+        if left and right and result:
+            apart.append(one)
+        else:
+            parts[right and result, result].append(one)
+    left, right, sums = parts[False, True], parts[True, True], parts[False, False]
+    rows, columns = (prod(one.factor for one in digits) for digits in (left, right))
+    is_swapped = _filled(columns) > _filled(rows)
+    long, short = (right, left) if is_swapped else (left, right)
+    if min(rows, columns) < _LEAST_REUSED or max(_filled(rows), _filled(columns)) < _LEAST_FILLED:
+        return tuple(together), _no_matrices(dtype)
+    own, other = (strides[1], strides[0]) if is_swapped else (strides[0], strides[1])
+    products = -(-prod(one.factor for one in sums) // _AT_ONCE) * _AT_ONCE
+    count = prod(one.factor for one in long)
+    width = min(-(-count // _LANES), max(1, _MOST_PACKED // products // _LANES)) * _LANES
+    in_order = sorted(long, key=lambda one: strides[2].get(one, 0))
+    return tuple(apart), Matrices(
+        is_swapped,
+        np.stack([addresses(in_order, one) for one in (own, strides[2])], axis=1),
+        np.stack([addresses(short, one) for one in (other, strides[2])], axis=1),
+        np.stack([addresses(sums, one) for one in (own, other)], axis=1),
+        width,
+        np.zeros(products * width, dtype),
+        np.zeros(width, dtype),
+    )
+
+
+def _filled(count: int) -> float:
+    """The part of all lanes that have work."""
+    return count / (-(-count // _LANES) * _LANES)
 
 
 def _speed(digit: Digit, strides: Sequence[dict[Digit, int]]) -> tuple[float, int]:

@@ -1,0 +1,49 @@
+"""The ends of loops that factors do not divide: which kind a tile is of, and how long they stay of one kind."""
+
+from typing import Any
+
+from tilestitch.base.jit import lending
+
+
+@lending
+def kind_of(plan: Any, stream: int, tile: int) -> int:
+    """The row of the work of a tile."""
+    found = plan.kind[stream]
+    for end in range(plan.ends.shape[1]):
+        if plan.ends[stream, end]:
+            step, left = 0, tile
+            for at in range(plan.place[stream], len(plan.factors)):
+                if plan.end_of[at] == end:
+                    step += left % plan.factors[at] * plan.end_steps[at]
+                left //= plan.factors[at]
+            found += plan.end_kinds[stream, end, step]
+    return found
+
+
+@lending
+def alike_from(plan: Any, stream: int, tile: int, most: int) -> int:
+    """How many tiles from this one on are at least of one kind; no more than `most`.
+
+    From the innermost part of a loop with an end outwards: its kind stays as long as all steps that the part comes to
+    have the same one.
+    """
+    found = most
+    for end in range(plan.ends.shape[1]):
+        if not plan.ends[stream, end]:
+            continue
+        until, step, left, inside = plan.end_until[stream, end], 0, tile, 1
+        for at in range(plan.place[stream], len(plan.factors)):
+            if plan.end_of[at] == end:
+                step += left % plan.factors[at] * plan.end_steps[at]
+            left //= plan.factors[at]
+        for at in range(plan.place[stream], len(plan.factors)):
+            factor, unit = plan.factors[at], plan.end_steps[at]
+            if plan.end_of[at] == end:
+                begin = step - step % (factor * unit)
+                digit = (step - begin) // unit
+                alike = min(factor, (until[begin + digit * unit] - begin) // unit)
+                if alike < factor or until[begin] < begin + factor * unit:
+                    found = min(found, (alike - digit) * inside - tile % inside)
+                    break
+            inside *= factor
+    return found

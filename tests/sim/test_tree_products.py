@@ -1,0 +1,60 @@
+"""Blocks of steps as products of matrices: the values that numpy has, of every form of block."""
+
+import random
+
+import pytest
+
+from tilestitch.commands.map.tree_sources import bound_nest
+from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
+from tilestitch.commands.validate.tree_draw import TreeDraw
+from tilestitch.ir.choices import Values
+from tilestitch.mapping.tree.rooms import fullest, too_full
+from tilestitch.sim.array.values import random_operands
+from tilestitch.sim.tree import values
+from tilestitch.sim.tree.simulated import simulate_on_tree
+from tilestitch.sim.tree.streams import streams_of
+
+LINES = (
+    "O[m,n] += A[m,k] * B[k,n]; m=40 n=60 k=23",
+    "O[b,m,n] += A[b,m,k] * B[b,k,n]; b=3 m=32 n=33 k=10",
+    "O[n,m,x,y] += I[n,c,x+fx,y+fy] * W[m,c,fx,fy]; n=1 m=24 c=18 x=9 y=8 fx=3 fy=2",
+)
+
+
+def some(line, machine, seed, count):
+    """Random mappings, ragged ones among them, whose blocks are products of matrices."""
+    task = open_simulated(line, machine, (), batch=None, dims={}, fold_bn=True)
+    bare = bound_nest(task.layers[0], task.tree)
+    found = []
+    for placed, mapping in TreeDraw(bare, {}, is_ragged=True).mappings(random.Random(seed)):
+        if mapping is None or too_full(fullest(placed), mapping):
+            continue
+        run = run_of(placed, mapping)
+        matrices = values.values_of(streams_of(run), random_operands(run.nest, Values.INTEGERS)).moves.matrices
+        if len(matrices.short) > 0:
+            found.append((run, matrices))
+        if len(found) == count:
+            return found
+
+
+@pytest.mark.parametrize("packed", [2**17, 64])
+def test_products_of_matrices_are_those_of_numpy(packed, monkeypatch):
+    """Either operand long, sums of any length, more rows than are multiplied at a time; compared inside."""
+    monkeypatch.setattr(values, "_MOST_PACKED", packed)
+    forms, lengths, parts = set(), set(), set()
+    for line in LINES:
+        for machine in ("gemmini", "nvdla"):
+            for run, matrices in some(line, machine, line, 4):
+                forms.add(matrices.is_swapped)
+                lengths.add(len(matrices.sums) % 4)
+                parts.add(len(matrices.long) > matrices.width)
+                simulate_on_tree(run)
+    assert forms == {False, True}
+    assert len(lengths) >= 3
+    assert (True in parts) == (packed == 64)
+
+
+def test_floats_through_matrices_are_within_rounding():
+    """Compared inside."""
+    for run, _ in some(LINES[0], "gemmini", "floats", 3):
+        simulate_on_tree(run, values=Values.FLOATS)
