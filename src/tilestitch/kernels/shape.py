@@ -19,9 +19,12 @@ from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operand:
-    """A tensor that a kernel reads from outside, and into which area of a core it goes."""
+    """A tensor that a kernel reads from outside, and into which area of a core it goes.
+
+    Each belongs to one `KernelShape`, and equals itself alone: lowering looks them up for every instruction.
+    """
 
     tensor: str
     level: Level  # where the core has its operands (LB, else GB), or WEIGHTS

@@ -53,6 +53,14 @@ class _Slab(NamedTuple):
     operand: Operand | None = None  # of what it gets
 
 
+class _Change(NamedTuple):
+    """A core needs another region of an operand: the buffer in which it lies already, or None."""
+
+    core: int
+    region: Region
+    buffer: int | None
+
+
 def _parts_of_a_tile(steps: Mapping[int, Sequence[Step]]) -> int:
     """Waves from the first of a tile to its last, of which every tile has as many."""
     return next(number for number, step in enumerate(next(iter(steps.values())), 1) if step.last)
@@ -75,16 +83,19 @@ class _KernelLowering:
         }
         self.waves = max(len(steps) for steps in self.steps.values())
         self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
-        # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
-        self.loaded = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
         loads = {
-            core: [[need for need in wave if self._direct(core, *need) is None] for wave in waves]
+            core: [
+                {which: region for which, region in wave.items() if self._direct(core, which, region) is None}
+                for wave in waves
+            ]
             for core, waves in self.needs.items()
         }
         self.places = OwnPlaces(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
         self.cycles: dict[tuple[str, tuple[int, ...]], int] = {}  # of an operator, by extents
+        self.transfers: dict[tuple, tuple[int, int, int]] = {}  # see `_transfer`
+        self.paths: dict[tuple[int, ...], tuple[int, ...]] = {}  # by the memories at their ends
         self.product_cycles: dict[int, list[int]] = {}  # of a mapped product by core, wave by wave
         if kernel.mapping is not None and self.shape.anchor is not None:
             turns = turns_of_kernel(self.shape, self.shape.anchor, kernel.mapping, self.machine)
@@ -97,6 +108,24 @@ class _KernelLowering:
         self.late = 1 if self.places.overlay is None else max(1, self.parts // 2)
         self.coming: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # for the last part of a tile
         self.leaving: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # of the tile before
+        # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
+        operands = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
+        ahead = [operand for operand in operands if self.sums is None or operand.from_the_start]
+        self.loaded = [(operand, self._changes(operand, loads)) for operand in ahead]
+
+    def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
+        """Wave by wave, which cores need another region of an operand than before, and where it lies already."""
+        found: list[list[_Change]] = [[] for _ in range(self.waves)]
+        for core, waves in self.needs.items():
+            held: Region | None = None
+            for wave, needs in enumerate(waves):
+                region = needs.get(operand)
+                if region is None or region == held:
+                    continue
+                held = region
+                buffer = None if operand in loads[core][wave] else self._direct(core, operand, region)
+                found[wave].append(_Change(core, region, buffer))
+        return found
 
     def run(self) -> None:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
@@ -137,22 +166,13 @@ class _KernelLowering:
                 self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, *carrier)
 
     def _load(self, wave: int) -> None:
-        for operand in self.loaded:
-            if self.sums is not None and not operand.from_the_start:
-                continue
+        for operand, changes in self.loaded:
             wanted: dict[Region, list[int]] = {}
-            for core, needs in self.needs.items():
-                if wave >= len(needs):
-                    continue
-                for which, region in needs[wave]:
-                    held = self.held.get((core, operand))
-                    if which is not operand or (held is not None and held[0] == region):
-                        continue
-                    buffer = self._direct(core, operand, region)
-                    if buffer is not None:
-                        self.held[core, operand] = region, buffer
-                    else:
-                        wanted.setdefault(region, []).append(core)
+            for core, region, buffer in changes[wave]:
+                if buffer is not None:
+                    self.held[core, operand] = region, buffer
+                else:
+                    wanted.setdefault(region, []).append(core)
             for ordinal, (region, cores) in enumerate(wanted.items()):
                 self._load_region(operand, region, cores, cores[(wave + ordinal) % len(cores)])
         if self.sums is not None:
@@ -168,7 +188,7 @@ class _KernelLowering:
         part, coming = wave % self.parts, self.coming[core]
         if part < self.late or wave >= len(needs):
             return
-        for operand, region in needs[wave - part + self.parts - 1] if part == self.late else ():
+        for operand, region in needs[wave - part + self.parts - 1].items() if part == self.late else ():
             held = self.held.get((core, operand))
             if operand.from_the_start or (held is not None and held[0] == region):
                 continue
@@ -258,15 +278,7 @@ class _KernelLowering:
         core: int | None,
     ) -> None:
         builder = self.builder
-        size = tensor.bytes_of(region)
-        run, descriptors = size, 1
-        for target in targets[:1]:  # every target of a broadcast has the same shape
-            run, descriptors = runs(
-                in_memory_order(tensor, region.extents),
-                in_memory_order(tensor, self._extents(source)),
-                in_memory_order(tensor, self._extents(target)),
-                tensor.dtype.size_bytes,
-            )
+        size, run, descriptors = self._transfer(tensor, region, source, targets[0])
         setup = self.machine.setup
         per_descriptor = setup.mover_cycles if engine is EngineKind.MOVER else setup.dma_cycles
         builder.emit(
@@ -277,16 +289,23 @@ class _KernelLowering:
             passage=Passage(size, self._path(source, targets), run),
         )
 
+    def _transfer(self, tensor: Tensor, region: Region, source: int, target: int) -> tuple[int, int, int]:
+        """Bytes of a copy, of one of its runs, and its descriptors; all targets of a broadcast have the same shape."""
+        builder = self.builder
+        extents = builder.extents_of[target] if region is builder.region_of[target] else region.extents
+        key = tensor.name, extents, builder.extents_of[source], builder.extents_of[target]
+        if key not in self.transfers:
+            in_order = (in_memory_order(tensor, one) for one in key[1:])
+            self.transfers[key] = tensor.bytes_of(region), *runs(*in_order, tensor.dtype.size_bytes)
+        return self.transfers[key]
+
     def _path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
         """What the bytes from one buffer to others pass."""
-        spaces = tuple(self._space(target) for target in targets)
-        return self.cluster.path(self._space(source), spaces, alone=len(self.steps) == 1)
-
-    def _space(self, buffer: int) -> int:
-        return self.builder.space_of[buffer]
-
-    def _extents(self, buffer: int) -> tuple[int, ...]:
-        return self.builder.region_of[buffer].extents
+        space_of = self.builder.space_of
+        ends = space_of[source], *[space_of[target] for target in targets]
+        if ends not in self.paths:
+            self.paths[ends] = self.cluster.path(ends[0], ends[1:], alone=len(self.steps) == 1)
+        return self.paths[ends]
 
     def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
         """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
@@ -322,7 +341,7 @@ class _KernelLowering:
         step = self.steps[core][wave]
         matrix = op.name in self.shape.matrix
         anchored = op is self.shape.anchor
-        box, regions = step.boxes[op.name], step.reads[op.name]
+        box, regions = (step.part, step.part_reads) if anchored else (step.boxes[op.name], step.reads[op.name])
         finishes = step.last or not anchored
         operands: list[tuple[int, Region, Mode]] = []
         for number, read in enumerate(op.reads):
@@ -335,7 +354,7 @@ class _KernelLowering:
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
             operands.append((buffer, regions[number], Mode.READ))
         if matrix and self._adds_up(core, step, anchored=anchored):
-            operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
+            operands.append(self._accumulator(op, core, step, first=step.first or not anchored))
         if finishes:
             for write, region in zip(op.writes, step.writes[op.name], strict=True):
                 if write.tensor not in inner:
@@ -418,9 +437,9 @@ class _KernelLowering:
             return held[core, overlay.operand][1]
         return None if tensor is None else inner[tensor]
 
-    def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
+    def _accumulator(self, op: Operator, core: int, step: Step, *, first: bool) -> tuple[int, Region, Mode]:
         """The partial sums of the tile: a new buffer for its first part, the same one for the others."""
-        region, name = op.writes[0].hull(box), op.writes[0].tensor
+        region, name = step.writes[op.name][0], op.writes[0].tensor  # which no part of the reduction changes
         if first:
             if self.sums is None:
                 base = Base.SUMS if self.kernel.ring else Base.MEMORY
