@@ -11,7 +11,7 @@ from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.lower.builder import COLUMNS, Base, Builder, Owner
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.hazards import NO_LIMIT, Text, Waits, corners, find_waits
+from tilestitch.lower.hazards import Text, Waits, corners, find_waits
 from tilestitch.lower.motion import Motion, moved
 
 # Columns of buffers; the base of the address, and the instruction before which the buffer takes its place.
@@ -213,8 +213,7 @@ class Linker:
                 control=self.cluster.engine(EngineKind.CONTROL),
                 engines=len(self.cluster.engines),
                 spaces=len(self.cluster.spaces),
-            ),
-            NO_LIMIT,
+            )
         )
 
 
