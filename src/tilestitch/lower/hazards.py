@@ -457,12 +457,11 @@ def find_waits(text: Text) -> Waits:
         entries = longer(entries, known + (end - operand) * FEW * (FEW + 2))
         for at in range(operand, end):
             buffer = text.buffer[at]
-            if not written[buffer]:
-                continue  # nobody waits for those who read it
             if lasts.barrier[buffer] != barrier:
                 lasts.barrier[buffer], lasts.first[buffer] = barrier, -1
             _remember(lasts, at, buffer, engine, number)
-            known = record(text, uses, entries, known, at, engine, number, barrier, True)
+            if written[buffer]:  # else nobody waits for those who read it but who gets its place
+                known = record(text, uses, entries, known, at, engine, number, barrier, True)
         last[engine] = number
         operand = end
     behind = last[(last > barrier) & (np.arange(text.engines) != text.control)]

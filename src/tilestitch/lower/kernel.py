@@ -19,6 +19,7 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.kernels.mapped import cycles_behind
+from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
 from tilestitch.kernels.surroundings import Source, Sources, without
 from tilestitch.lower.addresses import Demand
@@ -143,7 +144,12 @@ class _KernelLowering:
             self._send(core, 0)
 
     def _expect_operands(self) -> None:
-        """Refuse a product in parts of what the kernel itself makes, of which only the last part would find it."""
+        """Refuse to pick rows of what the kernel itself makes, and to multiply that in parts: few would find it."""
+        if picks_from_itself(self.shape.operators):
+            raise DoesNotFit(
+                f"kernel {' + '.join(self.kernel.operators)}: picks rows of what the kernel itself makes.",
+                EVERY_OPERATOR_ALONE,
+            )
         anchor, made = self.shape.anchor, {name for op in self.shape.operators for name in op.outputs}
         in_parts = any(not (step.first and step.last) for steps in self.steps.values() for step in steps)
         if anchor is not None and in_parts and made & set(anchor.inputs):
