@@ -11,7 +11,7 @@ from tilestitch.ir.boxes import Boxes, hulls, read_regions
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.ir.tiles import operator_boxes
+from tilestitch.ir.tiles import Cuts, cuts_of, operator_boxes
 from tilestitch.mapping.network import nest_of_tile
 from tilestitch.mapping.tile import tile_cost
 from tilestitch.mapping.tree.tile import tile_on_tree
@@ -64,6 +64,11 @@ class KernelShape:
         """Whether an operator reads beyond the border of an operand."""
         reads = ((op, read) for op in self.operators for read in op.reads)
         return any(_leaves(read.hull(op.whole), self.graph.tensors[read.tensor]) for op, read in reads)
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """Where the dims of the sink may be cut."""
+        return cuts_of(self.graph, self.operators)
 
     def cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
         """Of one of its operators on so many iterations."""

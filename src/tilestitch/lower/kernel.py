@@ -12,12 +12,11 @@ from typing import NamedTuple
 from tilestitch.base.errors import EVERY_OPERATOR_ALONE, DoesNotFit
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Graph, Operator, Tensor
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
-from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.kernels.mapped import cycles_behind
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
@@ -25,6 +24,7 @@ from tilestitch.kernels.surroundings import Source, Sources, without
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.copying import Copying
 from tilestitch.lower.homes import Around
 from tilestitch.lower.places import OwnPlaces, slabs
 from tilestitch.lower.sums import SUM_BYTES, sums_of
@@ -77,6 +77,8 @@ class _KernelLowering:
         operators = [graph.by_name[name] for name in kernel.operators]
         self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[kernel.cores[0]])
         self.steps = steps_of_cores(graph, kernel, self.shape)
+        self.copying = Copying(builder, alone=len(self.steps) == 1)
+        self._copy = self.copying.copy
         self._expect_operands()
         self.needs = {core: [step.needs for step in steps] for core, steps in self.steps.items()}
         self.read_from = {
@@ -95,8 +97,6 @@ class _KernelLowering:
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
         self.cycles: dict[tuple[str, tuple[int, ...]], int] = {}  # of an operator, by extents
-        self.transfers: dict[tuple, tuple[int, int, int]] = {}  # see `_transfer`
-        self.paths: dict[tuple[int, ...], tuple[int, ...]] = {}  # by the memories at their ends
         self.product_cycles: dict[int, list[int]] = {}  # of a mapped product by core, wave by wave
         if kernel.mapping is not None and self.shape.anchor is not None:
             turns = turns_of_kernel(self.shape, self.shape.anchor, kernel.mapping, self.machine)
@@ -274,45 +274,6 @@ class _KernelLowering:
         """What carries a transfer between DDR and GB: a DMA engine of the cluster or, without these, a core."""
         return (dma, None) if self.machine.has_dma else (EngineKind.MOVER, core)
 
-    def _copy(
-        self,
-        tensor: Tensor,
-        region: Region,
-        source: int,
-        targets: tuple[int, ...],
-        engine: EngineKind,
-        core: int | None,
-    ) -> None:
-        builder = self.builder
-        size, run, descriptors = self._transfer(tensor, region, source, targets[0])
-        setup = self.machine.setup
-        per_descriptor = setup.mover_cycles if engine is EngineKind.MOVER else setup.dma_cycles
-        builder.emit(
-            Kind.COPY,
-            self.cluster.engine(engine, core),
-            ((source, region, Mode.READ), *((target, region, Mode.WRITE) for target in targets)),
-            cycles=per_descriptor * descriptors,
-            passage=Passage(size, self._path(source, targets), run),
-        )
-
-    def _transfer(self, tensor: Tensor, region: Region, source: int, target: int) -> tuple[int, int, int]:
-        """Bytes of a copy, of one of its runs, and its descriptors; all targets of a broadcast have the same shape."""
-        builder = self.builder
-        extents = builder.extents_of[target] if region is builder.region_of[target] else region.extents
-        key = tensor.name, extents, builder.extents_of[source], builder.extents_of[target]
-        if key not in self.transfers:
-            in_order = (in_memory_order(tensor, one) for one in key[1:])
-            self.transfers[key] = tensor.bytes_of(region), *runs(*in_order, tensor.dtype.size_bytes)
-        return self.transfers[key]
-
-    def _path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """What the bytes from one buffer to others pass."""
-        space_of = self.builder.space_of
-        ends = space_of[source], *[space_of[target] for target in targets]
-        if ends not in self.paths:
-            self.paths[ends] = self.cluster.path(ends[0], ends[1:], alone=len(self.steps) == 1)
-        return self.paths[ends]
-
     def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
         """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
         for core, steps in self.steps.items():
@@ -468,7 +429,7 @@ class _KernelLowering:
             operands,
             cycles=self.machine.setup.mover_cycles * rows,
             work=Iterations(op.name, box),
-            passage=Passage(size, self._path(operands[0][0], (operands[-1][0],)), row_bytes),
+            passage=Passage(size, self.copying.path(operands[0][0], (operands[-1][0],)), row_bytes),
         )
 
     def _own(self, core: int, name: str, region: Region) -> list[Region]:
