@@ -11,8 +11,6 @@ from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
 from tilestitch.passes.narrow import as_wide_as
 from tilestitch.pipeline.shared import Shared
-from tilestitch.pipeline.views import composed_graph
-from tilestitch.schedule.tilings import Tilings
 
 
 class Networks:
@@ -58,6 +56,5 @@ class Networks:
         """What its schedules at a batch on a machine have in common."""
         key = batch, machine
         if key not in self._shared:
-            graph, now = composed_graph(self.simplified(batch))
-            self._shared[key] = Shared(graph, now, Tilings(graph, machine))
+            self._shared[key] = Shared(self.simplified(batch), machine)
         return self._shared[key]
