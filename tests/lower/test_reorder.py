@@ -15,7 +15,8 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import reorder
-from tilestitch.lower.reorder import list_schedule, reordered
+from tilestitch.lower.dependences import Dependences
+from tilestitch.lower.reorder import list_schedule, reordered, waits_of
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
@@ -117,10 +118,46 @@ def test_the_schedule_is_that_of_the_definition(seed: int) -> None:
             if waiting and all(engine[n] != one or n in ended for n in start):
                 start[min(waiting, key=lambda n: (-path[n], n))] = now
     ends = np.cumsum([len(found) for found in needs])
-    order = list_schedule(np.array(engine), np.array(ticks), np.array([m for one in needs for m in one]), ends).tolist()
+    nothing = np.zeros(0, np.int64)
+    known = Dependences(np.array([m for one in needs for m in one]), ends, nothing)
+    order = list_schedule(np.array(engine), np.array(ticks), known).tolist()
     again: dict[int, int] = {}  # when each starts if the engines take them in that order
     free = [0] * engines
     for number in order:
         again[number] = max([free[engine[number]], *(again[m] + ticks[m] for m in needs[number])])
         free[engine[number]] = again[number] + ticks[number]
     assert again == start
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nodes_between_instructions_stand_for_all_that_they_need(seed: int) -> None:
+    """Order and waits are those of the same needs without such nodes, also where one node needs another.
+
+    None stands for the launch, which uses no buffer.
+    """
+    random = Random(seed)
+    length, engines = random.randint(4, 40), random.randint(1, 4)
+    engine = np.array([0] + [random.randrange(engines) for _ in range(length - 1)])
+    ticks = np.array([random.randint(1, 9) for _ in range(length)])
+    born = np.array(sorted(random.choices(range(2, length), k=random.randint(1, 8))))
+    own: list[list[int]] = []  # what each node needs, and all instructions that stand behind that
+    behind: list[set[int]] = []
+    for at, first_reader in enumerate(born.tolist()):
+        own.append(random.sample(range(1, first_reader), min(first_reader - 1, random.randint(1, 4))))
+        own[-1] += [length + random.randrange(at)] if at and random.random() < 0.5 else []
+        behind.append({n for need in own[-1] for n in ({need} if need < length else behind[need - length])})
+    needs: list[list[int]] = [[]]
+    for number in range(1, length):
+        can = [length + at for at, first_reader in enumerate(born.tolist()) if first_reader <= number]
+        needs.append([0, *random.sample(range(number), min(number, 2)), *random.sample(can, min(len(can), 2))])
+    alone = [sorted({n for need in one for n in ({need} if need < length else behind[need - length])}) for one in needs]
+
+    def known(rows: list[list[int]], born: np.ndarray) -> Dependences:
+        flat = np.array([need for row in rows for need in row], np.int64)
+        return Dependences(flat, np.cumsum([len(row) for row in rows]), born)
+
+    with_nodes, without = known([*needs, *own], born), known(alone, born[:0])
+    order = list_schedule(engine, ticks, with_nodes)
+    assert order.tolist() == list_schedule(engine, ticks, without).tolist()
+    for found, right in zip(waits_of(engine, with_nodes, order), waits_of(engine, without, order), strict=True):
+        assert found.tolist() == right.tolist()

@@ -1,5 +1,6 @@
 """The strategy `best`: candidates cost what they cost compiled in full, and no seed is faster than what is found."""
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from tests.helpers.pairs import first
 from tests.helpers.verified import REFERENCES, machine_named, model
 from tilestitch import api
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
+from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.pipeline.batches import latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -69,6 +71,28 @@ def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
     assert len({one.latency_cycles for one in found}) > 1
     for one in found:
         assert latency(evaluator.compiled(one.candidate)) == one.latency_cycles, one.candidate
+
+
+def test_no_kernel_picks_rows_of_what_it_makes():
+    """The rows of DLRM's pairs lie in DDR when they are picked, so the products that make them are another kernel."""
+    evaluator, scene = scene_of("dlrm")
+    graph, found = scene.graph, 0
+    for candidate in MOVES["fuse"](scene):
+        found += 1
+        assert not any(picks_from_itself([graph.by_name[name] for name in kernel]) for kernel in candidate.kernels)
+        evaluator.evaluate(candidate)
+    assert found
+
+
+def test_a_kernel_that_picks_rows_of_what_it_makes_is_refused():
+    """Also where a file asks for it."""
+    evaluator, scene = scene_of("dlrm")
+    graph, kernels = scene.graph, scene.candidate.kernels
+    pick = next(op for op in graph.operators if picks_from_itself([*graph.producers.get(op.inputs[0], ()), op]))
+    maker = next(kernel for kernel in kernels if kernel[-1] == graph.producers[pick.inputs[0]][0].name)
+    joined = tuple((*maker, *kernel) if pick.name in kernel else kernel for kernel in kernels if kernel != maker)
+    with pytest.raises(DoesNotFit, match="picks rows of what the kernel itself makes"):
+        evaluator.compiled(replace(scene.candidate, kernels=joined))
 
 
 def test_a_candidate_that_comes_to_the_same_is_known():

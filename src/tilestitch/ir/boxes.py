@@ -37,8 +37,7 @@ class Boxes(NamedTuple):
 
     def regions(self) -> list[Region]:
         """All of them."""
-        starts, stops = self.start.T.tolist(), self.stop.T.tolist()
-        return [Region(tuple(a), tuple(b)) for a, b in zip(starts, stops, strict=True)]
+        return list(map(Region, map(tuple, self.start.T.tolist()), map(tuple, self.stop.T.tolist())))
 
 
 def batched(regions: Sequence[Region]) -> Boxes:

@@ -1,6 +1,7 @@
 """Half-open boxes of indices: what a scheduler decides, a DMA moves, a simulator counts and numpy slices."""
 
 from itertools import pairwise, product
+from math import prod
 from operator import sub
 from types import EllipsisType
 from typing import NamedTuple
@@ -30,10 +31,7 @@ class Region(NamedTuple):
     @property
     def size(self) -> int:
         """Number of elements."""
-        size = 1
-        for a, b in zip(self.start, self.stop, strict=True):
-            size *= b - a
-        return size
+        return prod(map(sub, self.stop, self.start))
 
     @property
     def slices(self) -> tuple[slice | EllipsisType, ...]:

@@ -1,5 +1,7 @@
 """Kernels that some core can run: cut where work passes from one class of units to the other."""
 
+from collections.abc import Sequence
+
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tiles import kernels_of
@@ -26,3 +28,9 @@ def by_units(graph: Graph, kernel: tuple[Operator, ...], machine: Accelerator) -
     if pieces == [kernel]:  # products of types that no single core can multiply
         return [(op,) for op in kernel]
     return [part for piece in pieces for part in by_units(graph, piece, machine)]
+
+
+def picks_from_itself(operators: Sequence[Operator]) -> bool:
+    """Whether an operator picks rows of what another of its kernel makes: rows are picked in DDR, where it is not."""
+    made = {name for op in operators for name in op.outputs}
+    return any(read.indirect_axis is not None and read.tensor in made for op in operators for read in op.reads)

@@ -11,7 +11,7 @@ from tilestitch.ir.boxes import Boxes, hulls, read_regions
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator, Tensor
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.ir.tiles import operator_boxes
+from tilestitch.ir.tiles import Cuts, cuts_of, operator_boxes
 from tilestitch.mapping.network import nest_of_tile
 from tilestitch.mapping.tile import tile_cost
 from tilestitch.mapping.tree.tile import tile_on_tree
@@ -19,9 +19,12 @@ from tilestitch.ops import is_elementwise
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operand:
-    """A tensor that a kernel reads from outside, and into which area of a core it goes."""
+    """A tensor that a kernel reads from outside, and into which area of a core it goes.
+
+    Each belongs to one `KernelShape`, and equals itself alone: lowering looks them up for every instruction.
+    """
 
     tensor: str
     level: Level  # where the core has its operands (LB, else GB), or WEIGHTS
@@ -61,6 +64,11 @@ class KernelShape:
         """Whether an operator reads beyond the border of an operand."""
         reads = ((op, read) for op in self.operators for read in op.reads)
         return any(_leaves(read.hull(op.whole), self.graph.tensors[read.tensor]) for op, read in reads)
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """Where the dims of the sink may be cut."""
+        return cuts_of(self.graph, self.operators)
 
     def cycles(self, op: Operator, extents: tuple[int, ...]) -> int:
         """Of one of its operators on so many iterations."""

@@ -1,6 +1,6 @@
 """The instructions of kernels as blocks: kernels that differ only in names, and in where they begin, share one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilestitch.hardware.accelerator import Level
@@ -76,8 +76,9 @@ class Blocks:
         base = motion.base(box)
         back = tuple(to - at for to, at in zip(base, box.start, strict=True))
 
-        def region_of(name: str, region: Region) -> Region:
-            return moved(region, motion.shift(Owner(name), back))
+        def moved_back(name: str) -> Callable[[Region], Region]:
+            shift = motion.shift(Owner(name), back)
+            return lambda region: moved(region, shift)
 
         place = {name: at for at, name in enumerate(tensors)}
         return (
@@ -87,15 +88,15 @@ class Blocks:
             tuple(name in self.in_ddr for name in tensors),
             tuple(place[name] for name in around.fetched),
             tuple(
-                tuple((region_of(name, one.region), one.level, one.core) for one in around.sources.get(name, {}))
-                for name in tensors
+                tuple((where(one.region), one.level, one.core) for one in around.sources.get(name, {}))
+                for name, where in ((name, moved_back(name)) for name in tensors)
             ),
             tuple(
                 (
                     *(place[name], home.level, home.stored),
-                    tuple((core, region_of(name, part)) for core, part in home_parts(home)),
+                    tuple((core, where(part)) for core, part in home_parts(home)),
                 )
-                for name, home in around.made.items()
+                for name, home, where in ((name, home, moved_back(name)) for name, home in around.made.items())
             ),
         )
 

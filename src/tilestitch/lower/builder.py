@@ -1,11 +1,14 @@
 """Collects the instructions of one kernel, in an order in which they are legal one after another."""
 
+from array import array
 from enum import IntEnum
 from typing import NamedTuple
 
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.lower.cluster import Cluster
+
+COLUMNS = ("engine", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
 
 
 class Base(IntEnum):
@@ -52,24 +55,19 @@ class Builder:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.engine: list[int] = []
-        self.kind: list[int] = []
-        self.flags: list[int] = []
-        self.operator: list[int] = []
-        self.box: list[int] = []
-        self.cycles: list[int] = []
-        self.size_bytes: list[int] = []
-        self.run_bytes: list[int] = []
-        self.path: list[int] = []
-        self.operand_ends: list[int] = []
-        self.operands: list[tuple[int, int, int]] = []  # buffer, region, mode
+        self.instructions = array("q")  # a row of `COLUMNS` for each, row after row
+        self.operand_ends = array("q")
+        self.operands = array("q")  # buffer, region, mode; row after row
         self.given = 0
         self.space_of: list[int] = []  # of every buffer
         self.region_of: list[Region] = []
+        self.extents_of: list[tuple[int, ...]] = []
         self.tensor_of: list[str] = []
+        self._numbers_of: list[dict[Region, int]] = []  # of the regions of a buffer's tensor
         self.address_of: list[Address] = []  # of the buffers that are not given, as what follows
-        self.buffer_rows: list[tuple[int, int, int, int, int, int, int]] = []  # SPACE, ADDRESS, ... of `lower.link`
-        self.regions: dict[tuple[Owner, Region], int] = {}
+        self.buffer_rows = array("q")  # SPACE, ADDRESS, ... of `lower.link`; row after row
+        self.regions: list[tuple[Owner, Region]] = []
+        self._numbers: dict[Owner, dict[Region, int]] = {}  # of these
         self.tensors: dict[str, int] = {}
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
@@ -84,17 +82,28 @@ class Builder:
         at = self.tensors.setdefault(tensor, len(self.tensors))
         held = self.region(Owner(tensor), region)
         self.address_of.append(address)
-        self.buffer_rows.append((space, address.offset, size_bytes, at, held, int(address.base), len(self.engine)))
+        born = len(self.operand_ends)
+        self.buffer_rows.extend((space, address.offset, size_bytes, at, held, address.base, born))
         return self._buffer(space, tensor, region)
 
     def _buffer(self, space: int, tensor: str, region: Region) -> int:
         self.space_of.append(space)
         self.region_of.append(region)
+        self.extents_of.append(region.extents)
         self.tensor_of.append(tensor)
+        self._numbers_of.append(self._numbers.setdefault(Owner(tensor), {}))
         return len(self.space_of) - 1
 
     def region(self, owner: Owner, region: Region) -> int:
-        return self.regions.setdefault((owner, region), len(self.regions))
+        """The number of a region of an owner."""
+        numbers = self._numbers.setdefault(owner, {})
+        found = numbers.get(region)
+        return self._new_region(numbers, owner, region) if found is None else found
+
+    def _new_region(self, numbers: dict[Region, int], owner: Owner, region: Region) -> int:
+        found = numbers[region] = len(self.regions)
+        self.regions.append((owner, region))
+        return found
 
     def launch(self, cycles: int) -> None:
         """Start the kernel: wait for everything before it; everything after it waits for this."""
@@ -113,23 +122,18 @@ class Builder:
     ) -> None:
         """Append one instruction that uses (buffer, region, mode) operands."""
         for buffer, region, mode in operands:
-            self.operands.append((buffer, self.region(Owner(self.tensor_of[buffer]), region), int(mode)))
-        self.operand_ends.append(len(self.operands))
-        self.engine.append(engine)
-        self.kind.append(int(kind))
-        self.flags.append(flags)
-        self.cycles.append(cycles)
-        if work is None:
-            self.operator.append(-1)
-            self.box.append(-1)
-        else:
-            self.operator.append(self.operators.setdefault(work.operator, len(self.operators)))
-            self.box.append(self.region(Owner(work.operator, True), work.box))
-        if passage is None:
-            self.size_bytes.append(0)
-            self.run_bytes.append(0)
-            self.path.append(-1)
-        else:
-            self.size_bytes.append(passage.size_bytes)
-            self.run_bytes.append(passage.run_bytes)
-            self.path.append(self.paths.setdefault(passage.path, len(self.paths)))
+            numbers = self._numbers_of[buffer]
+            number = numbers.get(region)
+            if number is None:
+                number = self._new_region(numbers, Owner(self.tensor_of[buffer]), region)
+            self.operands.extend((buffer, number, mode))
+        self.operand_ends.append(len(self.operands) // 3)
+        operator = box = path = -1
+        size_bytes = run_bytes = 0
+        if work is not None:
+            operator = self.operators.setdefault(work.operator, len(self.operators))
+            box = self.region(Owner(work.operator, True), work.box)
+        if passage is not None:
+            size_bytes, run_bytes = passage.size_bytes, passage.run_bytes
+            path = self.paths.setdefault(passage.path, len(self.paths))
+        self.instructions.extend((engine, kind, flags, operator, box, cycles, size_bytes, run_bytes, path))

@@ -17,8 +17,6 @@ from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use
 
-NO_LIMIT = -1
-
 
 class Text(NamedTuple):
     """Instructions and buffers as columns, both in the order in which they come."""
@@ -61,22 +59,22 @@ def corners(regions: Sequence[Region]) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-class _Uses(NamedTuple):
+class Uses(NamedTuple):
     """Uses of buffers: the latest instruction of one engine that touched one region of a buffer in one way.
 
-    Those of a buffer are a list. Where they are many, such as the stores of a thousand cores to one tensor, they also
-    lie in the cells of a grid whose pitch is the extents of one region, each cell a list of a table that all buffers
-    share; what covers many cells is in a list of its own, which is looked through every time.
+    The reads of a buffer are a list, and its writes are one: two ways of each buffer, by number. Where they are many,
+    such as the stores of a thousand cores to one tensor, they also lie in the cells of a grid whose pitch is the
+    extents of one region, each cell a list of a table that all buffers share; what covers many cells is in a list of
+    its own, which is looked through every time.
     """
 
-    buffer: np.ndarray
+    way: np.ndarray  # twice the buffer, and one more where it is written
     instruction: np.ndarray
     engine: np.ndarray
     region: np.ndarray
-    writes: np.ndarray
-    next: np.ndarray  # of the same buffer, or -1
+    next: np.ndarray  # of the same way, or -1
     next_wide: np.ndarray
-    barrier: np.ndarray  # by buffer: the launch after which all its known uses were
+    barrier: np.ndarray  # by way: the launch after which all its known uses were
     first: np.ndarray
     first_wide: np.ndarray
     known: np.ndarray  # how many of them
@@ -84,7 +82,17 @@ class _Uses(NamedTuple):
     lists: np.ndarray  # first entry of each list of the table
 
 
-class _Latest(NamedTuple):
+class _Lasts(NamedTuple):
+    """The last use of a buffer by each engine that uses it: a list."""
+
+    engine: np.ndarray
+    instruction: np.ndarray
+    next: np.ndarray  # of the same buffer, or -1
+    first: np.ndarray  # by buffer
+    barrier: np.ndarray  # by buffer: the launch after which they all were
+
+
+class Latest(NamedTuple):
     """The latest instruction to wait for by engine, or -1; and for which engines there is one."""
 
     instruction: np.ndarray
@@ -93,7 +101,7 @@ class _Latest(NamedTuple):
 
 
 @lending
-def _note(latest: _Latest, engine: int, instruction: int) -> None:
+def note(latest: Latest, engine: int, instruction: int) -> None:
     if latest.instruction[engine] < 0:
         latest.engines[latest.known[0]] = engine
         latest.known[0] += 1
@@ -101,14 +109,26 @@ def _note(latest: _Latest, engine: int, instruction: int) -> None:
 
 
 @lending
-def _forget(latest: _Latest) -> None:
+def forget(latest: Latest) -> None:
     for at in range(latest.known[0]):
         latest.instruction[latest.engines[at]] = -1
     latest.known[0] = 0
 
 
+@lending
+def _write_sorted(latest: Latest, waits: np.ndarray, found: int) -> int:
+    """Write the latest that are known behind the first rows, in rising order; gives how many rows there are then."""
+    for count in range(latest.known[0]):
+        value, at = latest.instruction[latest.engines[count]], found + count
+        while at > found and waits[at - 1, 0] > value:
+            waits[at, 0] = waits[at - 1, 0]
+            at -= 1
+        waits[at, 0] = value
+    return found + latest.known[0]
+
+
 @inner
-def _longer(rows: np.ndarray, length: int) -> np.ndarray:
+def longer(rows: np.ndarray, length: int) -> np.ndarray:
     """`rows`, with room for so many; those in use stay."""
     if length <= len(rows):
         return rows
@@ -130,9 +150,9 @@ def _cells(text: Text, region: int, pitch: int) -> int:
 
 
 @lending
-def _list(text: Text, uses: _Uses, buffer: int, region: int, cell: int) -> int:
+def _list(text: Text, uses: Uses, way: int, region: int, cell: int) -> int:
     """The list of the table for one of the cells that a region of a buffer meets; others may have the same."""
-    found, pitch = buffer, uses.pitch[buffer]
+    found, pitch = way, uses.pitch[way]
     for axis in range(text.low.shape[1]):
         step = text.high[pitch, axis] - text.low[pitch, axis]
         first = text.low[region, axis] // step
@@ -143,64 +163,71 @@ def _list(text: Text, uses: _Uses, buffer: int, region: int, cell: int) -> int:
 
 
 @lending
-def _conflict(
-    text: Text, uses: _Uses, use: int, engine: int, region: int, writes: bool, barrier: int, latest: _Latest
-) -> None:
-    """Note the instruction of a use that must end before another use of its buffer begins."""
-    if uses.engine[use] == engine or uses.instruction[use] <= barrier or not (writes or uses.writes[use]):
+def _conflict(text: Text, uses: Uses, use: int, engine: int, region: int, barrier: int, latest: Latest) -> None:
+    """Note the instruction of a use that must end before another use of its buffer begins, where the two meet."""
+    if uses.engine[use] == engine or uses.instruction[use] <= barrier:
         return
     other = uses.region[use]
     for axis in range(text.low.shape[1]):
         if text.low[other, axis] >= text.high[region, axis] or text.low[region, axis] >= text.high[other, axis]:
             return
-    _note(latest, uses.engine[use], uses.instruction[use])
+    note(latest, uses.engine[use], uses.instruction[use])
+
+
+@lending
+def conflicts(
+    text: Text, uses: Uses, entries: np.ndarray, operand: int, engine: int, barrier: int, latest: Latest
+) -> None:
+    """Note all uses of an operand's buffer that must end before the operand is used: for a reader those that write."""
+    if text.writes[operand]:
+        _conflicts(text, uses, entries, operand, 2 * int(text.buffer[operand]), engine, barrier, latest)
+    _conflicts(text, uses, entries, operand, 2 * int(text.buffer[operand]) + 1, engine, barrier, latest)
 
 
 @lending
 def _conflicts(
-    text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine: int, barrier: int, latest: _Latest
+    text: Text, uses: Uses, entries: np.ndarray, operand: int, way: int, engine: int, barrier: int, latest: Latest
 ) -> None:
-    """Note all uses of an operand's buffer that must end before the operand is used."""
-    buffer, region, writes = int(text.buffer[operand]), int(text.region[operand]), bool(text.writes[operand])
-    if uses.barrier[buffer] != barrier:
+    """Note all uses of one kind that must end before an operand is used."""
+    region = int(text.region[operand])
+    if uses.barrier[way] != barrier:
         return
-    cells = _cells(text, region, int(uses.pitch[buffer])) if uses.known[buffer] > FEW else 0
+    cells = _cells(text, region, int(uses.pitch[way])) if uses.known[way] > FEW else 0
     if cells == 0:
-        use = int(uses.first[buffer])
+        use = int(uses.first[way])
         while use >= 0:
-            _conflict(text, uses, use, engine, region, writes, barrier, latest)
+            _conflict(text, uses, use, engine, region, barrier, latest)
             use = int(uses.next[use])
         return
-    use = int(uses.first_wide[buffer])
+    use = int(uses.first_wide[way])
     while use >= 0:
-        _conflict(text, uses, use, engine, region, writes, barrier, latest)
+        _conflict(text, uses, use, engine, region, barrier, latest)
         use = int(uses.next_wide[use])
     for cell in range(cells):
-        entry = uses.lists[_list(text, uses, buffer, region, cell)]
+        entry = uses.lists[_list(text, uses, way, region, cell)]
         while entry >= 0:
             use = int(entries[entry, 0])
-            if uses.buffer[use] == buffer:
-                _conflict(text, uses, use, engine, region, writes, barrier, latest)
+            if uses.way[use] == way:
+                _conflict(text, uses, use, engine, region, barrier, latest)
             entry = entries[entry, 1]
 
 
 @lending
-def _same_use(text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine: int, barrier: int) -> int:
+def _same_use(text: Text, uses: Uses, entries: np.ndarray, operand: int, way: int, engine: int, barrier: int) -> int:
     """The use of one region of a buffer by one engine in one way since the last launch, or -1."""
-    buffer, region, writes = int(text.buffer[operand]), int(text.region[operand]), bool(text.writes[operand])
-    cells = _cells(text, region, int(uses.pitch[buffer])) if uses.known[buffer] > FEW else 0
+    region = int(text.region[operand])
+    cells = _cells(text, region, int(uses.pitch[way])) if uses.known[way] > FEW else 0
     if cells:
-        entry = uses.lists[_list(text, uses, buffer, region, 0)]
+        entry = uses.lists[_list(text, uses, way, region, 0)]
         use = int(entries[entry, 0]) if entry >= 0 else -1
     else:
         entry = -1
-        use = int(uses.first_wide[buffer] if uses.known[buffer] > FEW else uses.first[buffer])
+        use = int(uses.first_wide[way] if uses.known[way] > FEW else uses.first[way])
     while use >= 0:
         if (
             uses.region[use] == region
             and uses.engine[use] == engine
-            and uses.writes[use] == writes
-            and uses.buffer[use] == buffer
+            and uses.way[use] == way
             and uses.instruction[use] > barrier
         ):
             return use
@@ -208,20 +235,20 @@ def _same_use(text: Text, uses: _Uses, entries: np.ndarray, operand: int, engine
             entry = entries[entry, 1]
             use = int(entries[entry, 0]) if entry >= 0 else -1
         else:
-            use = int(uses.next_wide[use] if uses.known[buffer] > FEW else uses.next[use])
+            use = int(uses.next_wide[use] if uses.known[way] > FEW else uses.next[use])
     return -1
 
 
 @lending
-def _sort_in(text: Text, uses: _Uses, entries: np.ndarray, known: int, use: int) -> int:
+def _sort_in(text: Text, uses: Uses, entries: np.ndarray, known: int, use: int) -> int:
     """Enter a use of a buffer with many into its cells; gives the number of entries of the table."""
-    buffer, region = int(uses.buffer[use]), int(uses.region[use])
-    cells = _cells(text, region, int(uses.pitch[buffer]))
+    way, region = int(uses.way[use]), int(uses.region[use])
+    cells = _cells(text, region, int(uses.pitch[way]))
     if cells == 0:
-        uses.next_wide[use] = uses.first_wide[buffer]
-        uses.first_wide[buffer] = use
+        uses.next_wide[use] = uses.first_wide[way]
+        uses.first_wide[way] = use
     for cell in range(cells):
-        at = _list(text, uses, buffer, region, cell)
+        at = _list(text, uses, way, region, cell)
         entries[known, 0], entries[known, 1] = use, uses.lists[at]
         uses.lists[at] = known
         known += 1
@@ -229,28 +256,39 @@ def _sort_in(text: Text, uses: _Uses, entries: np.ndarray, known: int, use: int)
 
 
 @lending
-def _record(
-    text: Text, uses: _Uses, entries: np.ndarray, known: int, operand: int, engine: int, number: int, barrier: int
+def record(
+    text: Text,
+    uses: Uses,
+    entries: np.ndarray,
+    known: int,
+    operand: int,
+    engine: int,
+    number: int,
+    barrier: int,
+    again: bool,
 ) -> int:
-    """Note that instruction `number` uses an operand; gives the number of entries of the table."""
-    buffer = text.buffer[operand]
-    if uses.barrier[buffer] != barrier:
-        uses.barrier[buffer], uses.known[buffer] = barrier, 0
-        uses.first[buffer] = uses.first_wide[buffer] = -1
-        uses.pitch[buffer] = text.region[operand]
-    use = _same_use(text, uses, entries, operand, engine, barrier)
+    """Note that instruction `number` uses an operand; gives the number of entries of the table.
+
+    `again`: the engine may have used the same region in the same way before.
+    """
+    way = 2 * int(text.buffer[operand]) + int(text.writes[operand])
+    if uses.barrier[way] != barrier:
+        uses.barrier[way], uses.known[way] = barrier, 0
+        uses.first[way] = uses.first_wide[way] = -1
+        uses.pitch[way] = text.region[operand]
+    use = _same_use(text, uses, entries, operand, way, engine, barrier) if again else -1
     if use >= 0:
         uses.instruction[use] = number
         return known
     use = operand
-    uses.buffer[use], uses.instruction[use], uses.engine[use] = buffer, number, engine
-    uses.region[use], uses.writes[use] = text.region[operand], text.writes[operand]
-    uses.next[use] = uses.first[buffer]
-    uses.first[buffer] = use
-    uses.known[buffer] += 1
-    if uses.known[buffer] > FEW + 1:
+    uses.way[use], uses.instruction[use], uses.engine[use] = way, number, engine
+    uses.region[use] = text.region[operand]
+    uses.next[use] = uses.first[way]
+    uses.first[way] = use
+    uses.known[way] += 1
+    if uses.known[way] > FEW + 1:
         return _sort_in(text, uses, entries, known, use)
-    if uses.known[buffer] == FEW + 1:
+    if uses.known[way] == FEW + 1:
         while use >= 0:
             known = _sort_in(text, uses, entries, known, use)
             use = int(uses.next[use])
@@ -258,12 +296,13 @@ def _record(
 
 
 @lending
-def _take_over(
-    text: Text, uses: _Uses, owners: np.ndarray, begin: int, count: int, buffer: int, barrier: int, latest: _Latest
-) -> int:
-    """Give a buffer its place in the owners of its space, and note the last uses of what lay there.
+def take_over(
+    text: Text, owners: np.ndarray, begin: int, count: int, buffer: int, displaced: np.ndarray
+) -> tuple[int, int]:
+    """Give a buffer its place in the owners of its space; gives their count, and of how many of them it has a part.
 
-    `owners` holds start, stop and buffer of the parts of the space, in rising order from `begin` on; gives their count.
+    `owners` holds start, stop and buffer of the parts of the space, in rising order from `begin` on; those of which the
+    buffer gets a part are put into `displaced`.
     """
     start, stop, end = text.start[buffer], text.stop[buffer], begin + count
     first, high = begin, end
@@ -277,12 +316,9 @@ def _take_over(
         first -= 1
     behind = first
     while behind < end and owners[behind, 0] < stop:
-        owner = owners[behind, 2]
-        use = int(uses.first[owner]) if uses.barrier[owner] == barrier else -1
-        while use >= 0:
-            _note(latest, uses.engine[use], uses.instruction[use])
-            use = int(uses.next[use])
+        displaced[behind - first] = owners[behind, 2]
         behind += 1
+    over = behind - first
     low_owner = high_owner = low = high = -1  # what is left of the first and the last of them
     if behind > first and owners[first, 0] < start:
         low, low_owner = owners[first, 0], owners[first, 2]
@@ -301,82 +337,131 @@ def _take_over(
     owners[first, 0], owners[first, 1], owners[first, 2] = start, stop, buffer
     if high_owner >= 0:
         owners[first + 1, 0], owners[first + 1, 1], owners[first + 1, 2] = stop, high, high_owner
-    return count + shift
+    return count + shift, over
 
 
-@tiered
-def find_waits(text: Text, most: int) -> Waits:
-    """See the head of this file. Looks no further where there are more waits than `most`, or at all with `NO_LIMIT`."""
-    length, buffers, operands = len(text.engine), len(text.space), len(text.buffer)
+@lending
+def _note_last(lasts: _Lasts, buffer: int, latest: Latest) -> None:
+    """Note the last uses of a buffer."""
+    at = int(lasts.first[buffer])
+    while at >= 0:
+        note(latest, int(lasts.engine[at]), int(lasts.instruction[at]))
+        at = int(lasts.next[at])
+
+
+@lending
+def _remember(lasts: _Lasts, operand: int, buffer: int, engine: int, number: int) -> None:
+    """Note that instruction `number` is the last of an engine that uses a buffer; `operand` is its use."""
+    at = lasts.first[buffer]
+    while at >= 0 and lasts.engine[at] != engine:
+        at = lasts.next[at]
+    if at < 0:
+        at = operand
+        lasts.engine[at], lasts.next[at] = engine, lasts.first[buffer]
+        lasts.first[buffer] = at
+    lasts.instruction[at] = number
+
+
+@inner
+def no_uses(text: Text) -> Uses:
+    """Room for the uses of all operands."""
+    buffers, operands = len(text.space), len(text.buffer)
     lists = 1024
     while lists < operands:
         lists *= 2
-    uses = _Uses(
+    return Uses(
         np.empty(operands, np.int64),
         np.empty(operands, np.int64),
         np.empty(operands, np.int64),
         np.empty(operands, np.int64),
-        np.empty(operands, np.bool_),
         np.empty(operands, np.int64),
         np.empty(operands, np.int64),
-        np.full(buffers, -2, np.int64),
-        np.full(buffers, -1, np.int64),
-        np.full(buffers, -1, np.int64),
-        np.zeros(buffers, np.int64),
-        np.zeros(buffers, np.int64),
+        np.full(2 * buffers, -2, np.int64),
+        np.full(2 * buffers, -1, np.int64),
+        np.full(2 * buffers, -1, np.int64),
+        np.zeros(2 * buffers, np.int64),
+        np.zeros(2 * buffers, np.int64),
         np.full(lists, -1, np.int64),
     )
-    entries, known = np.empty((lists, 2), np.int64), 0
-    begins = np.zeros(text.spaces + 1, np.int64)  # of the owners of each space: a buffer adds two at most
-    for buffer in range(buffers):
+
+
+@inner
+def owners_begin(text: Text) -> np.ndarray:
+    """Where the owners of each space begin in a table of all: a buffer adds two at most."""
+    begins = np.zeros(text.spaces + 1, np.int64)
+    for buffer in range(len(text.space)):
         begins[text.space[buffer] + 1] += 2
-    begins = begins.cumsum()
+    return begins.cumsum()
+
+
+@tiered
+def find_waits(text: Text) -> Waits:
+    """See the head of this file."""
+    length, buffers = len(text.engine), len(text.space)
+    uses = no_uses(text)
+    entries, known = np.empty((len(uses.lists), 2), np.int64), 0
+    begins = owners_begin(text)
     owners, owned = np.empty((2 * buffers, 3), np.int64), np.zeros(text.spaces, np.int64)
+    displaced = np.empty(buffers, np.int64)
+    lasts = _Lasts(
+        np.empty(len(text.buffer), np.int64),
+        np.empty(len(text.buffer), np.int64),
+        np.empty(len(text.buffer), np.int64),
+        np.full(buffers, -1, np.int64),
+        np.full(buffers, -2, np.int64),
+    )
+    written = np.zeros(buffers, np.bool_)
+    for at in range(len(text.buffer)):
+        if text.writes[at]:
+            written[text.buffer[at]] = True
     before, before_ends = np.empty((1024, 2), np.int64), np.zeros(buffers + 1, np.int64)  # who had a buffer's place
     counts, waits, found = np.zeros(length, np.int64), np.empty((1024, 1), np.int64), 0
     last = np.full(text.engines, -1, np.int64)  # by engine, its latest instruction
-    latest = _Latest(np.full(text.engines, -1, np.int64), np.empty(text.engines, np.int64), np.zeros(1, np.int64))
+    latest = Latest(np.full(text.engines, -1, np.int64), np.empty(text.engines, np.int64), np.zeros(1, np.int64))
     barrier, born, operand = -1, 0, 0  # everything before the barrier has ended when anything after it starts
     for number in range(length):
-        if 0 <= most < found:
-            break
         while born < buffers and text.born[born] <= number:
             space = text.space[born]
             begin, count = int(begins[space]), int(owned[space])
-            owned[space] = _take_over(text, uses, owners, begin, count, born, barrier, latest)
-            before = _longer(before, before_ends[born] + latest.known[0])
+            owned[space], over = take_over(text, owners, begin, count, born, displaced)
+            for at in range(over):
+                if lasts.barrier[displaced[at]] == barrier:
+                    _note_last(lasts, displaced[at], latest)
+            before = longer(before, before_ends[born] + latest.known[0])
             before_ends[born + 1] = before_ends[born] + latest.known[0]
             for at in range(latest.known[0]):
                 other = latest.engines[at]
                 before[before_ends[born] + at, 0] = other
                 before[before_ends[born] + at, 1] = latest.instruction[other]
-            _forget(latest)
+            forget(latest)
             born += 1
         engine, end = text.engine[number], text.operand_ends[number]
         if text.launches[number]:
             for other in range(text.engines):
                 if last[other] > barrier and other != text.control:
-                    _note(latest, other, last[other])
+                    note(latest, other, last[other])
             barrier = number
         else:
             for at in range(operand, end):
-                _conflicts(text, uses, entries, at, engine, barrier, latest)
+                conflicts(text, uses, entries, at, engine, barrier, latest)
                 buffer = text.buffer[at]
                 for row in range(before_ends[buffer], before_ends[buffer + 1] if text.writes[at] else 0):
                     if before[row, 0] != engine and before[row, 1] > barrier:
-                        _note(latest, before[row, 0], before[row, 1])
+                        note(latest, before[row, 0], before[row, 1])
             if latest.known[0] == 0 and last[engine] < barrier:
-                _note(latest, text.control, barrier)
-        waits = _longer(waits, found + latest.known[0])
+                note(latest, text.control, barrier)
+        waits = longer(waits, found + latest.known[0])
         counts[number] = latest.known[0]
-        own = latest.instruction[latest.engines[: latest.known[0]]]
-        own.sort()
-        copy_row(waits[found:, 0], own)
-        found += latest.known[0]
-        _forget(latest)
-        entries = _longer(entries, known + (end - operand) * FEW * (FEW + 2))
+        found = _write_sorted(latest, waits, found)
+        forget(latest)
+        entries = longer(entries, known + (end - operand) * FEW * (FEW + 2))
         for at in range(operand, end):
-            known = _record(text, uses, entries, known, at, engine, number, barrier)
+            buffer = text.buffer[at]
+            if lasts.barrier[buffer] != barrier:
+                lasts.barrier[buffer], lasts.first[buffer] = barrier, -1
+            _remember(lasts, at, buffer, engine, number)
+            if written[buffer]:  # else nobody waits for those who read it but who gets its place
+                known = record(text, uses, entries, known, at, engine, number, barrier, True)
         last[engine] = number
         operand = end
     behind = last[(last > barrier) & (np.arange(text.engines) != text.control)]

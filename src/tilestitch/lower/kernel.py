@@ -12,18 +12,19 @@ from typing import NamedTuple
 from tilestitch.base.errors import EVERY_OPERATOR_ALONE, DoesNotFit
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Graph, Operator, Tensor
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.program import EngineKind, Flag, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import operator_boxes
-from tilestitch.ir.transfers import in_memory_order, runs
 from tilestitch.kernels.mapped import cycles_behind
+from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.kernels.shape import KernelShape, Operand, kernel_shape, made_regions
 from tilestitch.kernels.surroundings import Source, Sources, without
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Address, Base, Builder, Iterations, Passage
 from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.copying import Copying
 from tilestitch.lower.homes import Around
 from tilestitch.lower.places import OwnPlaces, slabs
 from tilestitch.lower.sums import SUM_BYTES, sums_of
@@ -53,6 +54,14 @@ class _Slab(NamedTuple):
     operand: Operand | None = None  # of what it gets
 
 
+class _Change(NamedTuple):
+    """A core needs another region of an operand: the buffer in which it lies already, or None."""
+
+    core: int
+    region: Region
+    buffer: int | None
+
+
 def _parts_of_a_tile(steps: Mapping[int, Sequence[Step]]) -> int:
     """Waves from the first of a tile to its last, of which every tile has as many."""
     return next(number for number, step in enumerate(next(iter(steps.values())), 1) if step.last)
@@ -68,6 +77,8 @@ class _KernelLowering:
         operators = [graph.by_name[name] for name in kernel.operators]
         self.shape: KernelShape = kernel_shape(graph, operators, self.machine, self.machine.cores[kernel.cores[0]])
         self.steps = steps_of_cores(graph, kernel, self.shape)
+        self.copying = Copying(builder, alone=len(self.steps) == 1)
+        self._copy = self.copying.copy
         self._expect_operands()
         self.needs = {core: [step.needs for step in steps] for core, steps in self.steps.items()}
         self.read_from = {
@@ -75,10 +86,11 @@ class _KernelLowering:
         }
         self.waves = max(len(steps) for steps in self.steps.values())
         self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
-        # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
-        self.loaded = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
         loads = {
-            core: [[need for need in wave if self._direct(core, *need) is None] for wave in waves]
+            core: [
+                {which: region for which, region in wave.items() if self._direct(core, which, region) is None}
+                for wave in waves
+            ]
             for core, waves in self.needs.items()
         }
         self.places = OwnPlaces(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
@@ -97,6 +109,24 @@ class _KernelLowering:
         self.late = 1 if self.places.overlay is None else max(1, self.parts // 2)
         self.coming: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # for the last part of a tile
         self.leaving: dict[int, deque[_Slab]] = {core: deque() for core in self.steps}  # of the tile before
+        # What must be loaded before what the kernel before makes, so that a mover need not wait to load it.
+        operands = sorted(self.shape.operands, key=lambda operand: operand.tensor in self.sources)
+        ahead = [operand for operand in operands if self.sums is None or operand.from_the_start]
+        self.loaded = [(operand, self._changes(operand, loads)) for operand in ahead]
+
+    def _changes(self, operand: Operand, loads: Mapping[int, Sequence[Needs]]) -> list[list[_Change]]:
+        """Wave by wave, which cores need another region of an operand than before, and where it lies already."""
+        found: list[list[_Change]] = [[] for _ in range(self.waves)]
+        for core, waves in self.needs.items():
+            held: Region | None = None
+            for wave, needs in enumerate(waves):
+                region = needs.get(operand)
+                if region is None or region == held:
+                    continue
+                held = region
+                buffer = None if operand in loads[core][wave] else self._direct(core, operand, region)
+                found[wave].append(_Change(core, region, buffer))
+        return found
 
     def run(self) -> None:
         """Emit the kernel: launch, unless it continues the one before, then waves with the loads one ahead."""
@@ -114,7 +144,12 @@ class _KernelLowering:
             self._send(core, 0)
 
     def _expect_operands(self) -> None:
-        """Refuse a product in parts of what the kernel itself makes, of which only the last part would find it."""
+        """Refuse to pick rows of what the kernel itself makes, and to multiply that in parts: few would find it."""
+        if picks_from_itself(self.shape.operators):
+            raise DoesNotFit(
+                f"kernel {' + '.join(self.kernel.operators)}: picks rows of what the kernel itself makes.",
+                EVERY_OPERATOR_ALONE,
+            )
         anchor, made = self.shape.anchor, {name for op in self.shape.operators for name in op.outputs}
         in_parts = any(not (step.first and step.last) for steps in self.steps.values() for step in steps)
         if anchor is not None and in_parts and made & set(anchor.inputs):
@@ -137,22 +172,13 @@ class _KernelLowering:
                 self._copy(self.graph.tensors[name], slab, self.ddr[name], targets, *carrier)
 
     def _load(self, wave: int) -> None:
-        for operand in self.loaded:
-            if self.sums is not None and not operand.from_the_start:
-                continue
+        for operand, changes in self.loaded:
             wanted: dict[Region, list[int]] = {}
-            for core, needs in self.needs.items():
-                if wave >= len(needs):
-                    continue
-                for which, region in needs[wave]:
-                    held = self.held.get((core, operand))
-                    if which is not operand or (held is not None and held[0] == region):
-                        continue
-                    buffer = self._direct(core, operand, region)
-                    if buffer is not None:
-                        self.held[core, operand] = region, buffer
-                    else:
-                        wanted.setdefault(region, []).append(core)
+            for core, region, buffer in changes[wave]:
+                if buffer is not None:
+                    self.held[core, operand] = region, buffer
+                else:
+                    wanted.setdefault(region, []).append(core)
             for ordinal, (region, cores) in enumerate(wanted.items()):
                 self._load_region(operand, region, cores, cores[(wave + ordinal) % len(cores)])
         if self.sums is not None:
@@ -168,7 +194,7 @@ class _KernelLowering:
         part, coming = wave % self.parts, self.coming[core]
         if part < self.late or wave >= len(needs):
             return
-        for operand, region in needs[wave - part + self.parts - 1] if part == self.late else ():
+        for operand, region in needs[wave - part + self.parts - 1].items() if part == self.late else ():
             held = self.held.get((core, operand))
             if operand.from_the_start or (held is not None and held[0] == region):
                 continue
@@ -248,46 +274,6 @@ class _KernelLowering:
         """What carries a transfer between DDR and GB: a DMA engine of the cluster or, without these, a core."""
         return (dma, None) if self.machine.has_dma else (EngineKind.MOVER, core)
 
-    def _copy(
-        self,
-        tensor: Tensor,
-        region: Region,
-        source: int,
-        targets: tuple[int, ...],
-        engine: EngineKind,
-        core: int | None,
-    ) -> None:
-        builder = self.builder
-        size = tensor.bytes_of(region)
-        run, descriptors = size, 1
-        for target in targets[:1]:  # every target of a broadcast has the same shape
-            run, descriptors = runs(
-                in_memory_order(tensor, region.extents),
-                in_memory_order(tensor, self._extents(source)),
-                in_memory_order(tensor, self._extents(target)),
-                tensor.dtype.size_bytes,
-            )
-        setup = self.machine.setup
-        per_descriptor = setup.mover_cycles if engine is EngineKind.MOVER else setup.dma_cycles
-        builder.emit(
-            Kind.COPY,
-            self.cluster.engine(engine, core),
-            ((source, region, Mode.READ), *((target, region, Mode.WRITE) for target in targets)),
-            cycles=per_descriptor * descriptors,
-            passage=Passage(size, self._path(source, targets), run),
-        )
-
-    def _path(self, source: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """What the bytes from one buffer to others pass."""
-        spaces = tuple(self._space(target) for target in targets)
-        return self.cluster.path(self._space(source), spaces, alone=len(self.steps) == 1)
-
-    def _space(self, buffer: int) -> int:
-        return self.builder.space_of[buffer]
-
-    def _extents(self, buffer: int) -> tuple[int, ...]:
-        return self.builder.region_of[buffer].extents
-
     def _compute(self, wave: int, held: dict[tuple[int, Operand], tuple[Region, int]]) -> None:
         """The wave's arithmetic on every core, and the stores of the tiles that it finishes."""
         for core, steps in self.steps.items():
@@ -322,7 +308,7 @@ class _KernelLowering:
         step = self.steps[core][wave]
         matrix = op.name in self.shape.matrix
         anchored = op is self.shape.anchor
-        box, regions = step.boxes[op.name], step.reads[op.name]
+        box, regions = (step.part, step.part_reads) if anchored else (step.boxes[op.name], step.reads[op.name])
         finishes = step.last or not anchored
         operands: list[tuple[int, Region, Mode]] = []
         for number, read in enumerate(op.reads):
@@ -335,7 +321,7 @@ class _KernelLowering:
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
             operands.append((buffer, regions[number], Mode.READ))
         if matrix and self._adds_up(core, step, anchored=anchored):
-            operands.append(self._accumulator(op, core, box, first=step.first or not anchored))
+            operands.append(self._accumulator(op, core, step, first=step.first or not anchored))
         if finishes:
             for write, region in zip(op.writes, step.writes[op.name], strict=True):
                 if write.tensor not in inner:
@@ -418,9 +404,9 @@ class _KernelLowering:
             return held[core, overlay.operand][1]
         return None if tensor is None else inner[tensor]
 
-    def _accumulator(self, op: Operator, core: int, box: Region, *, first: bool) -> tuple[int, Region, Mode]:
+    def _accumulator(self, op: Operator, core: int, step: Step, *, first: bool) -> tuple[int, Region, Mode]:
         """The partial sums of the tile: a new buffer for its first part, the same one for the others."""
-        region, name = op.writes[0].hull(box), op.writes[0].tensor
+        region, name = step.writes[op.name][0], op.writes[0].tensor  # which no part of the reduction changes
         if first:
             if self.sums is None:
                 base = Base.SUMS if self.kernel.ring else Base.MEMORY
@@ -443,7 +429,7 @@ class _KernelLowering:
             operands,
             cycles=self.machine.setup.mover_cycles * rows,
             work=Iterations(op.name, box),
-            passage=Passage(size, self._path(operands[0][0], (operands[-1][0],)), row_bytes),
+            passage=Passage(size, self.copying.path(operands[0][0], (operands[-1][0],)), row_bytes),
         )
 
     def _own(self, core: int, name: str, region: Region) -> list[Region]:

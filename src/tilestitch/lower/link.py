@@ -9,12 +9,11 @@ import numpy as np
 
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
-from tilestitch.lower.builder import Base, Builder, Owner
+from tilestitch.lower.builder import COLUMNS, Base, Builder, Owner
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.hazards import NO_LIMIT, Text, Waits, corners, find_waits
+from tilestitch.lower.hazards import Text, Waits, corners, find_waits
 from tilestitch.lower.motion import Motion, moved
 
-COLUMNS = ("engine", "kind", "flags", "operator", "box", "cycles", "size_bytes", "run_bytes", "path")
 # Columns of buffers; the base of the address, and the instruction before which the buffer takes its place.
 SPACE, ADDRESS, SIZE, TENSOR, REGION, BASE, BORN = range(7)
 
@@ -43,7 +42,7 @@ class Section:
 def section_of(builder: Builder, motion: Motion) -> Section:
     """What a builder was told, as a section."""
     return Section(
-        columns=np.array([getattr(builder, name) for name in COLUMNS], np.int64),
+        columns=np.array(builder.instructions, np.int64).reshape(-1, len(COLUMNS)).T.copy(),
         operand_ends=np.array(builder.operand_ends, np.int64),
         operands=np.array(builder.operands, np.int64).reshape(-1, 3),
         buffers=np.array(builder.buffer_rows, np.int64).reshape(-1, BORN + 1),
@@ -214,8 +213,7 @@ class Linker:
                 control=self.cluster.engine(EngineKind.CONTROL),
                 engines=len(self.cluster.engines),
                 spaces=len(self.cluster.spaces),
-            ),
-            NO_LIMIT,
+            )
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 
 from tilestitch.ir.graph import Access, DimKind, Graph, Operator
 from tilestitch.ir.region import Region
@@ -46,10 +47,7 @@ def moved(region: Region, shift: Shift) -> Region:
     """A region some indices further along each axis."""
     if not any(shift):
         return region
-    return Region(
-        tuple(a + by for a, by in zip(region.start, shift, strict=True)),
-        tuple(b + by for b, by in zip(region.stop, shift, strict=True)),
-    )
+    return Region(tuple(map(add, region.start, shift)), tuple(map(add, region.stop, shift)))
 
 
 def _step(graph: Graph, operators: Sequence[Operator], dim: int) -> dict[Owner, Shift] | None:

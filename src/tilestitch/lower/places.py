@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 
 from tilestitch.base.units import aligned, ceil_div
 from tilestitch.hardware.accelerator import Level
@@ -98,13 +98,11 @@ class OwnPlaces:
         waves = max(len(core_needs) for core_needs in needs.values())
         for operand in self.shape.operands:
             tensor = self.graph.tensors[operand.tensor]
-            changes, biggest, groups = 0, 0, 0
+            changes, biggest = 0, 0
             for core_needs in needs.values():
-                loads = [region for wave in core_needs for which, region in wave if which is operand]
-                changes = max(changes, sum(a != b for a, b in pairwise(loads)) + bool(loads))
-                biggest = max([biggest, *(tensor.bytes_of(region) for region in loads)])
-            for wave in range(waves):
-                groups = max(groups, len(_wave_regions(needs, wave, operand)))
+                loads = [region for region, _ in groupby(wave[operand] for wave in core_needs if operand in wave)]
+                changes = max(changes, len(loads))
+                biggest = max([biggest, *map(tensor.bytes_of, loads)])
             count = 1 if changes == 1 or (self._in_parts and not operand.from_the_start) else 2
             resident, in_gb = operand.tensor in self.kernel.tiling.resident, operand.level is Level.GB
             if not changes:
@@ -119,17 +117,17 @@ class OwnPlaces:
                     self._whole[operand.tensor] = self._take(self.cluster.space(Level.GB), tensor.size_bytes, 1).next()
             elif gb and self.cluster.machine.has_dma and not in_gb and self._from_ddr(operand, needs):
                 space = self.cluster.space(Level.GB)
-                self.staging[operand] = (
-                    RingSlots(space, biggest) if self._stitched else self._take(space, biggest, count * groups)
-                )
+                if self._stitched:
+                    self.staging[operand] = RingSlots(space, biggest)
+                    continue
+                groups = max(len(_wave_regions(needs, wave, operand)) for wave in range(waves))
+                self.staging[operand] = self._take(space, biggest, count * groups)
 
     def _from_ddr(self, operand: Operand, needs: Mapping[int, Sequence[Needs]]) -> bool:
         sources = self.sources.get(operand.tensor)
         if sources is None:
             return True
-        wanted = dict.fromkeys(
-            region for waves in needs.values() for wave in waves for which, region in wave if which is operand
-        )
+        wanted = dict.fromkeys(wave[operand] for waves in needs.values() for wave in waves if operand in wave)
         return any(at is None for region in wanted for _, at in sources.cover(region))
 
     def _place_results(self, steps: Mapping[int, Sequence[Step]]) -> None:
@@ -140,7 +138,7 @@ class OwnPlaces:
         places = {op.writes[0].tensor: tensor for op in self.shape.operators for tensor in self._reused(op)}
         largest: dict[str, int] = {}
         for core_steps in steps.values():
-            for step in core_steps:
+            for step in (step for step in core_steps if step.first):  # all parts of a tile make the same
                 for name, region in step.made.items():
                     largest[name] = max(largest.get(name, 0), self.graph.tensors[name].bytes_of(region))
         count = 2 if tiles > 1 and not self._in_parts else 1
@@ -174,7 +172,7 @@ class OwnPlaces:
 
 def _wave_regions(needs: Mapping[int, Sequence[Needs]], wave: int, operand: Operand) -> set[Region]:
     """The different regions of an operand that the cores need in one wave."""
-    return {region for core in needs.values() if wave < len(core) for which, region in core[wave] if which is operand}
+    return {core[wave][operand] for core in needs.values() if wave < len(core) and operand in core[wave]}
 
 
 def slabs(tensor: Tensor, region: Region, most: int = SLABS, least_bytes: int = SLAB_BYTES) -> list[Region]:

@@ -30,11 +30,14 @@ class _Plan:
 
 
 class Lowered:
-    """What schedules of one graph on one machine were lowered to, for others of these to share."""
+    """What schedules of one graph on one machine were lowered to, for others of these to share.
 
-    def __init__(self, machine: Accelerator) -> None:
+    `blocks` are those that others know, who number their regions, names and paths by themselves.
+    """
+
+    def __init__(self, machine: Accelerator, blocks: dict[tuple, Known] | None = None) -> None:
         self.cluster, self.numbering = Cluster(machine), Numbering()
-        self.blocks: dict[tuple, Known] = {}
+        self.blocks: dict[tuple, Known] = {} if blocks is None else blocks
 
 
 def lower(

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
-from tilestitch.ir.program import Kind, Mode, Program
-from tilestitch.lower.hazards import Text, corners, find_waits
+from tilestitch.base.jit import inner, lending, tiered
+from tilestitch.ir.program import Kind, Program
+from tilestitch.lower.dependences import Dependences, dependences
+from tilestitch.lower.hazards import corners
 
 MOST_NEEDS = 10_000_000  # of an iteration: beyond, a program keeps its order, because looking takes long
 
@@ -30,79 +31,48 @@ def reordered(
     launches = np.flatnonzero(program.kind[:length] == Kind.LAUNCH)
     if len(launches) != 1 or launches[0] != 0:
         return None
-    needs, ends = _dependences(program, length, corners(program.regions) if boxes is None else boxes)
-    if len(needs) > MOST_NEEDS:
+    known = dependences(program, length, corners(program.regions) if boxes is None else boxes, MOST_NEEDS)
+    if len(known.needs) > MOST_NEEDS:
         return None
-    order = list_schedule(program.engine[:length].astype(np.int64), ticks, needs, ends)
-    counts, waits = waits_of(program.engine[:length].astype(np.int64), needs, ends, order)
+    engine = program.engine[:length].astype(np.int64)
+    order = list_schedule(engine, ticks, known)
+    counts, waits = waits_of(engine, known, order)
     latest = np.zeros(len(program.engines), np.int64)
     latest[program.engine[order]] = np.arange(length)  # of each engine the last one counts
     return _rows_in(program, order, counts, waits, np.sort(latest[latest > 0]))
 
 
-def _dependences(program: Program, length: int, boxes: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Of every instruction of an iteration, all before it that must end before it starts, whatever their engines.
-
-    Incomplete where there are more than `MOST_NEEDS`.
-    """
-    counts = np.diff(program.operand_offsets[: length + 1])
-    operands = slice(0, int(program.operand_offsets[length]))
-    user = np.repeat(np.arange(length), counts)
-    buffer, writes = program.operand_buffer[operands], program.operand_mode[operands] != Mode.READ
-    written = np.zeros(len(program.buffers), np.bool_)
-    written[buffer[writes]] = True
-    kept = written[buffer]  # what nobody writes nobody waits for
-    user, buffer, writes, region = user[kept], buffer[kept], writes[kept], program.operand_region[operands][kept]
-    used, first = np.unique(buffer, return_index=True)
-    by_birth = used[np.argsort(first, kind="stable")]
-    number = np.zeros(len(program.buffers), np.int64)
-    number[by_birth] = np.arange(len(by_birth))
-    low, high = boxes
-    rows = program.buffers
-    found = find_waits(
-        Text(
-            engine=np.arange(length),
-            launches=program.kind[:length] == Kind.LAUNCH,
-            operand_ends=np.cumsum(np.bincount(user, minlength=length)),
-            buffer=number[buffer],
-            region=region.astype(np.int64),
-            writes=writes,
-            space=rows.space[by_birth].astype(np.int64),
-            start=rows.address[by_birth],
-            stop=rows.address[by_birth] + rows.size_bytes[by_birth],
-            born=user[np.sort(first)],
-            low=low,
-            high=high,
-            control=0,  # each instruction is an engine of its own, so that none is left out because another covers it
-            engines=length,
-            spaces=len(program.spaces),
-        ),
-        MOST_NEEDS,
-    )
-    return found.waits, np.cumsum(found.counts)
-
-
 @tiered
-def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> np.ndarray:
     """The instructions in the order in which they start, each engine taking the ready one of the longest path.
 
-    `needs` up to `ends` are what each waits for, all of them earlier; instruction 0 is waited for by all.
+    Instruction 0 is waited for by all.
     """
     length, engines = len(engine), engine.max() + 1
-    paths, missing = ticks.copy(), np.zeros(length, np.int64)
-    offsets = np.zeros(length + 1, np.int64)  # of the list of those that wait for an instruction
+    needs, ends = known.needs, known.ends
+    nodes = len(ends)
+    lasts, missing = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    lasts[:length] = ticks
+    paths = lasts.copy()
+    offsets = np.zeros(nodes + 1, np.int64)  # of the list of those that wait for a node
+    birth = nodes - 1
     for number in range(length - 1, -1, -1):
-        for at in range(ends[number - 1] if number else 0, ends[number]):
-            paths[needs[at]] = max(paths[needs[at]], ticks[needs[at]] + paths[number])
-            missing[number] += 1
+        _lengthen(number, needs, ends, lasts, paths)
+        while birth >= length and known.born[birth - length] >= number:
+            _lengthen(birth, needs, ends, lasts, paths)
+            birth -= 1
+    for node in range(nodes):
+        first = ends[node - 1] if node else 0
+        missing[node] = ends[node] - first
+        for at in range(first, ends[node]):
             offsets[needs[at] + 1] += 1
     offsets = offsets.cumsum()
     following, filled = np.empty(len(needs), np.int64), offsets[:-1].copy()
-    for number in range(length):
-        for at in range(ends[number - 1] if number else 0, ends[number]):
-            following[filled[needs[at]]] = number
+    for node in range(nodes):
+        for at in range(ends[node - 1] if node else 0, ends[node]):
+            following[filled[needs[at]]] = node
             filled[needs[at]] += 1
-    ranked = np.argsort(-paths, kind="mergesort")
+    ranked = np.argsort(-paths[:length], kind="mergesort")
     rank = np.empty(length, np.int64)
     for at in range(length):
         rank[ranked[at]] = at
@@ -114,6 +84,7 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends
     order, started = np.empty(length, np.int64), 0
     running = [(0, 0) for _ in range(0)]  # a heap: when an instruction ends, and which
     changed, is_changed, count = np.empty(engines, np.int64), np.zeros(engines, np.bool_), 0
+    ready, open_ = np.empty(length, np.int64), np.empty(nodes - length, np.int64)
     now, one = 0, int(engine[0])
     push(heaps, begins, sizes, one, int(rank[0]))
     count = _note(changed, is_changed, count, one)
@@ -133,14 +104,61 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, needs: np.ndarray, ends
             one = int(engine[number])
             busy[one] = False
             count = _note(changed, is_changed, count, one)
-            for at in range(offsets[number], offsets[number + 1]):
-                other = following[at]
-                missing[other] -= 1
-                if missing[other] == 0:
-                    one = int(engine[other])
-                    push(heaps, begins, sizes, one, int(rank[other]))
-                    count = _note(changed, is_changed, count, one)
+            for at in range(_released(number, length, following, offsets, missing, ready, open_)):
+                one = int(engine[ready[at]])
+                push(heaps, begins, sizes, one, int(rank[ready[at]]))
+                count = _note(changed, is_changed, count, one)
     return order
+
+
+@lending
+def _lengthen(node: int, needs: np.ndarray, ends: np.ndarray, lasts: np.ndarray, paths: np.ndarray) -> None:
+    """Let the paths of what a node needs be as long as they are through it."""
+    for at in range(ends[node - 1] if node else 0, ends[node]):
+        paths[needs[at]] = max(paths[needs[at]], lasts[needs[at]] + paths[node])
+
+
+@lending
+def _released(
+    number: int,
+    length: int,
+    following: np.ndarray,
+    offsets: np.ndarray,
+    missing: np.ndarray,
+    ready: np.ndarray,
+    open_: np.ndarray,
+) -> int:
+    """How many instructions need nothing more once one has ended: they are then in `ready`, in rising order.
+
+    `open_` has room for nodes that are no instructions.
+    """
+    count, waiting, node = 0, 0, number
+    while True:
+        for at in range(offsets[node], offsets[node + 1]):
+            other = following[at]
+            missing[other] -= 1
+            if missing[other]:
+                continue
+            if other < length:
+                count = _sort_in(ready, count, other)
+            else:
+                open_[waiting] = other
+                waiting += 1
+        if waiting == 0:
+            return count
+        waiting -= 1
+        node = open_[waiting]
+
+
+@lending
+def _sort_in(rows: np.ndarray, count: int, value: int) -> int:
+    """Add to rows in rising order; gives their number."""
+    at = count
+    while at and rows[at - 1] > value:
+        rows[at] = rows[at - 1]
+        at -= 1
+    rows[at] = value
+    return count + 1
 
 
 @inner
@@ -183,33 +201,85 @@ def pop(heaps: np.ndarray, begins: np.ndarray, sizes: np.ndarray, engine: int) -
 
 
 @tiered
-def waits_of(
-    engine: np.ndarray, needs: np.ndarray, ends: np.ndarray, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def waits_of(engine: np.ndarray, known: Dependences, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """In the new order: how many places each instruction waits for, and which; the latest of every other engine."""
-    length = len(order)
+    length, engines = len(order), engine.max() + 1
+    needs, ends = known.needs, known.ends
     place, counts = np.empty(length, np.int64), np.zeros(length, np.int64)
     for at in range(length):
         place[order[at]] = at
-    found, filled = np.empty(len(needs), np.int64), 0
-    latest, started = np.full(engine.max() + 1, -1), np.zeros(engine.max() + 1, np.bool_)
+    latest, noted, started = np.full(engines, -1), np.empty(engines, np.int64), np.zeros(engines, np.bool_)
+    # Of each node behind the instructions, the latest place of every engine that it needs: a run of rows.
+    places, runs, filled = np.empty(1024, np.int64), np.zeros(len(ends) - length + 1, np.int64), 0
+    for node in range(length, len(ends)):
+        count = 0
+        for row in range(ends[node - 1], ends[node]):
+            if needs[row] < length:
+                count = _keep_latest(latest, noted, count, int(engine[needs[row]]), int(place[needs[row]]))
+                continue
+            for at in range(runs[needs[row] - length], runs[needs[row] - length + 1]):
+                count = _keep_latest(latest, noted, count, int(engine[order[places[at]]]), int(places[at]))
+        places = _with_room(places, filled, count)
+        filled = _move_latest(latest, noted, count, places, filled)
+        runs[node - length + 1] = filled
+    found, filled = np.empty(1024, np.int64), 0
     for at in range(length):
         number = order[at]
-        own, begin = engine[number], filled
-        first, last = ends[number - 1] if number else 0, ends[number]
-        for row in range(first, last):
-            other = engine[needs[row]]
-            if other != own and (needs[row] != 0 or not started[own]):
-                latest[other] = max(latest[other], place[needs[row]])
-        for row in range(first, last):
-            other = engine[needs[row]]
-            if latest[other] >= 0:
-                found[filled] = latest[other]
-                filled += 1
-                latest[other] = -1
-        found[begin:filled].sort()
-        counts[at], started[own] = filled - begin, True
+        own, count = engine[number], 0
+        for row in range(ends[number - 1] if number else 0, ends[number]):
+            node = needs[row]
+            if node >= length:
+                for run in range(runs[node - length], runs[node - length + 1]):
+                    other = int(engine[order[places[run]]])
+                    if other != own:
+                        count = _keep_latest(latest, noted, count, other, int(places[run]))
+            elif engine[node] != own and (node != 0 or not started[own]):
+                count = _keep_latest(latest, noted, count, int(engine[node]), int(place[node]))
+        found = _with_room(found, filled, count)
+        filled = _move_latest(latest, noted, count, found, filled)
+        _sort_last(found, filled, count)
+        counts[at], started[own] = count, True
     return counts, found[:filled].copy()
+
+
+@inner
+def _with_room(rows: np.ndarray, filled: int, count: int) -> np.ndarray:
+    """Rows with room for so many more."""
+    if filled + count <= len(rows):
+        return rows
+    longer = np.empty(2 * (filled + count), np.int64)
+    longer[:filled] = rows[:filled]
+    return longer
+
+
+@lending
+def _move_latest(latest: np.ndarray, noted: np.ndarray, count: int, rows: np.ndarray, filled: int) -> int:
+    """Write what was noted behind rows, and forget it; gives how many rows there are."""
+    for at in range(count):
+        rows[filled + at] = latest[noted[at]]
+        latest[noted[at]] = -1
+    return filled + count
+
+
+@lending
+def _sort_last(rows: np.ndarray, filled: int, count: int) -> None:
+    """Put the last of some rows in rising order; there are few."""
+    for end in range(filled - count + 1, filled):
+        value, at = rows[end], end
+        while at > filled - count and rows[at - 1] > value:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = value
+
+
+@lending
+def _keep_latest(latest: np.ndarray, noted: np.ndarray, count: int, engine: int, place: int) -> int:
+    """Note a place of an engine, unless a later one is known; gives the number of engines of which one is."""
+    if latest[engine] < 0:
+        noted[count] = engine
+        count += 1
+    latest[engine] = max(latest[engine], place)
+    return count
 
 
 def _rows_in(program: Program, order: np.ndarray, counts: np.ndarray, waits: np.ndarray, last: np.ndarray) -> Program:

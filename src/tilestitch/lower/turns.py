@@ -35,7 +35,7 @@ def wave_cycles(turns: Turns, anchor: Operator, steps: Sequence[Step]) -> list[i
 
 def _used(step: Step, anchor: Operator) -> tuple[Region, ...]:
     """What the product reads and writes in a wave."""
-    return *step.reads[anchor.name][:2], step.writes[anchor.name][0]
+    return *step.part_reads[:2], step.writes[anchor.name][0]
 
 
 def _changes(one: Sequence[Region], other: Sequence[Region]) -> int:

@@ -1,7 +1,7 @@
 """The waves of a kernel: what each core does in each of them, and what it needs for that."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilestitch.ir.boxes import all_operator_boxes, batched, hulls, read_regions
 from tilestitch.ir.graph import Graph
@@ -10,18 +10,19 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import core_parts, reduction_parts, tiles_of
 from tilestitch.kernels.shape import KernelShape, Operand, made_regions, operand_region
 
-Needs = Sequence[tuple[Operand, Region]]  # of one core in one wave
+Needs = Mapping[Operand, Region]  # of one core in one wave
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What one core does in one wave."""
 
     tile: int
     first: bool  # part of its tile
     last: bool
-    boxes: Mapping[str, Region]  # operator -> iterations; of the anchor those of one part
-    reads: Mapping[str, Sequence[Region]]  # operator -> what these read, access by access
+    part: Region  # iterations of the anchor, or of the last operator of a kernel without
+    part_reads: Sequence[Region]  # what these of the anchor read, access by access
+    boxes: Mapping[str, Region]  # operator -> iterations of the whole tile
+    reads: Mapping[str, Sequence[Region]]  # operator but the anchor -> what these read, access by access
     writes: Mapping[str, Sequence[Region]]  # operator -> what it has written when the tile is finished
     made: Mapping[str, Region]  # tensor -> what the tile makes of it
     needs: Needs
@@ -48,7 +49,7 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
     if anchor is not None:
         parts = [reduction_parts(anchor, region, tiling.reduction) for region in iterations[anchor.name]]
     cut = batched([part for of_tile in parts for part in of_tile])
-    part_reads: list[list[Region]] = []
+    part_reads: list[list[Region]] = [[] for of_tile in parts for _ in of_tile]
     if anchor is not None:
         part_reads = _rows([read_regions(graph, read, cut).regions() for read in anchor.reads], iterations[anchor.name])
     needs = {
@@ -59,6 +60,8 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
         ).regions()
         for operand in shape.operands
     }
+    every = [(operand, regions, operand.in_parts and anchor is not None) for operand, regions in needs.items()]
+    from_the_start = [one for one in every if one[0].from_the_start]
     found: dict[int, list[Step]] = {}
     tile = step = 0
     for (core, _), tiles in zip(cores, pieces, strict=True):
@@ -69,16 +72,13 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
             own_writes = {name: rows[tile] for name, rows in writes.items()}
             own_made = {name: regions[tile] for name, regions in made.items()}
             for at, part in enumerate(parts[tile]):
-                first, last = at == 0, at == len(parts[tile]) - 1
-                now, read = own_boxes, own_reads
-                if anchor is not None:
-                    now, read = {**own_boxes, anchor.name: part}, {**own_reads, anchor.name: part_reads[step]}
-                needed = [
-                    (operand, regions[step if operand.in_parts and anchor is not None else tile])
-                    for operand, regions in needs.items()
-                    if operand.from_the_start or last
-                ]
-                found[core].append(Step(number, first, last, now, read, own_writes, own_made, needed))
+                last = at == len(parts[tile]) - 1
+                needed = {
+                    operand: regions[step if in_parts else tile]
+                    for operand, regions, in_parts in (every if last else from_the_start)
+                }
+                own = own_boxes, own_reads, own_writes, own_made
+                found[core].append(Step(number, at == 0, last, part, part_reads[step], *own, needed))
                 step += 1
             tile += 1
     return found

@@ -106,14 +106,15 @@ def fastest(
             try:
                 whole = partition is not done.partition
                 way = replace(done, partition=partition, way=Way(strategy.name, whole))
-                found = scheduled(request, request.policy(strategy), way)
+                shared = networks.shared(batch, request.machine)
+                found = scheduled(request, request.policy(strategy), way, shared)
                 schedule = given(found.schedule)
                 known = Known(schedule.graph, schedule.iterations, tuple(k.operators for k in schedule.kernels))
                 if strategy.levels:
                     found = _explained(found, planned) if whole else found
                     planned.append(Planned(_estimate(found), len(planned), found))
                 elif limit is None or _estimate(found) < FAR * limit:
-                    best = _faster(request, strategy, found, best)
+                    best = _faster(request, networks, strategy, found, best)
             except DoesNotFit as error:
                 misfit = error
     least: int | None = None
@@ -121,7 +122,7 @@ def fastest(
         if least is not None and one.estimated_cycles > NEAR * least:
             break
         try:
-            best = _faster(request, strategy, one.done, best)
+            best = _faster(request, networks, strategy, one.done, best)
             least = one.estimated_cycles if least is None else least
         except DoesNotFit as error:
             misfit = error
@@ -131,9 +132,12 @@ def fastest(
     return best
 
 
-def _faster(request: Request, strategy: Strategy, found: Compilation, best: Compilation | None) -> Compilation:
+def _faster(
+    request: Request, networks: Networks, strategy: Strategy, found: Compilation, best: Compilation | None
+) -> Compilation:
     """A planned schedule, lowered and simulated, or the best so far where that is no slower."""
-    found = simulated(request, lowered(request, found), stitched=strategy.stitched)
+    shared = networks.shared(found.run.batch, request.machine)
+    found = simulated(request, lowered(request, found, shared), stitched=strategy.stitched)
     return found if best is None or latency(found) < latency(best) else best
 
 

@@ -1,14 +1,16 @@
-"""The first two stages, load and simplify, for one network at any batch."""
+"""The first stages, load and simplify, for one network at any batch, and what its schedules share."""
 
 import numpy as np
 import onnx
 
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.frontend.reader import read_onnx
+from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
 from tilestitch.passes.narrow import as_wide_as
+from tilestitch.pipeline.shared import Shared
 
 
 class Networks:
@@ -30,6 +32,7 @@ class Networks:
         self.element_bits = element_bits
         self._loaded: dict[int, Graph] = {}
         self._simplified: dict[int, Graph] = {}
+        self._shared: dict[tuple[int, Accelerator], Shared] = {}
         self._weights: dict[str, np.ndarray] = {}  # as far as they were read
         self._folded: Folded = {}  # batch normalisations, whatever the batch
 
@@ -48,3 +51,10 @@ class Networks:
             simplified = simplify(loaded, fold_bn=self.fold_bn, folded=self._folded)
             self._simplified[batch] = as_wide_as(simplified, self.element_bits)
         return self._simplified[batch]
+
+    def shared(self, batch: int, machine: Accelerator) -> Shared:
+        """What its schedules at a batch on a machine have in common."""
+        key = batch, machine
+        if key not in self._shared:
+            self._shared[key] = Shared(self.simplified(batch), machine)
+        return self._shared[key]

@@ -11,11 +11,12 @@ from tilestitch.ir.trace import Trace, slowest_cluster
 from tilestitch.ir.verify import verify_program
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
 from tilestitch.lower.clusters import share_ddr
-from tilestitch.lower.program import lower
+from tilestitch.lower.program import Lowered, lower
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.shared import Shared
 from tilestitch.pipeline.strategies import Strategy
 from tilestitch.pipeline.views import compose_views
 from tilestitch.schedule.plan import plan
@@ -51,11 +52,12 @@ def compile_batch(request: Request, networks: Networks, strategy: Strategy, batc
     if Stage.SIMPLIFY in reached:
         done = replace(done, simplified=networks.simplified(batch))
     if Stage.PARTITION in reached:
-        done = partitioned(request, strategy, done)
+        shared = networks.shared(batch, request.machine)
+        done = partitioned(request, strategy, done, shared)
     if Stage.SCHEDULE in reached:
-        done = scheduled(request, request.policy(strategy), done)
+        done = scheduled(request, request.policy(strategy), done, networks.shared(batch, request.machine))
     if Stage.LOWER in reached:
-        done = lowered(request, done)
+        done = lowered(request, done, networks.shared(batch, request.machine))
     if Stage.SIMULATE in reached:
         done = simulated(request, done, stitched=strategy.stitched)
     return done
@@ -66,25 +68,27 @@ def at_batch(request: Request, networks: Networks, strategy: Strategy, batch: in
     return compile_batch(request, networks, strategy, batch, Stage.PARTITION)
 
 
-def partitioned(request: Request, strategy: Strategy, done: Compilation) -> Compilation:
+def partitioned(request: Request, strategy: Strategy, done: Compilation, shared: Shared | None = None) -> Compilation:
     """What is scheduled together, on the network without its views."""
     request.progress("partition", 0, 1)
     simplified = given(done.simplified)
-    composed = compose_views(simplified, strategy.groups(simplified), request.machine)
+    known = None if shared is None else (shared.graph, shared.now)
+    composed = compose_views(simplified, strategy.groups(simplified), request.machine, known)
     partition = strategy.decide(composed, request.machine, request.options.grouping)
     if request.options.verify:
         verify_partition(partition, composed.graph, request.machine)
     return replace(done, graph=composed.graph, partition=partition)
 
 
-def scheduled(request: Request, policy: Policy, done: Compilation) -> Compilation:
-    """Tiles, places and order of every kernel."""
+def scheduled(request: Request, policy: Policy, done: Compilation, shared: Shared | None = None) -> Compilation:
+    """Tiles, places and order of every kernel; where the graph is that of what is shared, with those tilings."""
     schedule = plan(
         given(done.graph),
         given(done.partition),
         request.machine,
         policy,
         done.run,
+        tilings=None if shared is None else shared.tilings,
         progress=lambda at, of: request.progress("schedule", at, of),
     )
     if request.options.verify:
@@ -92,10 +96,11 @@ def scheduled(request: Request, policy: Policy, done: Compilation) -> Compilatio
     return replace(done, schedule=schedule)
 
 
-def lowered(request: Request, done: Compilation) -> Compilation:
-    """The program of a schedule."""
+def lowered(request: Request, done: Compilation, shared: Shared | None = None) -> Compilation:
+    """The program of a schedule; where the graph is that of what is shared, with those blocks."""
     schedule = given(done.schedule)
-    program = lower(schedule, request.machine, progress=lambda at, of: request.progress("lower", at, of))
+    known = Lowered(request.machine, None if shared is None else shared.blocks)
+    program = lower(schedule, request.machine, lowered=known, progress=lambda at, of: request.progress("lower", at, of))
     if request.options.verify:
         verify_program(program)
     return replace(done, program=program)

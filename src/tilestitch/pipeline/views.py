@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
@@ -14,6 +15,9 @@ from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.views import resolve_views
 
+# A network without its views, and which operators do the work of each that was there.
+WithoutViews: TypeAlias = tuple[Graph, Mapping[str, tuple[str, ...]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Composed:
@@ -25,10 +29,15 @@ class Composed:
     now: Mapping[str, tuple[str, ...]]  # operator of `simplified` -> the operators of `graph` that do its work
 
 
-def compose_views(simplified: Graph, groups: Sequence[Group], machine: Accelerator) -> Composed:
-    """Leave out views, and cut each group into kernels that have one end and can run on some core."""
+def compose_views(
+    simplified: Graph, groups: Sequence[Group], machine: Accelerator, known: WithoutViews | None = None
+) -> Composed:
+    """Leave out views, and cut each group into kernels that have one end and can run on some core.
+
+    `known` is the `composed_graph` of the network, where it was made before.
+    """
     expect_compilable(machine)
-    graph, now = composed_graph(simplified)
+    graph, now = composed_graph(simplified) if known is None else known
     grouped = {name for names in now.values() for name in names}
     position = {op.name: number for number, op in enumerate(graph.operators)}
     kernels = []
@@ -41,7 +50,7 @@ def compose_views(simplified: Graph, groups: Sequence[Group], machine: Accelerat
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph) -> tuple[Graph, Mapping[str, tuple[str, ...]]]:
+def composed_graph(simplified: Graph) -> WithoutViews:
     """The network without its views, and which operators do the work of each that was there."""
     resolved, now = resolve_views(simplified)
     graph = assign_layouts(write_outputs(resolved))

@@ -14,7 +14,6 @@ from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Kernel, PieceRun, Schedule
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
-from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.schedule.by_hand import group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.orders import breadth_first, can_run, depth_first, waiting_bytes
@@ -22,7 +21,6 @@ from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, wi
 from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.tasks import Task
-from tilestitch.schedule.tiling import Shapes, tile_kernel
 from tilestitch.schedule.tilings import Tilings
 
 
@@ -54,7 +52,7 @@ def plan(
     expect_compilable(machine)
     on_chip = policy.stitched or any(machine.memory(level) is not None for level in policy.levels)
     if isinstance(partition, Groups) and not on_chip:
-        kernels = _one_by_one(graph, partition.kernels, machine, progress)
+        kernels = _one_by_one(partition.kernels, Tilings(graph, machine) if tilings is None else tilings, progress)
         return Schedule(run.strategy, graph, run.batch, run.iterations, run.clusters, kernels)
     found = ordered(graph, partition, machine, policy)
     kernels, homes = stay_on_chip(
@@ -152,24 +150,10 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator) -> Ordered:
     )
 
 
-def _one_by_one(
-    graph: Graph, kernels: Kernels, machine: Accelerator, progress: Callable[[int, int], None]
-) -> tuple[Kernel, ...]:
-    """Kernel after kernel, through DDR; those that differ only in names are tiled once."""
-    known: dict[tuple, tuple[Kernel, list[str]]] = {}
-    shapes, found = Shapes(graph, machine), []
+def _one_by_one(kernels: Kernels, tilings: Tilings, progress: Callable[[int, int], None]) -> tuple[Kernel, ...]:
+    """Kernel after kernel, through DDR."""
+    found = []
     for number, group in enumerate(kernels):
-        operators = tuple(graph.by_name[name] for name in group)
-        signature, names = kernel_signature(graph, operators), local_names(graph, operators)
-        if signature in known:
-            like, like_names = known[signature]
-            renamed = dict(zip(like_names, names, strict=True))
-            tiling = replace(like.tiling, resident=tuple(renamed[t] for t in like.tiling.resident))
-            anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
-            kernel = replace(like, name=f"k{number}", operators=group, anchor=anchor, tiling=tiling)
-        else:
-            kernel = tile_kernel(shapes, operators, f"k{number}")
-            known[signature] = kernel, names
-        found.append(kernel)
+        found.append(tilings.alone(group, f"k{number}"))
         progress(number + 1, len(kernels))
     return tuple(found)

@@ -9,7 +9,6 @@ from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tiles import cuts_of
 from tilestitch.kernels.division import cycles_under, most_made, nearest_cores, needed_by, parts_of, shares
 from tilestitch.kernels.nest import Nest
 from tilestitch.kernels.shape import KernelShape, Operand, local_names
@@ -57,7 +56,7 @@ def splits_worth_a_search(
     if around.strips:
         return _of_strips(shape, nest, numbers, around, orders)
     sink, box = shape.sink, around.iterations(shape.sink)
-    steps = cuts_of(shape.graph, shape.operators).steps
+    steps = shape.cuts.steps
     found = possible_splits(tuple(map(ceil_div, box.extents, steps)), len(numbers))
     in_memory = _dims_in_memory(shape.graph, sink)
     if around.splits in found:
@@ -125,7 +124,7 @@ def _of_strips(
     """The division that is given: along each dim as many pieces as there are places where a strip begins."""
     cores, strips = (tuple(column) for column in zip(*around.strips, strict=True))
     splits = tuple(len(set(starts)) for starts in zip(*(strip.start for strip in strips), strict=True))
-    steps = cuts_of(shape.graph, shape.operators).steps
+    steps = shape.cuts.steps
     if not set(cores) <= set(numbers) or (around.instead and _filling(shape, nest, around, splits, steps) != cores):
         return []
     if not around.sources:

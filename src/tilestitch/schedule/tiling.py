@@ -13,7 +13,6 @@ from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
-from tilestitch.ir.tiles import cuts_of
 from tilestitch.kernels.nest import Nest, flatten
 from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Surroundings
@@ -184,7 +183,7 @@ def _fitting(
                 "a network with smaller tensors",
                 SMALLER_BATCH,
             ) from None
-        steps = cuts_of(graph, operators).steps
+        steps = shape.cuts.steps
         numbers = group.numbers
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
@@ -214,7 +213,7 @@ def _streamed(
 
 def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, rule: TileRule, *, inside: bool) -> Cuts:
     """The tiles to try under one split: the second operand's dims are cut first, and either may be the outer loops."""
-    sink, cuts = shape.sink, cuts_of(shape.graph, shape.operators)
+    sink, cuts = shape.sink, shape.cuts
     parallel = [d for d, dim in enumerate(sink.dims) if dim.kind is DimKind.PARALLEL]
     whole = [d for d in range(len(sink.dims)) if d not in parallel]
     tensor = None if shape.anchor is None else shape.anchor.reads[1].tensor

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Graph
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.kernels.surroundings import Room, Surroundings
@@ -23,16 +23,33 @@ class Tilings:
         # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
         self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
         self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
+        self._alone: dict[tuple, tuple[Kernel, list[str]]] = {}
+
+    def alone(self, group: tuple[str, ...], name: str) -> Kernel:
+        """The kernel of some operators under that name, with nothing on chip around it."""
+        operators = tuple(self.graph.by_name[one] for one in group)
+        signature, names = self._signature(operators)
+        if signature not in self._alone:
+            self._alone[signature] = tile_kernel(self.shapes, operators, name), names
+        like, like_names = self._alone[signature]
+        renamed = dict(zip(like_names, names, strict=True))
+        tiling = replace(like.tiling, resident=tuple(renamed[t] for t in like.tiling.resident))
+        anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
+        return replace(like, name=name, operators=group, anchor=anchor, tiling=tiling)
+
+    def _signature(self, operators: tuple[Operator, ...]) -> tuple[tuple, list[str]]:
+        """What is equal for kernels that differ only in names, and the names of their tensors in one order."""
+        group = tuple(op.name for op in operators)
+        if group not in self._signatures:
+            self._signatures[group] = kernel_signature(self.graph, operators), local_names(self.graph, operators)
+        return self._signatures[group]
 
     def tiled(self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str) -> Kernel:
         """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for.
 
         `orders` of cores are those of the task among the sources that lie around it.
         """
-        if task.operators not in self._signatures:
-            signature = kernel_signature(self.graph, facts.operators)
-            self._signatures[task.operators] = signature, local_names(self.graph, facts.operators)
-        signature, names = self._signatures[task.operators]
+        signature, names = self._signature(facts.operators)
         key = signature, task.tiles, *_key(facts, around, names)
         if key not in self._known:
             try:

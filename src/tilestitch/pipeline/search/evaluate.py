@@ -19,11 +19,10 @@ from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation, Way
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate
+from tilestitch.pipeline.shared import Shared
 from tilestitch.pipeline.stages import Request, lowered, run_program, scheduled, simulated
 from tilestitch.pipeline.strategies import strategy_by_hand
-from tilestitch.pipeline.views import composed_graph
 from tilestitch.schedule.plan import plan
-from tilestitch.schedule.tilings import Tilings
 
 LONGER = 4  # a candidate of so many times as many steps as the first is not lowered: its program would take minutes
 
@@ -42,8 +41,9 @@ class Evaluated:
 class _Shared:
     """What the candidates of one batch per iteration share."""
 
-    def __init__(self, graph: Graph, machine: Accelerator) -> None:
-        self.graph, self.tilings, self.lowered = graph, Tilings(graph, machine), Lowered(machine)
+    def __init__(self, shared: Shared, machine: Accelerator) -> None:
+        self.graph, self.tilings = shared.graph, shared.tilings
+        self.lowered = Lowered(machine, shared.blocks)
         self.simulated: dict[tuple, tuple[int, int, Mapping[str, int]]] = {}  # by kernels and homes
 
 
@@ -137,8 +137,8 @@ class Evaluator:
 
     def _at(self, batch: int) -> _Shared:
         if batch not in self._shared:
-            graph, _ = composed_graph(self.networks.simplified(batch))
-            self._shared[batch] = _Shared(graph, self.request.machine)
+            machine = self.request.machine
+            self._shared[batch] = _Shared(self.networks.shared(batch, machine), machine)
         return self._shared[batch]
 
 

@@ -1,0 +1,19 @@
+"""What the schedules of one network at one batch on one machine have in common, found once for all of them."""
+
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import Graph
+from tilestitch.lower.blocks import Known
+from tilestitch.pipeline.views import composed_graph
+from tilestitch.schedule.tilings import Tilings
+
+
+class Shared:
+    """The network without its views, the tilings of its kernels, and these as they were lowered; the latter grow.
+
+    None of it depends on who asked for it first, so that a schedule is the same with it and without.
+    """
+
+    def __init__(self, simplified: Graph, machine: Accelerator) -> None:
+        self.graph, self.now = composed_graph(simplified)
+        self.tilings = Tilings(self.graph, machine)
+        self.blocks: dict[tuple, Known] = {}
