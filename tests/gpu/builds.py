@@ -34,13 +34,17 @@ def reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
+def without_our_modules() -> dict[str, str]:
+    """The environment of another Python."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
 def interpreted(folders: Sequence[Path], inputs: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """The outputs of builds on the same inputs."""
     for folder in folders:
         np.savez(folder / "inputs.npz", **inputs)
     command = [os.environ["TILESTITCH_GPU_PYTHON"], str(INTERPRET), *map(str, folders)]
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=kept)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=without_our_modules())
     assert done.returncode == 0, done.stderr[-4000:]
     found = []
     for folder in folders:

@@ -10,8 +10,8 @@ import pytest
 from onnxruntime.quantization import QuantType
 
 import tilestitch
-from benchmarks.gpu_case_study import tailor
-from tests.gpu.builds import written
+from benchmarks.gpu_networks import tailor
+from tests.gpu.builds import without_our_modules, written
 from tests.helpers.quantised_networks import quantised, residual_network
 from tilestitch import KernelOptions
 from tilestitch.base.dtypes import DType
@@ -30,8 +30,7 @@ def test_every_form_of_kernel_compiles(tmp_path, dtype):
         folder = written(tmp_path / name, built)
         rows = _first_of_each_form(built)
         (folder / "kernels.json").write_text(json.dumps(rows), encoding="utf-8")
-        kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-        kept["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
+        kept = {**without_our_modules(), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
         script = str(Path(__file__).parent / "compile_kernels.py")
         command = [os.environ["TILESTITCH_GPU_PYTHON"], script, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=kept)

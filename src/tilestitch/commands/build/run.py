@@ -141,8 +141,13 @@ def build(
     asked = replace(options, stop_after=Stage.SCHEDULE, verify=False, batch=options.batch if batch is None else batch)
     compiled = api.compile(model, target, strategy=strategy, options=asked, progress=progress)
     (progress or quiet)("build", 0, 1)
+    return kernels_of(compiled, kernels)
+
+
+def kernels_of(compiled: Compilation, kernels: KernelOptions) -> Built:
+    """Kernels for a schedule that was made for a GPU."""
     assert compiled.schedule is not None
-    limits = Limits(programs=len(target.cores)) if kernels.limits is None else kernels.limits
+    limits = Limits(programs=len(compiled.machine.cores)) if kernels.limits is None else kernels.limits
     found = plan(compiled.schedule, DType(kernels.dtype), limits, fuse=kernels.fuse)
     return Built(compiled, found, _files(found))
 
