@@ -20,6 +20,8 @@ from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ops.contraction import KINDS
 
+MOST_PRODUCTS = 3  # of a kernel
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -271,8 +273,10 @@ def _repeated(planner: _Planner, before: Draft, after: Draft) -> str:
     """Why what one kernel makes would be computed again and again in the other, before a kernel is written."""
     first, second = planner.operators(before.operators), planner.operators(after.operators)
     products = [op for op in (*first, *second) if op.kind in KINDS]
-    if len(products) > 2:
-        return f"they are {len(products)} products, and a kernel holds two"
+    if len(products) > MOST_PRODUCTS:
+        return f"they are {len(products)} products, and a kernel holds {MOST_PRODUCTS}"
+    if len(products) > 2 and any(op.kind == "softmax" for op in (*first, *second)):
+        return f"they are {len(products)} products, and attention holds two"
     costly = [op for op in first if op.kind in KINDS or op.kind in STEPS or is_row(op)]
     window = next((op for op in second if op.kind in STEPS and not is_row(op)), None)
     if costly and window is not None:
