@@ -3,15 +3,21 @@
 import ast
 import io
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.helpers.command import run
+from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
+from tilestitch.base.files import write_files
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +37,8 @@ def test_every_operator_is_in_one_kernel(built, attention):
         assert sorted(names) == sorted(op.name for op in one.plan.schedule.graph.operators)
         for module in one.plan.modules:
             text = one.files[f"{module.name}.py"].decode()
-            for number in range(module.first, module.last + 1):
-                assert f"kernel {number}" in text
+            for number in module.kernels:
+                assert re.search(rf"^ +{number} \S", text, re.MULTILINE)
 
 
 def test_modules_are_python(built, attention):
@@ -42,6 +48,33 @@ def test_modules_are_python(built, attention):
             if name.endswith(".py"):
                 ast.parse(content)
                 assert max(map(len, content.decode().splitlines())) <= 120, name
+
+
+@pytest.mark.parametrize(
+    "network", ["resnet18:small", "densenet121:small", "bert-base-128:small", "mobilenet-v2:small"]
+)
+def test_modules_are_formatted(tmp_path, network):
+    """As ruff formats and checks them, with lines of 120 characters."""
+    _expect_formatted(tmp_path, tilestitch.build(network, strategy="one-block", batch=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_modules_of_quantised_networks_are_formatted(tmp_path, dtype):
+    """With zero points in the file, and with those that are found while the network runs."""
+    static = quantised(residual_network(), tmp_path, activations=QuantType.QUInt8, per_channel=True)
+    for name, model in (("static", static), ("dynamic", quantised_while_it_runs(transformer_layer(), tmp_path))):
+        built = tilestitch.build(model, strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype))
+        _expect_formatted(tmp_path / name, built)
+
+
+def _expect_formatted(folder, built):
+    write_files([(folder / name, content) for name, content in built.files.items()])
+    options = ["--no-cache", "--isolated", "--line-length=120", "--target-version=py311"]
+    for command in (["format", "--check", "--diff"], ["check", "--select=B,C4,E,F,I,PERF,PIE,SIM,UP,W"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *options, folder], capture_output=True, text=True
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 
 
 def test_attention_is_one_kernel(attention):

@@ -10,7 +10,7 @@ from tests.gpu.builds import expect_equal
 from tilestitch import KernelOptions
 from tilestitch.backends.triton.launch import Limits
 
-ALWAYS = 1e9  # however often a first product is computed
+ALWAYS = 1e9  # however often a product is computed
 
 
 def convolutions(generator: np.random.Generator, count: int) -> onnx.ModelProto:

@@ -12,6 +12,7 @@ from tilestitch.backends.triton.products import LEAST, is_large, product
 from tilestitch.backends.triton.reductions import STEPS, WHOLE, is_row, reduced, whole_rows
 from tilestitch.backends.triton.values import Emitter, Frame, Rule, Storage, Unfused, pieces, span
 from tilestitch.backends.triton.windows import slid, slides, tile, window_of
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.contraction import KINDS, roles
@@ -29,9 +30,9 @@ RULES: dict[str, Rule] = {
 }
 KNOWN = frozenset((*RULES, *ELEMENTWISE, "gather"))
 ROW_ELEMENTS = 4096  # of a block that holds whole rows, where its rows are shorter
-SIDES = {1: 64, 2: 8}  # results along each axis of a tile at most, by the number of its axes
-DEPTHS = (64, 32)  # channels of a tile with halo at a time, the first that fits
-WARPS = ((8_192, 4), (24_576, 8))  # elements of all blocks of sums, and how many warps hold them; more take 16
+# Results along each of two axes of a tile at most, and channels at a time: the first that fits. A guess.
+TILES = ((8, 64), (8, 32), (7, 64), (7, 32), (4, 64), (4, 32))
+WARPS = ((8_192, 4), (16_384, 8))  # elements of all blocks of sums, and how many warps hold them; more take 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Limits:
     depth: int = 64
     elements: int = 1024
     programs: int = 132  # as many as there are streaming multiprocessors
-    again: float = 2.0  # times that a fused kernel may compute any of its products
+    again: float = 4 / 3  # of the multiplications of its products, how many a fused kernel may do
     sums: int = 32_768  # elements of all its blocks of sums: half the registers of a multiprocessor
 
 
@@ -59,7 +60,8 @@ class Launch:
     programs: int
     blocks: tuple[tuple[str, int], ...]
     warps: int
-    again: float  # how often the product is computed that is computed most; 1.0 where nothing is computed again
+    again: float  # how often the product `most` is computed; 1.0 where nothing is computed again
+    most: str
     form: str  # "products", "fused products", "attention", "rows" or "elements"
 
 
@@ -86,12 +88,12 @@ def launch(
         raise Unfused(f"{sink.name} has several results")
     roots = _roots(graph, storage, operators)
     why: Unfused | None = None
-    for depth in DEPTHS if roots.tiles else (limits.depth,):
+    for side, depth in TILES if roots.tiles else ((0, limits.depth),):
         e = Emitter(graph, storage, operators, RULES)
         e.slowly = len(operators) == 1
         e.depth_of_sums = min(depth, limits.depth)
         try:
-            programs, form = (_tiled if roots.tiles else _framed)(e, sink, roots, box, limits)
+            programs, form = _tiled(e, sink, roots, box, side, limits) if side else _framed(e, sink, roots, box, limits)
             _expect_worth_it(e, operators, limits)
         except Unfused as error:
             why = why or error
@@ -103,16 +105,24 @@ def launch(
 
 def _expect_worth_it(e: Emitter, operators: Sequence[Operator], limits: Limits) -> None:
     """Refuse a kernel that computes a product too often, or holds more sums than the registers do."""
-    again = max(e.often, key=lambda name: e.often[name], default="")
-    if again and e.often[again] > limits.again:
-        raise Unfused(f"{again} would be computed {e.often[again]:.2f} times")
+    again, most = _most(e)
+    work = {op.name: prod(dim.extent for dim in op.dims) for op in operators if op.name in e.often}
+    total = sum(e.often[name] * each for name, each in work.items()) / sum(work.values()) if work else 1.0
+    if total > limits.again:
+        raise Unfused(f"{most} would be computed {again:.2f} times, and the kernel would do {total:.2f} times the work")
     if sum(op.kind in KINDS for op in operators) > 1 and e.sums > limits.sums:
         raise Unfused(f"a kernel would hold {e.sums:,} sums, and registers have room for {limits.sums:,}")
 
 
-def _tiled(e: Emitter, sink: Operator, roots: _Roots, box: Region, limits: Limits) -> tuple[int, str]:
+def _most(e: Emitter) -> tuple[float, str]:
+    """How often the product is computed that is computed most, the first of several, and its name."""
+    return max(((times, name) for name, times in e.often.items()), key=lambda one: one[0], default=(1.0, ""))
+
+
+def _tiled(e: Emitter, sink: Operator, roots: _Roots, box: Region, side: int, limits: Limits) -> tuple[int, str]:
     """Write a kernel whose rows are a tile, over which or over whose halo windows slide; programs, and the form."""
-    sizes = (SIDES.get(len(roots.tiles), 4), _columns(roots, box, 2 * limits.columns))
+    along = {1: side * side, 2: side}.get(len(roots.tiles), 4)
+    sizes = (along, _columns(roots, box, 2 * limits.columns))
     dims, frame, programs, parts = tile(e, sink, box, roots.tiles, roots.columns, sizes)
     e.asks = (1.0, float(parts), 1.0)
     store(e, sink, dims, frame)
@@ -130,7 +140,8 @@ def _framed(e: Emitter, sink: Operator, roots: _Roots, box: Region, limits: Limi
     else:
         most = limits
         if len(roots.products) > 2:
-            most = replace(limits, rows=limits.rows // 4)
+            low = e.storage.floats is DType.FLOAT16  # else weights of so many columns have no room on chip
+            most = replace(limits, columns=limits.columns * (2 if low else 1), rows=limits.rows // 4)
         elif fused or roots.form == "attention":
             most = replace(limits, columns=2 * limits.columns, rows=limits.rows // 2)
         sizes = _blocks(roots, box, most)
@@ -320,5 +331,4 @@ def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int
     kept, blocks = tuple(op.name for op in operators), tuple(e.sizes.items())
     held = e.sums or prod(e.sizes[size] for size in list(e.sizes)[:2])
     warps = next((warps for most, warps in WARPS if held <= most), 16)
-    again = max(e.often.values(), default=1.0)
-    return Launch(name, kept, output, (*reads, output), "\n".join(text), programs, blocks, warps, again, form)
+    return Launch(name, kept, output, (*reads, output), "\n".join(text), programs, blocks, warps, *_most(e), form)

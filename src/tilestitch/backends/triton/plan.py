@@ -37,8 +37,7 @@ class Module:
     """One sub-graph instance: kernels in the order in which they run."""
 
     name: str
-    first: int  # kernels of the schedule
-    last: int
+    kernels: tuple[int, ...]  # of the schedule
     launches: tuple[Launch, ...]
     drafts: tuple[Draft, ...]  # of each launch
     notes: tuple[str, ...]  # what stays apart, and why
@@ -100,11 +99,13 @@ def plan(schedule: Schedule, floats: DType, limits: Limits, *, fuse: bool = True
     notes = [list(one) for one in split]
     if fuse:
         drafts = _fused(planner, drafts, notes)
+    kept = [number for number, module in enumerate(drafts) if module]
     modules = []
-    for number, (first, last) in enumerate(groups):
-        name = f"g{number:0{len(str(len(groups) - 1))}d}_{identifier(schedule.kernels[first].operators[0])}"
-        launches = _named([_given(planner.attempt(one.operators, one.box)) for one in drafts[number]])
-        modules.append(Module(name, first, last, launches, tuple(drafts[number]), tuple(dict.fromkeys(notes[number]))))
+    for number, group in enumerate(kept):
+        launches = _named([_given(planner.attempt(one.operators, one.box)) for one in drafts[group]])
+        name = f"g{number:0{len(str(len(kept) - 1))}d}_{identifier(launches[0].operators[0])}"
+        kernels = tuple(sorted({kernel for draft in drafts[group] for kernel in draft.kernels}))
+        modules.append(Module(name, kernels, launches, tuple(drafts[group]), tuple(dict.fromkeys(notes[group]))))
     return Plan(schedule, planner.storage, tuple(modules))
 
 
@@ -205,7 +206,10 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
     in_memory: set[str] = set()
     while True:
         why: list[list[str]] = [[] for _ in drafts]
-        found = [_merged(planner, one, in_memory, lines) for one, lines in zip(drafts, why, strict=True)]
+        found = [
+            _merged(planner, one, in_memory, lines)
+            for one, lines in zip(_with_attention(planner, drafts, in_memory, why), why, strict=True)
+        ]
         gone = {
             name
             for module in found
@@ -224,6 +228,32 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
         in_memory |= gone & read
     for lines, more in zip(notes, why, strict=True):
         lines += more
+    return found
+
+
+def _with_attention(
+    planner: _Planner, drafts: Sequence[Sequence[Draft]], in_memory: set[str], why: Sequence[list[str]]
+) -> list[list[Draft]]:
+    """Drafts of all modules, attention that the schedule runs in several of them together in the last.
+
+    Its scores are the largest tensors of a network, and no core has room for them; streamed they need none. Pieces of
+    a sub-graph stay apart, as the same operators are in several of them.
+    """
+    found = [list(module) for module in drafts]
+    if planner.schedule.pieces or all(op.kind != "softmax" for op in planner.graph.operators):
+        return found
+    home = {one.kernels[-1]: number for number, module in enumerate(drafts) for one in module}
+    every = [one for module in drafts for one in module]
+    joined = _passed(planner, every, in_memory, [], only="attention")
+    for number, module in enumerate(found):
+        module[:] = [one for one in joined if home[one.kernels[-1]] == number]
+        for one in module:
+            if len({home[kernel] for kernel in one.kernels}) > 1:
+                first, last = one.kernels[0], one.kernels[-1]
+                why[number].append(
+                    f"Kernels {first} to {last} of the schedule run apart there, and are one here: "
+                    f"{one.operators[0]} to {one.operators[-1]} are attention, whose scores stay on chip."
+                )
     return found
 
 

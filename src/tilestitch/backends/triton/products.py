@@ -229,6 +229,10 @@ def _added_up(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> 
     if (count > LONG or is_large(op, roles(op))) and not e.slowly:
         raise Unfused(f"{op.name} is no product of blocks there, and its sums have {count:,} terms")
 
+    inner = next((one for access in op.reads[:2] for one in e.chain(access.tensor) if one.kind in KINDS), None)
+    if inner is not None:
+        raise Unfused(f"{inner.name} would be computed for every term of the sums of {op.name}")
+
     def term(at: list[Index]) -> Value:
         a, b = (e.operand(access, at, frame) for access in op.reads[:2])
         depth = max(a.depth, b.depth)

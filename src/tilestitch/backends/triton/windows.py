@@ -23,7 +23,7 @@ from tilestitch.ir.graph import Access, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.contraction import KINDS, roles
 
-MOST_OF_TILE = 1024  # results of a product that a tile with halo takes, for one channel
+MOST_OF_TILE = 256  # results of a product that a tile with halo takes, for one channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""Three products in one kernel, and depthwise convolutions between two, give what onnxruntime gives."""
+
+from itertools import pairwise
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tilestitch
+from tests.gpu.builds import expect_equal
+from tests.gpu.test_chains import ALWAYS
+from tilestitch import KernelOptions
+from tilestitch.backends.triton.launch import Limits
+from tilestitch.ops.contraction import KINDS
+
+# Of every convolution: channels made (0: depthwise), window, stride, and padding at each of the four ends.
+CHAINS = {
+    "three of 3x3": (
+        (12, (3, 3), (1, 1), (1, 1, 1, 1)),
+        (10, (3, 3), (1, 1), (1, 1, 1, 1)),
+        (7, (3, 3), (1, 1), (1, 1, 1, 1)),
+    ),
+    "with strides and ragged pads": (
+        (12, (3, 2), (1, 2), (0, 1, 2, 0)),
+        (10, (2, 3), (2, 1), (1, 2, 0, 0)),
+        (7, (1, 3), (1, 1), (0, 0, 0, 2)),
+    ),
+    "bottleneck": ((6, (1, 1), (1, 1), (0,) * 4), (6, (3, 3), (1, 1), (1, 1, 1, 1)), (20, (1, 1), (1, 1), (0,) * 4)),
+    "inverted residual": (
+        (40, (1, 1), (1, 1), (0,) * 4),
+        (0, (3, 3), (1, 1), (1, 1, 1, 1)),
+        (9, (1, 1), (1, 1), (0,) * 4),
+    ),
+    "with stride": ((70, (1, 1), (1, 1), (0,) * 4), (0, (3, 3), (2, 2), (1, 1, 0, 0)), (9, (1, 1), (1, 1), (0,) * 4)),
+    "depthwise at the end": (
+        (12, (3, 3), (1, 1), (1, 1, 1, 1)),
+        (10, (1, 1), (2, 1), (0,) * 4),
+        (0, (5, 3), (1, 1), (2, 1, 2, 1)),
+    ),
+    "depthwise twice": (
+        (11, (1, 1), (1, 1), (0,) * 4),
+        (0, (3, 3), (1, 1), (1, 1, 1, 1)),
+        (0, (3, 1), (1, 1), (0,) * 4),
+    ),
+}
+
+
+def convolutions(layers, size=(13, 18), channels=9) -> onnx.ModelProto:
+    """Convolutions with a clip after each, as MobileNet has, and what came in added to what leaves, where that fits."""
+    generator = np.random.default_rng([len(layers), *size])
+    first, nodes, weights, last = channels, [], [], "x"
+    for number, (made, window, strides, pads) in enumerate(layers):
+        group, made = (channels, channels) if made == 0 else (1, made)
+        w = generator.standard_normal((made, channels // group, *window)) / np.sqrt(channels / group * np.prod(window))
+        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
+        weights.append(numpy_helper.from_array(generator.standard_normal(made).astype(np.float32), f"b{number}"))
+        options = {"kernel_shape": window, "strides": strides, "pads": pads, "group": group}
+        nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
+        nodes.append(helper.make_node("Clip", [f"c{number}", "low", "high"], [f"r{number}"]))
+        last, channels = f"r{number}", made
+    weights += [numpy_helper.from_array(np.float32(value), name) for name, value in (("low", -1.5), ("high", 6))]
+    if channels == first and all(strides == (1, 1) for _, _, strides, _ in layers):
+        nodes.append(helper.make_node("Add", [last, "x"], ["y"]))
+        last = "y"
+    return _model(nodes, ["N", first, *size], last, weights)
+
+
+def perceptron(widths, rows=37) -> onnx.ModelProto:
+    """Matrix products with GELU between them."""
+    generator = np.random.default_rng(list(widths))
+    nodes, weights, last = [], [], "x"
+    for number, (k, n) in enumerate(pairwise(widths)):
+        w = generator.standard_normal((k, n)) / np.sqrt(k)
+        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
+        nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
+        nodes.append(helper.make_node("Gelu", [f"p{number}"], [f"g{number}"]))
+        last = f"g{number}"
+    return _model(nodes, ["N", rows, widths[0]], last, weights)
+
+
+def _model(nodes, shape, output, weights) -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "chain", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def in_one_kernel(model, **limits) -> dict[str, tilestitch.Built]:
+    """Builds in both types; all products are in one kernel."""
+    chosen = Limits(again=ALWAYS, **limits)
+    builds = {
+        dtype: tilestitch.build(model, strategy="one-block", batch=2, kernels=KernelOptions(dtype=dtype, limits=chosen))
+        for dtype in ("float32", "float16")
+    }
+    for built in builds.values():
+        products = [op.name for op in built.plan.schedule.graph.operators if op.kind in KINDS]
+        holding = [one for module in built.plan.modules for one in module.launches if {*one.operators} & {*products}]
+        assert len(products) == 3
+        assert [one.form for one in holding] == ["fused products"]
+    return builds
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_three_convolutions_are_one_kernel(tmp_path, name):
+    """With halos of halos; a depthwise convolution takes as many channels at a time as the one after it asks for."""
+    model = convolutions(CHAINS[name])
+    expect_equal(tmp_path, model, in_one_kernel(model), 2)
+
+
+# The first product is computed again for every block of 128 columns, and of 256 terms of the third.
+@pytest.mark.parametrize("widths, again", [((20, 50, 30, 17), 1), ((64, 200, 130, 300), 3), ((20, 40, 300, 150), 4)])
+def test_three_matrix_products_are_one_kernel(tmp_path, widths, again):
+    """What lies between the second and the third is held whole where it can be."""
+    model = perceptron(widths)
+    builds = in_one_kernel(model)
+    assert [one.again for module in builds["float32"].plan.modules for one in module.launches] == [again]
+    expect_equal(tmp_path, model, builds, 2)
+
+
+def test_a_chain_of_images_of_one_axis_is_one_kernel(tmp_path):
+    """As in Conformer: a tile is longer where there is one axis."""
+    layers = ((12, (1,), (1,), (0, 0)), (0, (9,), (1,), (4, 4)), (9, (1,), (1,), (0, 0)))
+    model = convolutions(layers, (150,))
+    expect_equal(tmp_path, model, in_one_kernel(model), 2)
