@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import tilestitch
 from tests.gpu.builds import expect_equal
-from tests.gpu.test_chains import ALWAYS
+from tests.gpu.chains import ALWAYS, model_of
 from tilestitch import KernelOptions
 from tilestitch.backends.triton.launch import Limits
 from tilestitch.ops.contraction import KINDS
@@ -63,7 +63,7 @@ def convolutions(layers, size=(13, 18), channels=9) -> onnx.ModelProto:
     if channels == first and all(strides == (1, 1) for _, _, strides, _ in layers):
         nodes.append(helper.make_node("Add", [last, "x"], ["y"]))
         last = "y"
-    return _model(nodes, ["N", first, *size], last, weights)
+    return model_of(nodes, ["N", first, *size], last, weights)
 
 
 def perceptron(widths, rows=37) -> onnx.ModelProto:
@@ -76,15 +76,7 @@ def perceptron(widths, rows=37) -> onnx.ModelProto:
         nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
         nodes.append(helper.make_node("Gelu", [f"p{number}"], [f"g{number}"]))
         last = f"g{number}"
-    return _model(nodes, ["N", rows, widths[0]], last, weights)
-
-
-def _model(nodes, shape, output, weights) -> onnx.ModelProto:
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, "chain", inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    return onnx.shape_inference.infer_shapes(model)
+    return model_of(nodes, ["N", rows, widths[0]], last, weights, opset=20)
 
 
 def in_one_kernel(model, **limits) -> dict[str, tilestitch.Built]:
