@@ -6,8 +6,10 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.gpu.builds import TOLERANCE, interpreted, written
+from tests.gpu.chains import chained
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
+from tilestitch.ops.contraction import KINDS
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import onnxruntime_outputs
 from tilestitch.zoo.inputs import sample_inputs
@@ -31,6 +33,17 @@ def test_a_quantised_network_gives_what_onnxruntime_gives(tmp_path, network, for
     text = "".join(content.decode() for name, content in found.files.items() if name.endswith(".py"))
     assert "dtype=tl.int32)" in text
     assert "acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)" not in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_quantised_inverted_residual_is_one_kernel(tmp_path, form):
+    """The depthwise convolution adds up bytes of the tile before it, less what stands for zero."""
+    layers = ((40, (1, 1), (1, 1), (0,) * 4), (0, (3, 3), (1, 1), (1,) * 4), (9, (1, 1), (1, 1), (0,) * 4))
+    found = expect_steps(tmp_path, quantised(chained(layers), tmp_path, **FORMS[form]), "one-block")
+    graph = found.plan.schedule.graph
+    kernels = [one for module in found.plan.modules for one in module.launches]
+    products = [sum(graph.by_name[name].kind in KINDS for name in one.operators) for one in kernels]
+    assert max(products) == sum(products) == 3
 
 
 @pytest.mark.parametrize("network", [residual_network, transformer_layer])

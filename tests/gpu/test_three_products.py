@@ -1,15 +1,10 @@
 """Three products in one kernel, and depthwise convolutions between two, give what onnxruntime gives."""
 
-from itertools import pairwise
-
-import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import tilestitch
 from tests.gpu.builds import expect_equal
-from tests.gpu.chains import ALWAYS, model_of
+from tests.gpu.chains import ALWAYS, chained, perceptron
 from tilestitch import KernelOptions
 from tilestitch.backends.triton.launch import Limits
 from tilestitch.ops.contraction import KINDS
@@ -46,39 +41,6 @@ CHAINS = {
 }
 
 
-def convolutions(layers, size=(13, 18), channels=9) -> onnx.ModelProto:
-    """Convolutions with a clip after each, as MobileNet has, and what came in added to what leaves, where that fits."""
-    generator = np.random.default_rng([len(layers), *size])
-    first, nodes, weights, last = channels, [], [], "x"
-    for number, (made, window, strides, pads) in enumerate(layers):
-        group, made = (channels, channels) if made == 0 else (1, made)
-        w = generator.standard_normal((made, channels // group, *window)) / np.sqrt(channels / group * np.prod(window))
-        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
-        weights.append(numpy_helper.from_array(generator.standard_normal(made).astype(np.float32), f"b{number}"))
-        options = {"kernel_shape": window, "strides": strides, "pads": pads, "group": group}
-        nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
-        nodes.append(helper.make_node("Clip", [f"c{number}", "low", "high"], [f"r{number}"]))
-        last, channels = f"r{number}", made
-    weights += [numpy_helper.from_array(np.float32(value), name) for name, value in (("low", -1.5), ("high", 6))]
-    if channels == first and all(strides == (1, 1) for _, _, strides, _ in layers):
-        nodes.append(helper.make_node("Add", [last, "x"], ["y"]))
-        last = "y"
-    return model_of(nodes, ["N", first, *size], last, weights)
-
-
-def perceptron(widths, rows=37) -> onnx.ModelProto:
-    """Matrix products with GELU between them."""
-    generator = np.random.default_rng(list(widths))
-    nodes, weights, last = [], [], "x"
-    for number, (k, n) in enumerate(pairwise(widths)):
-        w = generator.standard_normal((k, n)) / np.sqrt(k)
-        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
-        nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
-        nodes.append(helper.make_node("Gelu", [f"p{number}"], [f"g{number}"]))
-        last = f"g{number}"
-    return model_of(nodes, ["N", rows, widths[0]], last, weights, opset=20)
-
-
 def in_one_kernel(model, **limits) -> dict[str, tilestitch.Built]:
     """Builds in both types; all products are in one kernel."""
     chosen = Limits(again=ALWAYS, **limits)
@@ -97,7 +59,7 @@ def in_one_kernel(model, **limits) -> dict[str, tilestitch.Built]:
 @pytest.mark.parametrize("name", CHAINS)
 def test_three_convolutions_are_one_kernel(tmp_path, name):
     """With halos of halos; a depthwise convolution takes as many channels at a time as the one after it asks for."""
-    model = convolutions(CHAINS[name])
+    model = chained(CHAINS[name])
     expect_equal(tmp_path, model, in_one_kernel(model), 2)
 
 
@@ -114,5 +76,5 @@ def test_three_matrix_products_are_one_kernel(tmp_path, widths, again):
 def test_a_chain_of_images_of_one_axis_is_one_kernel(tmp_path):
     """As in Conformer: a tile is longer where there is one axis."""
     layers = ((12, (1,), (1,), (0, 0)), (0, (9,), (1,), (4, 4)), (9, (1,), (1,), (0, 0)))
-    model = convolutions(layers, (150,))
+    model = chained(layers, (150,))
     expect_equal(tmp_path, model, in_one_kernel(model), 2)

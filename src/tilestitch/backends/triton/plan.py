@@ -33,6 +33,18 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """Two operators that are not one kernel, and why."""
+
+    first: str
+    second: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second} stay apart: {self.reason}."
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """One sub-graph instance: kernels in the order in which they run."""
 
@@ -96,7 +108,7 @@ def plan(schedule: Schedule, floats: DType, limits: Limits, *, fuse: bool = True
     planner = _Planner(schedule, Storage(floats, _layouts(schedule.graph)), limits)
     groups = list(_groups(schedule))
     drafts, split = _separate(planner, groups)
-    notes = [list(one) for one in split]
+    notes: list[list[Apart | str]] = [list(one) for one in split]
     if fuse:
         drafts = _fused(planner, drafts, notes)
     kept = [number for number, module in enumerate(drafts) if module]
@@ -105,8 +117,18 @@ def plan(schedule: Schedule, floats: DType, limits: Limits, *, fuse: bool = True
         launches = _named([_given(planner.attempt(one.operators, one.box)) for one in drafts[group]])
         name = f"g{number:0{len(str(len(kept) - 1))}d}_{identifier(launches[0].operators[0])}"
         kernels = tuple(sorted({kernel for draft in drafts[group] for kernel in draft.kernels}))
-        modules.append(Module(name, kernels, launches, tuple(drafts[group]), tuple(dict.fromkeys(notes[group]))))
+        modules.append(Module(name, kernels, launches, tuple(drafts[group]), _said(notes[group], drafts[group])))
     return Plan(schedule, planner.storage, tuple(modules))
+
+
+def _said(notes: Sequence[Apart | str], drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """Each note once, without those on operators that came together in the end."""
+    kept = [
+        str(note)
+        for note in notes
+        if isinstance(note, str) or not any({note.first, note.second} <= {*draft.operators} for draft in drafts)
+    ]
+    return tuple(dict.fromkeys(kept))
 
 
 def expect_known(graph: Graph) -> None:
@@ -140,10 +162,10 @@ def _groups(schedule: Schedule) -> Iterator[tuple[int, int]]:
     yield from zip(ordered, [*(start - 1 for start in ordered[1:]), count - 1], strict=True)
 
 
-def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[list[list[Draft]], list[list[str]]]:
+def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[list[list[Draft]], list[list[Apart]]]:
     """The kernels of the schedule, those that cannot be one kernel of Triton in parts."""
     drafts: list[list[Draft]] = []
-    notes: list[list[str]] = []
+    notes: list[list[Apart]] = []
     for first, last in groups:
         drafts.append([])
         notes.append([])
@@ -154,11 +176,11 @@ def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[lis
     return drafts, notes
 
 
-def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft], list[str]]:
+def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft], list[Apart]]:
     """One kernel of the schedule as drafts that can be written, each with as many operators as can be."""
     boxes = _boxes(planner, kernel)
     found: list[Draft] = []
-    notes: list[str] = []
+    notes: list[Apart] = []
     left = kernel.operators
     while left:
         tries = [planner.attempt(left[:count], boxes[left[count - 1]]) for count in range(len(left), 0, -1)]
@@ -167,7 +189,7 @@ def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft],
             where = f"{planner.graph.name}: operator {left[0]!r}"
             raise InputError(f"{where}: the Triton back end cannot write it: {tries[-1]}.")
         if count < len(left):
-            notes.append(f"{left[count - 1]} and {left[count]} stay apart: {tries[0]}.")
+            notes.append(Apart(left[count - 1], left[count], str(tries[0])))
         found.append(Draft(left[:count], boxes[left[count - 1]], (number,)))
         left = left[count:]
     return found, notes
@@ -197,7 +219,7 @@ def _named(launches: Sequence[Launch]) -> tuple[Launch, ...]:
     return tuple(found)
 
 
-def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]]) -> list[list[Draft]]:
+def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[Apart | str]]) -> list[list[Draft]]:
     """Kernels fused with the only one that reads their result, in every module or in none.
 
     A result that one module keeps on chip is not in memory for another. So where another module cannot do the same,
@@ -205,7 +227,7 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
     """
     in_memory: set[str] = set()
     while True:
-        why: list[list[str]] = [[] for _ in drafts]
+        why: list[list[Apart | str]] = [[] for _ in drafts]
         found = [
             _merged(planner, one, in_memory, lines)
             for one, lines in zip(_with_attention(planner, drafts, in_memory, why), why, strict=True)
@@ -232,7 +254,7 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
 
 
 def _with_attention(
-    planner: _Planner, drafts: Sequence[Sequence[Draft]], in_memory: set[str], why: Sequence[list[str]]
+    planner: _Planner, drafts: Sequence[Sequence[Draft]], in_memory: set[str], why: Sequence[list[Apart | str]]
 ) -> list[list[Draft]]:
     """Drafts of all modules, attention that the schedule runs in several of them together in the last.
 
@@ -257,43 +279,58 @@ def _with_attention(
     return found
 
 
-def _merged(planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[str]) -> list[Draft]:
+def _merged(planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[Apart | str]) -> list[Draft]:
     """The kernels of one module, each with those before it whose results only it takes; attention comes first."""
-    attention: list[str] = []
+    attention: list[Apart | str] = []
     found = _passed(planner, drafts, in_memory, attention, only="attention")
     return _passed(planner, found, in_memory, why)
 
 
 def _passed(
-    planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[str], only: str = ""
+    planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[Apart | str], only: str = ""
 ) -> list[Draft]:
-    """Go through the kernels of a module once, and fuse what can be; `only` names a form that must come out."""
-    found: list[Draft] = []
-    for draft in drafts:
-        current = draft
-        for before in reversed(list(found)):
-            joined = _joined(planner, before, current, in_memory, why)
+    """Fuse the kernels of a module as long as any two can be; `only` names a form that must come out."""
+    found = list(drafts)
+    while True:
+        for before, after in _neighbours(planner, found):
+            joined = _joined(planner, before, after, in_memory, why)
             if joined is not None and only in ("", _given(planner.attempt(joined.operators, joined.box)).form):
+                found[found.index(after)] = joined
                 found.remove(before)
-                current = joined
-        found.append(current)
-    return found
+                break
+        else:
+            return found
 
 
-def _joined(planner: _Planner, before: Draft, after: Draft, in_memory: set[str], why: list[str]) -> Draft | None:
+def _neighbours(planner: _Planner, drafts: Sequence[Draft]) -> list[tuple[Draft, Draft]]:
+    """Kernels with those that read their results, the largest result first: it is the one that should not be stored."""
+    makes = {name: draft for draft in drafts for name in planner.graph.by_name[draft.operators[-1]].outputs}
+    found: dict[tuple[Draft, Draft], int] = {}
+    for draft in drafts:
+        for op in planner.operators(draft.operators):
+            for access in op.reads:
+                before = makes.get(access.tensor)
+                if before is not None and before is not draft:
+                    found[before, draft] = planner.graph.tensors[access.tensor].size_bytes
+    return sorted(found, key=lambda pair: -found[pair])
+
+
+def _joined(
+    planner: _Planner, before: Draft, after: Draft, in_memory: set[str], why: list[Apart | str]
+) -> Draft | None:
     """Two kernels as one, if the second takes the only result of the first and nobody else does."""
     results = planner.graph.by_name[before.operators[-1]].outputs
     readers = {op.name for name in results for op in planner.graph.consumers.get(name, ())}
     if not readers & set(after.operators):
         return None
-    pair = f"{before.operators[-1]} and {after.operators[-1]} stay apart"
+    pair = before.operators[-1], after.operators[-1]
     if set(results) & (in_memory | set(planner.graph.outputs)) or not readers <= set(after.operators):
-        why.append(f"{pair}: others read {results[0]} as well.")
+        why.append(Apart(*pair, f"others read {results[0]} as well"))
         return None
     repeated = _repeated(planner, before, after)
     tried = repeated or planner.attempt((*before.operators, *after.operators), after.box)
     if isinstance(tried, str):
-        why.append(f"{pair}: {tried}.")
+        why.append(Apart(*pair, tried))
         return None
     kernels = tuple(sorted({*before.kernels, *after.kernels}))
     return Draft((*before.operators, *after.operators), after.box, kernels)
