@@ -107,7 +107,7 @@ def prepared(case: Case, machine: str, strategy: Strategy, folder: Path) -> dict
 
     weights = {one.name: numpy_helper.to_array(one) for one in case.model.graph.initializer}
     held = io.BytesIO()
-    np.savez(held, **weights)
+    np.savez(held, allow_pickle=False, **weights)
     done = tilestitch.compile(case.model, machine, strategy=strategy, batch=case.batch)
     rows, builds, files = {}, {}, {"weights.npz": held.getvalue()}
     for way, fuse in (("fused", True), ("unfused", False)):

@@ -40,7 +40,7 @@ def _convolutions(name: str, layers: Sequence[tuple[int, int, int, int]], image:
         bias = 0.1 * generator.standard_normal(m)
         weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
         weights.append(numpy_helper.from_array(bias.astype(np.float32), f"b{number}"))
-        options = {"kernel_shape": [side] * 2, "pads": [side // 2] * 4, "strides": [step] * 2}
+        options: dict[str, Any] = {"kernel_shape": [side] * 2, "pads": [side // 2] * 4, "strides": [step] * 2}
         nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
         nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"], name=f"layer{number + 1}"))
         last = f"r{number}"
@@ -77,7 +77,7 @@ def bert_layer(tokens: int = 128, hidden: int = 768, heads: int = 12) -> onnx.Mo
         node("Transpose", [node("Reshape", [linear("x", name, hidden, hidden), split])], perm=order)
         for name, order in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]))
     )
-    scores = node("Mul", [node("MatMul", [q, k]), constant("scale", np.float32((hidden // heads) ** -0.5))])
+    scores = node("Mul", [node("MatMul", [q, k]), constant("scale", np.array((hidden // heads) ** -0.5, np.float32))])
     context = node("Transpose", [node("MatMul", [node("Softmax", [scores], axis=-1), v])], perm=[0, 2, 1, 3])
     merged = node("Reshape", [context, constant("merge", np.array([0, tokens, hidden]))])
     first = norm(node("Add", [linear(merged, "out", hidden, hidden), "x"]), "norm1")

@@ -31,7 +31,8 @@ def reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    found = session.run(names, dict(inputs))
+    return {name: np.asarray(value) for name, value in zip(names, found, strict=True)}
 
 
 def without_our_modules() -> dict[str, str]:
@@ -42,7 +43,7 @@ def without_our_modules() -> dict[str, str]:
 def interpreted(folders: Sequence[Path], inputs: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """The outputs of builds on the same inputs."""
     for folder in folders:
-        np.savez(folder / "inputs.npz", **inputs)
+        np.savez(folder / "inputs.npz", allow_pickle=False, **inputs)
     command = [os.environ["TILESTITCH_GPU_PYTHON"], str(INTERPRET), *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=without_our_modules())
     assert done.returncode == 0, done.stderr[-4000:]

@@ -1,6 +1,7 @@
 """Random chains of convolutions and of products, as ONNX."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import onnx
@@ -28,7 +29,7 @@ def convolutions(generator: np.random.Generator, count: int) -> onnx.ModelProto:
         w = generator.standard_normal((made, channels, *window)) / np.sqrt(channels * np.prod(window))
         weights += [numpy_helper.from_array(w.astype(np.float32), f"w{number}")]
         weights += [numpy_helper.from_array(generator.standard_normal(made).astype(np.float32), f"b{number}")]
-        options = {"kernel_shape": window, "dilations": apart, "strides": strides, "pads": pads}
+        options: dict[str, Any] = {"kernel_shape": window, "dilations": apart, "strides": strides, "pads": pads}
         nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
         nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
         last, channels = f"r{number}", made
@@ -66,7 +67,9 @@ def chained(layers, size=(13, 18), channels=9) -> onnx.ModelProto:
         nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
         nodes.append(helper.make_node("Clip", [f"c{number}", "low", "high"], [f"r{number}"]))
         last, channels = f"r{number}", made
-    weights += [numpy_helper.from_array(np.float32(value), name) for name, value in (("low", -1.5), ("high", 6))]
+    weights += [
+        numpy_helper.from_array(np.array(value, np.float32), name) for name, value in (("low", -1.5), ("high", 6))
+    ]
     if channels == first and all(strides == (1, 1) for _, _, strides, _ in layers):
         nodes.append(helper.make_node("Add", [last, "x"], ["y"]))
         last = "y"

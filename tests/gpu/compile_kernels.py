@@ -11,20 +11,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+import triton  # pyright: ignore[reportMissingImports]
+from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
+from triton.compiler import ASTSource  # pyright: ignore[reportMissingImports]
 
 
 def registers(made) -> list[int]:
     """Registers of a thread, and the bytes of its stack, where what finds no register lies."""
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    tool = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(made.asm["cubin"])
         file.flush()
         command = [str(tool), "--dump-resource-usage", file.name]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [int(number) for number in re.search(r"REG:(\d+) STACK:(\d+)", text).groups()]
+    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    assert found is not None, text
+    return [int(number) for number in found.groups()]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from statistics import median
 
 os.environ["TRITON_INTERPRET"] = "1"
 
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 if not hasattr(torch.Tensor, "untyped_storage"):  # torch 1.13, of which the interpreter of Triton 3.5 asks this
     torch.Tensor.untyped_storage = lambda tensor: tensor.storage().untyped()
@@ -87,9 +87,11 @@ def of_bert(function):
 
 if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("gpu_measuring", sys.argv[1])
+    assert spec is not None
+    assert spec.loader is not None
     measuring = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(measuring)
-    measuring.PROFILED = 3
+    vars(measuring)["PROFILED"] = 3  # runs in which kernels are timed one by one
     folder, device = Path(sys.argv[2]), Interpreter()
     try:
         found = measuring.measured(folder, device)

@@ -25,21 +25,28 @@ _POINTERS = {DType.FLOAT16: "*fp16", DType.FLOAT32: "*fp32", DType.INT32: "*i32"
 _POINTERS |= {DType.UINT8: "*u8", DType.BOOL: "*i1"}
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_every_form_of_kernel_compiles(tmp_path, dtype):
-    """One kernel of each form and network: to a cubin for sm_80 and for sm_90."""
+FORMS = ("bert", "tailor", "quantised", "perceptron")
+TILES = ("residual", "bottleneck")  # in float32 without tensor cores, which takes the compiler minutes
+
+
+@pytest.mark.parametrize(
+    "dtype, names",
+    [("float16", FORMS + TILES), ("float32", FORMS), pytest.param("float32", TILES, marks=pytest.mark.slow)],
+)
+def test_every_form_of_kernel_compiles(tmp_path, dtype, names):
+    """One kernel of each form and number of products: to a cubin for sm_80 and for sm_90."""
     bytes_of = quantised(residual_network(), tmp_path, activations=QuantType.QUInt8, per_channel=True)
     models = {
         "bert": "bert-base-128:small",
         "tailor": tailor(((64, 64, 1),) * 2, 8),
-        "q": bytes_of,
+        "quantised": bytes_of,
         "residual": chained(INVERTED_RESIDUAL, (14, 14), 16),
         "bottleneck": chained(BOTTLENECK, (14, 14), 128),
         "perceptron": perceptron((256, 256, 256, 128), 64),
     }
     forms = set()
-    for name, model in models.items():
-        built = tilestitch.build(model, strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype))
+    for name in names:
+        built = tilestitch.build(models[name], strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype))
         folder = written(tmp_path / name, built)
         rows = _first_of_each_form(built)
         (folder / "kernels.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -47,9 +54,9 @@ def test_every_form_of_kernel_compiles(tmp_path, dtype):
             assert one["bytes"] > 1000
             assert one["shared_bytes"] <= SHARED_BYTES[one["sm"]], one
         forms |= {row["form"] for row in rows}
-        if name in ("residual", "bottleneck", "perceptron"):
+        if name in ("perceptron", *TILES):
             assert max(row["products"] for row in rows) == 3, name
-    assert forms == {"products", "fused products", "attention", "rows", "elements"}
+    assert forms >= ({"products", "fused products", "attention", "rows", "elements"} if names != TILES else set())
 
 
 @pytest.mark.slow
