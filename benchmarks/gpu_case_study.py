@@ -161,7 +161,7 @@ def by_python(python: str) -> Measure:
     """Measuring in a process of its own, by a Python with torch and Triton."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        done = subprocess.run([python, str(MEASURING), str(folder)], env=_environment())
+        done = subprocess.run([python, str(MEASURING), str(folder)], env=_environment(python))
         if done.returncode:
             raise SystemExit(done.returncode)
         return json.loads((folder / "measured.json").read_text(encoding="utf-8"))
@@ -172,16 +172,19 @@ def by_python(python: str) -> Measure:
 def missing(python: str) -> str:
     """Why nothing can be measured here; nothing where it can."""
     try:
-        done = subprocess.run([python, str(MEASURING), "--check"], capture_output=True, text=True, env=_environment())
+        done = subprocess.run(
+            [python, str(MEASURING), "--check"], capture_output=True, text=True, env=_environment(python)
+        )
     except OSError as error:
         return f"{python}: cannot be run ({error.strerror}), so nothing can be measured."
     lines = done.stderr.splitlines() or [f"{python} ended with exit code {done.returncode}."]
     return "" if done.returncode == 0 else lines[-1].removeprefix("error: ")
 
 
-def _environment() -> dict[str, str]:
-    """Without what would put modules of this Python before those of another."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+def _environment(python: str) -> dict[str, str]:
+    """The environment; of another Python without what would put modules of this one before its own."""
+    ours = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def cutlass(build: str | None) -> dict[str, Any]:
@@ -233,11 +236,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--python", default=sys.executable, help="an interpreter with torch and Triton")
     parser.add_argument("--cutlass", default=os.environ.get("CUTLASS_BUILD"), help="a folder with CUTLASS's examples")
     asked = parser.parse_args([] if arguments is None else arguments)
+    from tilestitch.base.errors import TilestitchError
+    from tilestitch.base.files import expect_folder
+
     problem = missing(asked.python)
+    try:
+        if not problem:
+            expect_folder(asked.out)
+            study(cases(), asked.machine, asked.strategy, asked.out, by_python(asked.python), asked.cutlass)
+    except TilestitchError as error:
+        problem = str(error)
     if problem:
         print(f"error: {problem}", file=sys.stderr)
         raise SystemExit(2)
-    study(cases(), asked.machine, asked.strategy, asked.out, by_python(asked.python), asked.cutlass)
 
 
 def study(

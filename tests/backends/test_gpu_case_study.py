@@ -36,6 +36,23 @@ def test_measuring_itself_says_so_too(tmp_path):
     )
 
 
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path, monkeypatch, capsys):
+    """Before anything is built; so is a machine that is not known."""
+    monkeypatch.setattr(gpu_case_study, "missing", lambda python: "")
+    (tmp_path / "file").write_text("before")
+    for options, message in (
+        (["-o", str(tmp_path / "file")], "is not a folder"),
+        (["-o", str(tmp_path / "out"), "--machine", "h300"], "h300"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            gpu_case_study.main(options)
+        assert refused.value.code == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ")
+        assert message in line
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 SAYS = """#!/bin/sh
 echo 'Device: none'
 echo 'Non-fusion time 0.25 ms'

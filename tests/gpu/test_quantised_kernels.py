@@ -6,9 +6,10 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.gpu.builds import TOLERANCE, interpreted, written
-from tests.gpu.chains import chained
+from tests.gpu.chains import ALWAYS, chained
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
+from tilestitch.backends.triton.launch import Limits
 from tilestitch.ops.contraction import KINDS
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import onnxruntime_outputs
@@ -27,7 +28,7 @@ FORMS = {
 def test_a_quantised_network_gives_what_onnxruntime_gives(tmp_path, network, form, strategy):
     """Kernel by kernel and fused; every product is one of bytes."""
     model = quantised(network(), tmp_path, **FORMS[form])
-    found = expect_steps(tmp_path, model, strategy)
+    found = expect_steps(tmp_path, model, strategy, again=ALWAYS)
     forms = {row["form"] for row in found.records()}
     assert ("fused products" in forms) == (strategy == "one-block")
     text = "".join(content.decode() for name, content in found.files.items() if name.endswith(".py"))
@@ -52,7 +53,7 @@ def test_scales_may_be_found_while_the_network_runs(tmp_path, network):
     expect_steps(tmp_path, quantised_while_it_runs(network(), tmp_path), "tvm")
 
 
-def expect_steps(tmp_path, model, strategy) -> tilestitch.Built:
+def expect_steps(tmp_path, model, strategy, again=Limits().again) -> tilestitch.Built:
     """The rules of docs/model.md: in float32 a step at most, seldom; in float16 4 times the untiled network's error.
 
     Returns the build in float32.
@@ -62,7 +63,9 @@ def expect_steps(tmp_path, model, strategy) -> tilestitch.Built:
     }
     (wanted,) = onnxruntime_outputs(model, [inputs])
     builds = {
-        dtype: tilestitch.build(model, strategy=strategy, batch=BATCH, kernels=KernelOptions(dtype=dtype))
+        dtype: tilestitch.build(
+            model, strategy=strategy, batch=BATCH, kernels=KernelOptions(dtype=dtype, limits=Limits(again=again))
+        )
         for dtype in ("float32", "float16")
     }
     folders = [written(tmp_path / dtype, built) for dtype, built in builds.items()]

@@ -91,7 +91,8 @@ def launch(
     for side, depth in TILES if roots.tiles else ((0, limits.depth),):
         e = Emitter(graph, storage, operators, RULES)
         e.slowly = len(operators) == 1
-        e.depth_of_sums = min(depth, limits.depth)
+        wide = storage.floats is DType.FLOAT32  # whose blocks take twice the room on chip
+        e.depth_of_sums = max(min(depth, limits.depth) // (2 if wide else 1), LEAST)
         try:
             programs, form = _tiled(e, sink, roots, box, side, limits) if side else _framed(e, sink, roots, box, limits)
             _expect_worth_it(e, operators, limits)
