@@ -43,7 +43,7 @@ test-slow: install $(SITE)  ## the slow tests, with more examples per property
 	export HYPOTHESIS_PROFILE=slow; $(TRANSLATED) && $(PYTEST) -m slow $(ARGS)
 
 test-gpu: install .venv-gpu/python  ## kernels of tilestitch build in Triton's interpreter (builds .venv-gpu, 1.3 GB)
-	TILESTITCH_GPU_PYTHON='$(CURDIR)/.venv-gpu/python' $(PYTEST) tests/gpu $(ARGS)
+	TILESTITCH_GPU_PYTHON='$(CURDIR)/.venv-gpu/python' $(PYTEST) -m "not slow" tests/gpu $(ARGS)
 
 .venv-gpu/python: tests/gpu/environment.sh
 	PIP_PYTHON=$(BIN)/python GPU_PYTHON='$(GPU_PYTHON)' sh $< .venv-gpu

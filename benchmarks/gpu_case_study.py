@@ -1,42 +1,40 @@
 """The GPU case study of GraphTurbo (OSDI 2023, table 5), measured: python -m benchmarks.gpu_case_study -o FOLDER
 
-Runs on a machine with a GPU, torch and Triton; without one it says so, with exit code 2. For every network and batch:
-kernels of `tilestitch build`, fused and one per kernel of the schedule, torch eager and torch.compile (max-autotune),
-each checked against torch in float32 before it is timed. Times are medians between CUDA events, after warm-up. Beside
-them stand what the simulator says of our schedule on the preset, kernel by kernel, and the published ratios.
+Runs on a machine with a GPU, torch and Triton; without one it says so, with exit code 2. torch and Triton may be in
+another environment: --python names its interpreter. For every network and batch: kernels of `tilestitch build`, fused
+and one per kernel of the schedule, torch eager (cuDNN) and torch.compile (max-autotune), each compared with torch in
+float32 before anything is timed (`gpu_measuring`). Times are medians between CUDA events, after warm-up. Beside them
+stand what the simulator says of our schedule on the preset, kernel by kernel, and the published ratios.
 
-CUTLASS is not measured: it has no call that takes any two convolutions. Its example of back-to-back convolutions
-takes a second one of 1x1 (RECALL), and those here are 3x3.
+Of CUTLASS the back-to-back convolutions of its example 13 are measured, where they are built: --cutlass or
+CUTLASS_BUILD names a folder that has the program `13_fused_two_convs_f16_sm80_shmem` anywhere inside, or it is on PATH.
+Its shapes are fixed, a convolution of 3x3 and one of 1x1; the case `conv-pair` is the same pair. CUTLASS has no call
+that fuses any two convolutions, so it has no time for the others. Its sums are float16, ours are float32.
 """
 
 import argparse
-import importlib.util
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
+
+from benchmarks.gpu_networks import TAILOR, bert_layer, pair, tailor
 
 if TYPE_CHECKING:
     from tilestitch.commands.build.run import Built
+    from tilestitch.ir.by_hand import HandSchedule
 
-# [INFERRED] in the facts about the paper: it names 8 layers of convolution and ReLU, and no shapes.
-TAILOR = (
-    (64, 64, 1),
-    (64, 64, 1),
-    (64, 128, 2),
-    (128, 128, 1),
-    (128, 256, 2),
-    (256, 256, 1),
-    (256, 512, 2),
-    (512, 512, 1),
-)
-IMAGE = 56
 BATCHES = (64, 128, 256, 512)
 PUBLISHED = {  # milliseconds on an A100: TVM with CUTLASS, CUTLASS back to back, GraphTurbo; table 5
     64: (0.99, 0.84, 0.83),
@@ -44,166 +42,49 @@ PUBLISHED = {  # milliseconds on an A100: TVM with CUTLASS, CUTLASS back to back
     256: (3.51, 3.04, 2.83),
     512: (6.76, 5.83, 5.44),
 }
-WARM_UP, REPEATS = 25, 100
-TOLERANCE = 0.02  # of the largest magnitude: tensors are float16
+WAYS = ("fused", "unfused", "torch", "torch.compile")
+CUTLASS = "13_fused_two_convs_f16_sm80_shmem"
+MEASURING = Path(__file__).with_name("gpu_measuring.py")
+Strategy: TypeAlias = "str | HandSchedule"
+Measure: TypeAlias = Callable[[Path], dict[str, Any]]  # a folder with a case -> what `gpu_measuring.measured` found
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A network, with the same in torch: a function that makes it from torch and the weights by name."""
+    """A network at a batch, and what its form in torch must know: `kind` is a key of `gpu_measuring.IN_TORCH`."""
 
     name: str
     model: onnx.ModelProto
     batch: int
-    in_torch: Callable[[Any, Mapping[str, Any]], Callable[[Any], Any]]
-
-
-def tailor(channels: Sequence[tuple[int, int, int]] = TAILOR, image: int = IMAGE) -> onnx.ModelProto:
-    """ResNet18-Tailor: 3x3 convolutions with ReLU, one after another."""
-    generator = np.random.default_rng(18)
-    nodes, weights, last = [], [], "x"
-    for number, (c, m, step) in enumerate(channels):
-        w = generator.standard_normal((m, c, 3, 3)) * np.sqrt(2 / (9 * c))
-        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
-        weights.append(numpy_helper.from_array(np.zeros(m, np.float32), f"b{number}"))
-        options = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [step, step]}
-        nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
-        nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"], name=f"layer{number + 1}"))
-        last = f"r{number}"
-    return _model("resnet18-tailor", nodes, ["N", channels[0][0], image, image], last, weights)
-
-
-def tailor_in_torch(torch: Any, weights: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """The same layers by cuDNN."""
-
-    def run(x: Any) -> Any:
-        for number, (_, _, step) in enumerate(TAILOR):
-            x = torch.relu(torch.nn.functional.conv2d(x, weights[f"w{number}"], weights[f"b{number}"], step, 1))
-        return x
-
-    return run
-
-
-def bert_layer(tokens: int = 128, hidden: int = 768, heads: int = 12) -> onnx.ModelProto:
-    """One layer of BERT-base's encoder on hidden states."""
-    generator = np.random.default_rng(19)
-    weights, nodes = [], []
-
-    def constant(name: str, array: np.ndarray) -> str:
-        weights.append(numpy_helper.from_array(array, name))
-        return name
-
-    def node(kind: str, inputs: Sequence[str], **options: Any) -> str:
-        name = f"{kind.lower()}{len(nodes)}"
-        nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **options))
-        return name
-
-    def linear(x: str, name: str, rows: int, columns: int) -> str:
-        w = generator.standard_normal((rows, columns)) / np.sqrt(rows)
-        product = node("MatMul", [x, constant(name, w.astype(np.float32))])
-        return node("Add", [product, constant(f"{name}.bias", np.zeros(columns, np.float32))])
-
-    def norm(x: str, name: str) -> str:
-        scale, bias = np.ones(hidden, np.float32), np.zeros(hidden, np.float32)
-        parameters = [constant(f"{name}.scale", scale), constant(f"{name}.bias", bias)]
-        return node("LayerNormalization", [x, *parameters], epsilon=1e-12)
-
-    split = constant("split", np.array([0, tokens, heads, hidden // heads]))
-    q, k, v = (
-        node("Transpose", [node("Reshape", [linear("x", name, hidden, hidden), split])], perm=order)
-        for name, order in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]))
-    )
-    scores = node("Mul", [node("MatMul", [q, k]), constant("scale", np.float32((hidden // heads) ** -0.5))])
-    context = node("Transpose", [node("MatMul", [node("Softmax", [scores], axis=-1), v])], perm=[0, 2, 1, 3])
-    merged = node("Reshape", [context, constant("merge", np.array([0, tokens, hidden]))])
-    first = norm(node("Add", [linear(merged, "out", hidden, hidden), "x"]), "norm1")
-    inner = node("Gelu", [linear(first, "up", hidden, 4 * hidden)])
-    last = norm(node("Add", [linear(inner, "down", 4 * hidden, hidden), first]), "norm2")
-    return _model("bert-base-layer", nodes, ["N", tokens, hidden], last, weights)
-
-
-def bert_in_torch(torch: Any, weights: Mapping[str, Any], heads: int = 12) -> Callable[[Any], Any]:
-    """The same layer by torch's own functions, attention as torch fuses it."""
-    functional = torch.nn.functional
-
-    def linear(x: Any, name: str) -> Any:
-        return x @ weights[name] + weights[f"{name}.bias"]
-
-    def norm(x: Any, name: str) -> Any:
-        return functional.layer_norm(x, x.shape[-1:], weights[f"{name}.scale"], weights[f"{name}.bias"], 1e-12)
-
-    def run(x: Any) -> Any:
-        q, k, v = (linear(x, name).unflatten(-1, (heads, -1)).transpose(1, 2) for name in "qkv")
-        context = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-        first = norm(linear(context, "out") + x, "norm1")
-        return norm(linear(functional.gelu(linear(first, "up")), "down") + first, "norm2")
-
-    return run
-
-
-def _model(name: str, nodes: list, shape: list, output: str, weights: list) -> onnx.ModelProto:
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, name, inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    return onnx.shape_inference.infer_shapes(model)
+    kind: str
+    about: Mapping[str, Any]
 
 
 def cases(batches: Sequence[int] = BATCHES) -> list[Case]:
     """All that is measured."""
-    found = [Case("resnet18-tailor", tailor(), batch, tailor_in_torch) for batch in batches]
-    return found + [Case("bert-base-layer", bert_layer(), batch, bert_in_torch) for batch in (1, 8, 32)]
-
-
-def missing() -> str:
-    """Why nothing can be measured here; nothing where it can."""
-    for name in ("torch", "triton"):
-        if importlib.util.find_spec(name) is None:
-            return f"{name} is not installed, so nothing can be measured."
-    import torch  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
-
-    return "" if torch.cuda.is_available() else "no GPU is here, so nothing can be measured."
-
-
-def milliseconds(torch: Any, run: Callable[[], Any]) -> float:
-    """The median time between CUDA events around one run, after runs that warm up."""
-    for _ in range(WARM_UP):
-        run()
-    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(REPEATS)]
-    for begin, end in pairs:
-        begin.record()
-        run()
-        end.record()
-    torch.cuda.synchronize()
-    return median(begin.elapsed_time(end) for begin, end in pairs)
-
-
-def graphed(torch: Any, run: Callable[[], Any]) -> Callable[[], Any]:
-    """The same run as one CUDA graph, so that launches from Python are not in its time."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
+    strides = {"strides": [step for _, _, step in TAILOR]}
+    found = [Case("resnet18-tailor", tailor(), batch, "convolutions", strides) for batch in batches]
+    found.append(Case("conv-pair", pair(), 32, "convolutions", {"strides": [1, 1]}))
+    return found + [Case("bert-base-layer", bert_layer(), batch, "bert", {"heads": 12}) for batch in (1, 8, 32)]
 
 
 def simulated_milliseconds(built: "Built") -> list[float]:
-    """For every kernel of the schedule, by how much the simulated run is further when it has ended.
+    """For every kernel of the schedule, by how much the simulated run is further when it has ended, all iterations.
 
     Raises `ValueError` where the build was not simulated.
     """
     trace, schedule = built.compiled.trace, built.compiled.schedule
     if trace is None or schedule is None:
         raise ValueError("the schedule was not simulated")
-    count, kernel = len(schedule.kernels), np.asarray(trace.program.kernel)
-    ends = [int(trace.end_ticks[kernel % count == number].max(initial=0)) for number in range(count)]
-    reached = np.maximum.accumulate([0, *ends])
+    count, iterations = len(schedule.kernels), trace.program.iterations
+    each = len(trace.program) // iterations
+    ends = np.zeros(count * iterations, dtype=np.int64)
+    np.maximum.at(
+        ends, np.asarray(trace.program.kernel) + np.arange(each * iterations) // each * count, trace.end_ticks
+    )
+    steps = np.diff(np.maximum.accumulate(ends), prepend=0).reshape(-1, count).sum(axis=0)
     per_ms = trace.ticks_per_cycle * built.compiled.machine.clock_hz / 1e3
-    return [float(step) / per_ms for step in np.diff(reached)]
+    return [float(step) / per_ms for step in steps]
 
 
 def ratios(times: Mapping[str, float]) -> dict[str, float]:
@@ -219,20 +100,165 @@ def published(name: str, batch: int) -> dict[str, float]:
     return {"over TVM with CUTLASS": tvm / graphturbo, "over CUTLASS fusion": cutlass / graphturbo}
 
 
+def prepared(case: Case, machine: str, strategy: Strategy, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Write a case as `gpu_measuring` takes it; the kernels of both builds, with simulated times."""
+    import tilestitch
+    from tilestitch.commands.build.run import kernels_of
+
+    weights = {one.name: numpy_helper.to_array(one) for one in case.model.graph.initializer}
+    held = io.BytesIO()
+    np.savez(held, allow_pickle=False, **weights)
+    done = tilestitch.compile(case.model, machine, strategy=strategy, batch=case.batch)
+    rows, builds, files = {}, {}, {"weights.npz": held.getvalue()}
+    for way, fuse in (("fused", True), ("unfused", False)):
+        built = kernels_of(done, tilestitch.KernelOptions(fuse=fuse))
+        simulated = simulated_milliseconds(built)
+        rows[way] = [
+            {
+                "kernel": one.name,
+                "operators": list(one.operators),
+                "schedule_kernels": list(draft.kernels),
+                "simulated_ms": sum(simulated[number] for number in draft.kernels),
+            }
+            for module in built.plan.modules
+            for one, draft in zip(module.launches, module.drafts, strict=True)
+        ]
+        builds[way] = {
+            "kernels": [row["kernel"] for row in rows[way]],
+            "iterations": built.plan.schedule.iterations,
+        }
+        files |= {f"{way}/{name}": content for name, content in built.files.items()}
+    shape = [dim.dim_value or case.batch for dim in case.model.graph.input[0].type.tensor_type.shape.dim]
+    about = {"name": case.name, "batch": case.batch, "kind": case.kind, "about": dict(case.about), "shape": shape}
+    files["case.json"] = json.dumps({**about, "builds": builds}, indent=2).encode()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return rows
+
+
+def measured(case: Case, machine: str, strategy: Strategy, folder: Path, measure: Measure) -> dict[str, Any]:
+    """All times of one case, kernel by kernel beside those that are simulated."""
+    rows = prepared(case, machine, strategy, folder)
+    found = measure(folder)
+    for way, kernels in found["kernels"].items():
+        for row, time in zip(rows[way], kernels, strict=True):
+            row["measured_ms"] = time
+    return {
+        "network": case.name,
+        "batch": case.batch,
+        "device": found["device"],
+        "measured_ms": found["ms"],
+        "errors": found["errors"],
+        "not_measured": found["failed"],
+        "fused_is_faster_than": ratios(found["ms"]),
+        "published_on_a100": published(case.name, case.batch),
+        "kernels": rows,
+    }
+
+
+def by_python(python: str) -> Measure:
+    """Measuring in a process of its own, by a Python with torch and Triton."""
+
+    def measure(folder: Path) -> dict[str, Any]:
+        done = subprocess.run([python, str(MEASURING), str(folder)], env=_environment(python))
+        if done.returncode:
+            raise SystemExit(done.returncode)
+        return json.loads((folder / "measured.json").read_text(encoding="utf-8"))
+
+    return measure
+
+
+def missing(python: str) -> str:
+    """Why nothing can be measured here; nothing where it can."""
+    try:
+        done = subprocess.run(
+            [python, str(MEASURING), "--check"], capture_output=True, text=True, env=_environment(python)
+        )
+    except OSError as error:
+        return f"{python}: cannot be run ({error.strerror}), so nothing can be measured."
+    lines = done.stderr.splitlines() or [f"{python} ended with exit code {done.returncode}."]
+    return "" if done.returncode == 0 else lines[-1].removeprefix("error: ")
+
+
+def _environment(python: str) -> dict[str, str]:
+    """The environment; of another Python without what would put modules of this one before its own."""
+    ours = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def cutlass(build: str | None) -> dict[str, Any]:
+    """What the example of CUTLASS says of its two convolutions, fused and not, or why it says nothing."""
+    places = [Path(build)] if build else []
+    program = next((path for place in places for path in sorted(place.rglob(CUTLASS)) if path.is_file()), None)
+    program = program or shutil.which(CUTLASS)
+    if program is None:
+        return {"not_measured": f"not installed: no {CUTLASS} in --cutlass, CUTLASS_BUILD or PATH"}
+    done = subprocess.run([str(program)], capture_output=True, text=True)
+    times = dict(re.findall(r"^(Fusion|Non-fusion) time ([0-9.eE+-]+) ms", done.stdout, re.MULTILINE))
+    if done.returncode or set(times) != {"Fusion", "Non-fusion"} or done.stdout.count("Pass") < 2:
+        return {"not_measured": f"{program} did not pass its own check (exit code {done.returncode})"}
+    return {"program": str(program), "fused_ms": float(times["Fusion"]), "unfused_ms": float(times["Non-fusion"])}
+
+
+def written(out: Path, rows: Sequence[Mapping[str, Any]], by_cutlass: Mapping[str, Any]) -> None:
+    """JSON and a plot of what was measured, with the hardware; both or none."""
+    from benchmarks.gpu_plot import plot
+    from tilestitch.base.files import write_files
+
+    text = json.dumps({"rows": list(rows), "cutlass_conv_pair": dict(by_cutlass)}, indent=2) + "\n"
+    page = plot(rows, by_cutlass)
+    write_files([(out / "measured.json", text.encode()), (out / "measured.html", page.encode())])
+
+
+def lines(rows: Sequence[Mapping[str, Any]], by_cutlass: Mapping[str, Any]) -> list[str]:
+    """What was measured, a line for each case, with the published ratios beside and CUTLASS at the end."""
+    found = [f"measured on {rows[0]['device']['device']}; published numbers are for an A100"]
+    for row in rows:
+        times = ", ".join(f"{way} {time:.4g} ms" for way, time in row["measured_ms"].items())
+        faster = ", ".join(f"{way} {ratio:.2f}" for way, ratio in row["fused_is_faster_than"].items())
+        paper = ", ".join(f"{way} {ratio:.2f}" for way, ratio in row["published_on_a100"].items()) or "none"
+        found.append(f"{row['network']}, batch {row['batch']}: {times} (measured)")
+        found.append(f"  fused is faster by: {faster} (measured); GraphTurbo: {paper} (published)")
+        found += [f"  {way}: not measured ({why})" for way, why in row["not_measured"].items()]
+    shown = by_cutlass.get("not_measured") or "fused {fused_ms:.4g} ms, unfused {unfused_ms:.4g} ms".format(
+        **by_cutlass
+    )
+    return [*found, f"CUTLASS, conv-pair, batch 32: {shown}"]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything, and write JSON and a plot."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, default=Path("out/gpu_case_study"))
     parser.add_argument("--machine", default="h200", help="the preset to schedule and simulate for: a100 or h200")
     parser.add_argument("--strategy", default="graphturbo")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with torch and Triton")
+    parser.add_argument("--cutlass", default=os.environ.get("CUTLASS_BUILD"), help="a folder with CUTLASS's examples")
     asked = parser.parse_args([] if arguments is None else arguments)
-    problem = missing()
+    from tilestitch.base.errors import TilestitchError
+    from tilestitch.base.files import expect_folder
+
+    problem = missing(asked.python)
+    try:
+        if not problem:
+            expect_folder(asked.out)
+            study(cases(), asked.machine, asked.strategy, asked.out, by_python(asked.python), asked.cutlass)
+    except TilestitchError as error:
+        problem = str(error)
     if problem:
         print(f"error: {problem}", file=sys.stderr)
         raise SystemExit(2)
-    from benchmarks.gpu_measuring import measured, written
 
-    written(asked.out, [measured(case, asked.machine, asked.strategy, asked.out) for case in cases()])
+
+def study(
+    found: Sequence[Case], machine: str, strategy: Strategy, out: Path, measure: Measure, cutlass_build: str | None
+) -> None:
+    """Measure some cases one after another, write what was found, and print it."""
+    rows = [measured(case, machine, strategy, out / "cases" / f"{case.name}-{case.batch}", measure) for case in found]
+    by_cutlass = cutlass(cutlass_build)
+    written(out, rows, by_cutlass)
+    print("\n".join(lines(rows, by_cutlass)))
 
 
 if __name__ == "__main__":

@@ -1,130 +1,249 @@
-"""What `gpu_case_study` does on a machine with a GPU; it needs torch and Triton."""
+"""Times one case of `gpu_case_study` where torch and Triton are: python gpu_measuring.py FOLDER, or --check
+
+It needs nothing of Tilestitch. FOLDER has what `gpu_case_study` wrote: `case.json`, the weights, and two builds.
+Results of every way to run the network are compared with torch in float32 before anything is timed. `measured.json`
+in the same folder is the result. `--check` says only what is missing, with exit code 2.
+"""
 
 import importlib.util
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Protocol
 
-import plotly.graph_objects as go
-import torch  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
-from onnx import numpy_helper
+try:
+    import torch  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+    import triton  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    print(f"error: {error.name} is not installed, so nothing can be measured.", file=sys.stderr)
+    raise SystemExit(2) from None
 
-import tilestitch
-from benchmarks.gpu_case_study import (
-    TOLERANCE,
-    Case,
-    graphed,
-    milliseconds,
-    published,
-    ratios,
-    simulated_milliseconds,
-)
-from tilestitch import KernelOptions
+WARM_UP, REPEATS = 25, 100
+PROFILED = 10  # runs in which kernels are timed one by one
+TOLERANCE = 0.02  # of the largest magnitude: tensors are float16
+Run = Callable[[], Any]
 
 
-def measured(case: Case, machine: str, strategy: str, out: Path) -> dict[str, Any]:
-    """All times of one network at one batch; raises `ValueError` for kernels whose results are wrong."""
-    arrays = {one.name: torch.from_numpy(numpy_helper.to_array(one).copy()) for one in case.model.graph.initializer}
-    exact = {name: array.cuda() for name, array in arrays.items()}
-    half = {name: array.half() if array.is_floating_point() else array for name, array in exact.items()}
-    shape = [dim.dim_value or case.batch for dim in case.model.graph.input[0].type.tensor_type.shape.dim]
-    x = torch.randn(shape, generator=torch.Generator().manual_seed(22)).cuda()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    wanted = case.in_torch(torch, exact)(x)
-    channels_last = x.dim() == 4
-    low = x.half().contiguous(memory_format=torch.channels_last) if channels_last else x.half()
-    eager = case.in_torch(torch, half)
-    compiled = torch.compile(eager, mode="max-autotune")
-    runs: dict[str, Callable[[], Any]] = {"torch": lambda: eager(low), "torch.compile": lambda: compiled(low)}
-    kernels: dict[str, list[dict[str, Any]]] = {}
-    with torch.inference_mode():
-        for name, fuse in (("fused", True), ("unfused", False)):
-            built = tilestitch.build(
-                case.model, machine, strategy=strategy, batch=case.batch, kernels=KernelOptions(fuse=fuse)
-            )
-            network = _network(out / f"{case.name}-{case.batch}-{name}", built)
-            runs[name] = lambda network=network: next(iter(network.run({"x": low}).values()))
-            kernels[name] = _kernels(case, machine, strategy, built, network, low)
-        for name, run in runs.items():
-            error = float((run().float() - wanted).abs().max() / wanted.abs().max())
-            if not error <= TOLERANCE:
-                raise ValueError(f"{case.name}, batch {case.batch}, {name}: error {error:.3g}, at most {TOLERANCE}")
-        times = {
-            name: milliseconds(torch, graphed(torch, run)) for name, run in runs.items() if name != "torch.compile"
+class Device(Protocol):
+    """What runs a network and times it."""
+
+    place: Any  # a torch.device
+    floats: Any  # the type in which torch computes beside ours: float16, where it can
+
+    def about(self) -> dict[str, Any]:
+        """What was measured on."""
+        ...
+
+    def compiled(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A function of torch, compiled."""
+        ...
+
+    def captured(self, run: Run) -> Run:
+        """The same run without the time that Python takes to start its kernels."""
+        ...
+
+    def milliseconds(self, run: Run) -> float:
+        """The median time of a run, after runs that warm up."""
+        ...
+
+    def kernels(self, network: Any, run: Run, names: Sequence[str], runs: int) -> list[tuple[str, float]]:
+        """Kernels of these names in so many runs, in the order in which they began, with their milliseconds."""
+        ...
+
+
+class Gpu:
+    """A GPU by CUDA: events, graphs and torch's profiler."""
+
+    def __init__(self) -> None:
+        self.place, self.floats = torch.device("cuda"), torch.float16
+        torch.backends.cudnn.benchmark = True  # torch's own convolutions by the fastest algorithm
+
+    def about(self) -> dict[str, Any]:
+        found = torch.cuda.get_device_properties(self.place)
+        return {
+            "device": found.name,
+            "multiprocessors": found.multi_processor_count,
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+            "cuda": torch.version.cuda,
         }
-        times["torch.compile"] = milliseconds(torch, runs["torch.compile"])
-    return {
-        "network": case.name,
-        "batch": case.batch,
-        "measured_ms": times,
-        "fused_is_faster_than": ratios(times),
-        "published_a100": published(case.name, case.batch),
-        "kernels": kernels,
-    }
+
+    def compiled(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        # Without its own CUDA graphs, as every way is captured in one here; they would copy the weights in every run.
+        return torch.compile(function, mode="max-autotune-no-cudagraphs", dynamic=False)
+
+    def captured(self, run: Run) -> Run:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                run()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        return graph.replay
+
+    def milliseconds(self, run: Run) -> float:
+        for _ in range(WARM_UP):
+            run()
+        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(REPEATS)]
+        for begin, end in pairs:
+            begin.record()
+            run()
+            end.record()
+        torch.cuda.synchronize()
+        return median(begin.elapsed_time(end) for begin, end in pairs)
+
+    def kernels(self, network: Any, run: Run, names: Sequence[str], runs: int) -> list[tuple[str, float]]:
+        for count in (1, runs):  # the first time the profiler itself warms up
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                for _ in range(count):
+                    run()
+                torch.cuda.synchronize()
+        known = frozenset(names)
+        ours = [event for event in profile.events() if event.name in known]
+        ours.sort(key=lambda event: event.time_range.start)
+        return [(event.name, event.time_range.elapsed_us() / 1e3) for event in ours]
 
 
-def _network(folder: Path, built: tilestitch.Built) -> Any:
-    """A build as a network on the GPU."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in built.files.items():
-        (folder / name).write_bytes(content)
-    spec = importlib.util.spec_from_file_location(f"network_{folder.name}", folder / "network.py")
+# Networks in torch: functions of the input, made from the weights by name and what the case says of the network.
+
+
+def convolutions_in_torch(weights: Mapping[str, Any], about: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Convolutions with ReLU, one after another, by cuDNN."""
+    steps = list(enumerate(about["strides"]))
+
+    def run(x: Any) -> Any:
+        for number, step in steps:
+            w = weights[f"w{number}"]
+            x = torch.relu(torch.nn.functional.conv2d(x, w, weights[f"b{number}"], step, w.shape[-1] // 2))
+        return x
+
+    return run
+
+
+def bert_in_torch(weights: Mapping[str, Any], about: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A layer of BERT by torch's own functions, attention as torch fuses it."""
+    functional, heads = torch.nn.functional, about["heads"]
+
+    def linear(x: Any, name: str) -> Any:
+        return x @ weights[name] + weights[f"{name}.bias"]
+
+    def norm(x: Any, name: str) -> Any:
+        return functional.layer_norm(x, x.shape[-1:], weights[f"{name}.scale"], weights[f"{name}.bias"], 1e-12)
+
+    def run(x: Any) -> Any:
+        q, k, v = (linear(x, name).unflatten(-1, (heads, x.shape[-1] // heads)).transpose(1, 2) for name in "qkv")
+        context = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        first = norm(linear(context, "out") + x, "norm1")
+        return norm(linear(functional.gelu(linear(first, "up")), "down") + first, "norm2")
+
+    return run
+
+
+IN_TORCH = {"convolutions": convolutions_in_torch, "bert": bert_in_torch}
+
+
+def measured(folder: Path, device: Device) -> dict[str, Any]:
+    """All times of one case; raises `ValueError` for a way whose results are wrong, before anything is timed."""
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    with torch.inference_mode():
+        runs, networks = _ways(folder, case, device)
+        wanted, ways = runs.pop("float32")(), dict(runs)
+        errors, failed = {}, {}
+        for name, run in ways.items():
+            try:
+                found = run().float()
+            except RuntimeError as error:  # what torch.compile needs may be missing; ours must run
+                if name in networks:
+                    raise
+                failed[name] = str(error).splitlines()[0]
+                continue
+            errors[name] = float((found - wanted).abs().max() / wanted.abs().max())
+            if not errors[name] <= TOLERANCE:
+                where = f"{case['name']}, batch {case['batch']}, {name}"
+                raise ValueError(f"{where}: error {errors[name]:.3g}, at most {TOLERANCE}; nothing was timed.")
+        times = {name: device.milliseconds(device.captured(ways[name])) for name in errors}
+        kernels = {
+            name: in_order(case["builds"][name], device, network, ways[name]) for name, network in networks.items()
+        }
+    return {"device": device.about(), "ms": times, "errors": errors, "failed": failed, "kernels": kernels}
+
+
+def _ways(folder: Path, case: Mapping[str, Any], device: Device) -> tuple[dict[str, Run], dict[str, Any]]:
+    """Every way to run the network, the first in float32 to compare with, and the builds among them as networks."""
+    import numpy
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    with numpy.load(folder / "weights.npz") as arrays:
+        exact = {name: torch.from_numpy(arrays[name]).to(device.place) for name in arrays.files}
+    x = torch.randn(case["shape"], generator=torch.Generator().manual_seed(22)).to(device.place)
+    low, weights = (
+        _low(x, device.floats),
+        {name: _low(array, device.floats) for name, array in exact.items()},
+    )
+    in_torch = IN_TORCH[case["kind"]]
+    reference, eager = in_torch(exact, case["about"]), in_torch(weights, case["about"])
+    compiled = device.compiled(eager)
+    networks = {name: _network(folder / name, device) for name in case["builds"]}
+    runs: dict[str, Run] = {"float32": lambda: reference(x)}
+    for name, network in networks.items():
+        runs[name] = lambda network=network: next(iter(network.run({"x": low}).values()))
+    runs["torch"] = lambda: eager(low)
+    runs["torch.compile"] = lambda: compiled(low)
+    return runs, networks
+
+
+def _low(value: Any, floats: Any) -> Any:
+    """In the type of the device, images and filters with channels innermost, as tensor cores take them."""
+    low = value.to(floats) if value.is_floating_point() else value
+    return low.contiguous(memory_format=torch.channels_last) if low.dim() == 4 else low
+
+
+def _network(folder: Path, device: Device) -> Any:
+    """A build as a network."""
+    spec = importlib.util.spec_from_file_location(f"network_{folder.parent.name}_{folder.name}", folder / "network.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Network("cuda")
+    return module.Network(device.place)
 
 
-def _kernels(
-    case: Case, machine: str, strategy: str, built: tilestitch.Built, network: Any, x: Any
-) -> list[dict[str, Any]]:
-    """Measured beside simulated time of every kernel of Triton, by torch's profiler."""
-    done = tilestitch.compile(case.model, machine, strategy=strategy, batch=case.batch)
-    simulated = simulated_milliseconds(tilestitch.Built(done, built.plan, {}))
-    network.run({"x": x})
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        network.run({"x": x})
-        torch.cuda.synchronize()
-    spent: dict[str, float] = {}
-    for event in profile.events():
-        spent[event.name] = spent.get(event.name, 0.0) + event.device_time / 1e3
-    found = []
-    for module in built.plan.modules:
-        for one, draft in zip(module.launches, module.drafts, strict=True):
-            found.append(
-                {
-                    "kernel": one.name,
-                    "operators": list(one.operators),
-                    "measured_ms": spent.get(one.name),
-                    "simulated_ms": sum(simulated[number] for number in draft.kernels),
-                }
-            )
-    return found
+def in_order(build: Mapping[str, Any], device: Device, network: Any, run: Run) -> list[float | None]:
+    """The median milliseconds in which a run is in each kernel of a build, all iterations together.
+
+    Kernels may share a name, so the order in which they begin tells them apart. None for all, where that order is not
+    the one of the build.
+    """
+    names, iterations = build["kernels"], build["iterations"]
+    found = device.kernels(network, run, names, PROFILED)
+    if [name for name, _ in found] != names * (iterations * PROFILED):
+        return [None] * len(names)
+    each = len(names) * iterations
+    spent = [[time for _, time in found[at : at + each]] for at in range(0, len(found), each)]
+    return [median(sum(times[number :: len(names)]) for times in spent) for number in range(len(names))]
 
 
-def written(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """JSON and a plot of what was measured, with the hardware."""
-    device = torch.cuda.get_device_properties(0)
-    found = {
-        "device": device.name,
-        "multiprocessors": device.multi_processor_count,
-        "torch": torch.__version__,
-        "cutlass": "not measured: no call of CUTLASS takes these pairs of convolutions",
-        "rows": list(rows),
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "measured.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    names = [f"{row['network']}, {row['batch']}" for row in rows]
-    bars = [
-        go.Bar(name=way, x=names, y=[row["measured_ms"][way] for row in rows])
-        for way in ("fused", "unfused", "torch", "torch.compile")
-    ]
-    figure = go.Figure(bars, layout={"title": f"measured on {device.name}", "yaxis": {"title": "ms (median)"}})
-    figure.write_html(out / "measured.html", include_plotlyjs=True)
-    for row in rows:
-        shown = ", ".join(f"{way} {time:.3f} ms" for way, time in row["measured_ms"].items())
-        print(
-            f"{row['network']}, batch {row['batch']}: {shown} (measured); published: {row['published_a100'] or 'none'}"
-        )
+def main(arguments: Sequence[str]) -> None:
+    """Measure one case on the GPU of this machine, or say why that cannot be."""
+    if not torch.cuda.is_available():
+        print("error: no GPU is here, so nothing can be measured.", file=sys.stderr)
+        raise SystemExit(2)
+    if list(arguments) == ["--check"]:
+        return
+    folder = Path(arguments[0])
+    try:
+        found = measured(folder, Gpu())
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    (folder / "measured.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

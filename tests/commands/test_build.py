@@ -3,15 +3,23 @@
 import ast
 import io
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime.quantization import QuantType
 
 import tilestitch
+from benchmarks.gpu_networks import bert_layer
+from tests.gpu.chains import BOTTLENECK, chained
 from tests.helpers.command import run
+from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
+from tilestitch.base.files import write_files
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +39,8 @@ def test_every_operator_is_in_one_kernel(built, attention):
         assert sorted(names) == sorted(op.name for op in one.plan.schedule.graph.operators)
         for module in one.plan.modules:
             text = one.files[f"{module.name}.py"].decode()
-            for number in range(module.first, module.last + 1):
-                assert f"kernel {number}" in text
+            for number in module.kernels:
+                assert re.search(rf"^ +{number} \S", text, re.MULTILINE)
 
 
 def test_modules_are_python(built, attention):
@@ -44,11 +52,94 @@ def test_modules_are_python(built, attention):
                 assert max(map(len, content.decode().splitlines())) <= 120, name
 
 
+@pytest.mark.parametrize(
+    "network", ["resnet18:small", "densenet121:small", "bert-base-128:small", "mobilenet-v2:small"]
+)
+def test_modules_are_formatted(tmp_path, network):
+    """As ruff formats and checks them, with lines of 120 characters."""
+    _expect_formatted(tmp_path, tilestitch.build(network, strategy="one-block", batch=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_modules_of_quantised_networks_are_formatted(tmp_path, dtype):
+    """With zero points in the file, and with those that are found while the network runs."""
+    static = quantised(residual_network(), tmp_path, activations=QuantType.QUInt8, per_channel=True)
+    for name, model in (("static", static), ("dynamic", quantised_while_it_runs(transformer_layer(), tmp_path))):
+        built = tilestitch.build(model, strategy="one-block", batch=1, kernels=KernelOptions(dtype=dtype))
+        _expect_formatted(tmp_path / name, built)
+
+
+def _expect_formatted(folder, built):
+    write_files([(folder / name, content) for name, content in built.files.items()])
+    options = ["--no-cache", "--isolated", "--line-length=120", "--target-version=py311"]
+    for command in (["format", "--check", "--diff"], ["check", "--select=B,C4,E,F,I,PERF,PIE,SIM,UP,W"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *options, folder], capture_output=True, text=True
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
 def test_attention_is_one_kernel(attention):
     """The softmax between two products streams; weights of products before it stay apart, and the text says why."""
     forms = [row["form"] for row in attention.records()]
     assert forms.count("attention") == 2
     assert "stay apart" in str(attention)
+
+
+def test_attention_is_one_kernel_where_the_schedule_runs_it_apart():
+    """The module says so; without fusing it stays as the schedule has it."""
+    model = bert_layer(16, 32, 4)
+    one = tilestitch.build(model, strategy="tvm", batch=1)
+    [module] = [module for module in one.plan.modules if any(launch.form == "attention" for launch in module.launches)]
+    assert len(module.kernels) == 3
+    assert "of the schedule run apart there, and are one here" in one.files[f"{module.name}.py"].decode()
+    assert len(one.plan.modules) == len(one.plan.schedule.kernels) - 2
+    apart = tilestitch.build(model, strategy="tvm", batch=1, kernels=KernelOptions(fuse=False))
+    assert "attention" not in [row["form"] for row in apart.records()]
+
+
+def test_what_came_together_in_the_end_is_not_said_to_be_apart():
+    """Expand and depthwise alone would do too much work twice; with project they do not."""
+    layers = ((72, (1, 1), (1, 1), (0,) * 4), (0, (3, 3), (1, 1), (1,) * 4), (24, (1, 1), (1, 1), (0,) * 4))
+    built = tilestitch.build(chained(layers, (16, 16), 24), strategy="one-block", batch=1)
+    [kernel] = [one for module in built.plan.modules for one in module.launches]
+    assert kernel.again > 1.5
+    assert "stay apart" not in str(built)
+    assert f"Conv_0 is computed {kernel.again:.2f} times" in str(built)
+    apart = tilestitch.build(chained(layers[:2], (16, 16), 24), strategy="one-block", batch=1)
+    assert "Conv_0 would be computed 1.56 times, and the kernel would do 1.41 times the work" in str(apart)
+
+
+def test_four_products_are_split_and_the_module_says_why():
+    """In the text that is printed and in the module."""
+    one = (16, (1, 1), (1, 1), (0,) * 4)
+    built = tilestitch.build(chained((one,) * 4, (8, 8), 16), strategy="one-block", batch=1)
+    assert len(built.records()) == 2
+    why = "they are 4 products, and a kernel holds 3"
+    assert why in str(built)
+    assert why in built.files[f"{built.plan.modules[0].name}.py"].decode().replace("\n  ", " ")
+
+
+def test_a_schedule_that_cannot_be_simulated_is_built():
+    """Its program would have twice the steps that are allowed, but kernels need none. The text says what was left."""
+    built = tilestitch.build("bert-base-128:small", strategy="one-block", batch=2)
+    assert built.plan.schedule.batch == 2
+    assert "no other batch was compared, since the program is too long to be simulated" in str(built)
+    with pytest.raises(tilestitch.DoesNotFit, match="steps"):
+        tilestitch.compile("bert-base-128:small", "h200", strategy="one-block", batch=2)
+
+
+def test_modules_say_pieces_loops_and_tiles():
+    """Of the schedule, and of every kernel what one program makes."""
+    groups = (tilestitch.HandGroup("all", pieces=2, axis=2),)
+    schedule = tilestitch.HandSchedule("by hand", groups, "depth_first")
+    built = tilestitch.build(chained((BOTTLENECK[1],), (8, 8), 16), strategy=schedule, batch=1)
+    texts = [built.files[f"{module.name}.py"].decode() for module in built.plan.modules]
+    pieces = [re.findall(r"Sub-graph 1, piece (a.): number (.) of 2\.", text) for text in texts]
+    assert sorted(pieces) == [[("a1", "1")], [("a2", "2")]]
+    for number, text in enumerate(texts):
+        assert "  loops d0:1 d1:64" in text
+        assert re.search(rf"# Kernel {number} of the schedule, .*programs? with\n?#? +blocks BLOCK_M", text)
 
 
 def test_without_fusing_every_kernel_stays_by_itself(attention):

@@ -31,16 +31,21 @@ def reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    found = session.run(names, dict(inputs))
+    return {name: np.asarray(value) for name, value in zip(names, found, strict=True)}
+
+
+def without_our_modules() -> dict[str, str]:
+    """The environment of another Python."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
 def interpreted(folders: Sequence[Path], inputs: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """The outputs of builds on the same inputs."""
     for folder in folders:
-        np.savez(folder / "inputs.npz", **inputs)
+        np.savez(folder / "inputs.npz", allow_pickle=False, **inputs)
     command = [os.environ["TILESTITCH_GPU_PYTHON"], str(INTERPRET), *map(str, folders)]
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=kept)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=without_our_modules())
     assert done.returncode == 0, done.stderr[-4000:]
     found = []
     for folder in folders:

@@ -5,12 +5,29 @@ It runs in the environment with torch and Triton, which has nothing of Tilestitc
 
 import importlib.util
 import json
+import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+import triton  # pyright: ignore[reportMissingImports]
+from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
+from triton.compiler import ASTSource  # pyright: ignore[reportMissingImports]
+
+
+def registers(made) -> list[int]:
+    """Registers of a thread, and the bytes of its stack, where what finds no register lies."""
+    tool = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(made.asm["cubin"])
+        file.flush()
+        command = [str(tool), "--dump-resource-usage", file.name]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    assert found is not None, text
+    return [int(number) for number in found.groups()]
+
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
@@ -23,8 +40,11 @@ if __name__ == "__main__":
         kernel = getattr(module, row["kernel"])
         types = dict(zip(kernel.arg_names, row["pointers"], strict=False))
         signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+        # Tensors of torch begin at multiples of 16 bytes, which Triton finds out when it starts a kernel.
+        aligned = {(place,): [["tt.divisibility", 16]] for place, name in enumerate(kernel.arg_names) if name in types}
         for capability in (80, 90):
             target = GPUTarget("cuda", capability, 32)
-            source = ASTSource(kernel, signature, constexprs=row["blocks"])
+            source = ASTSource(kernel, signature, constexprs=row["blocks"], attrs=aligned)
             made = triton.compile(source, target=target, options={"num_warps": row["warps"]})
-            print(row["kernel"], row["form"], f"sm_{capability}", len(made.asm["cubin"]))
+            found = {"name": made.metadata.name, "sm": capability, "bytes": len(made.asm["cubin"])}
+            print(json.dumps({**found, "shared_bytes": made.metadata.shared, "registers": registers(made)}))

@@ -11,7 +11,7 @@ from pathlib import Path
 os.environ["TRITON_INTERPRET"] = "1"
 
 import numpy as np
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 if not hasattr(torch.Tensor, "untyped_storage"):  # torch 1.13, of which the interpreter of Triton 3.5 asks this
     torch.Tensor.untyped_storage = lambda tensor: tensor.storage().untyped()

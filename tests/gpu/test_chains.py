@@ -1,65 +1,13 @@
 """Random chains of convolutions and products, fused wherever they can be, give what onnxruntime gives."""
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import tilestitch
 from tests.gpu.builds import expect_equal
+from tests.gpu.chains import ALWAYS, convolutions, products
 from tilestitch import KernelOptions
 from tilestitch.backends.triton.launch import Limits
-
-ALWAYS = 1e9  # however often a first product is computed
-
-
-def convolutions(generator: np.random.Generator, count: int) -> onnx.ModelProto:
-    """A chain of convolutions with random windows, strides, padding and dilation, on an image of a random size."""
-    shape = [int(generator.integers(1, 9)), *(int(size) for size in generator.integers(9, 24, 2))]
-    nodes, weights, last, channels = [], [], "x", shape[0]
-    sizes = shape[1:]
-    for number in range(count):
-        window = [int(min(generator.choice([1, 2, 3, 5]), size)) for size in sizes]
-        apart = [
-            int(generator.integers(1, 3)) if size > 2 * one else 1 for one, size in zip(window, sizes, strict=True)
-        ]
-        strides = [int(step) for step in generator.integers(1, 3, 2)]
-        pads = [int(generator.integers(0, one)) for one in (*window, *window)]
-        made = int(generator.integers(2, 40))
-        w = generator.standard_normal((made, channels, *window)) / np.sqrt(channels * np.prod(window))
-        weights += [numpy_helper.from_array(w.astype(np.float32), f"w{number}")]
-        weights += [numpy_helper.from_array(generator.standard_normal(made).astype(np.float32), f"b{number}")]
-        options = {"kernel_shape": window, "dilations": apart, "strides": strides, "pads": pads}
-        nodes.append(helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], **options))
-        nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
-        last, channels = f"r{number}", made
-        reach = [(one - 1) * step + 1 for one, step in zip(window, apart, strict=True)]
-        padded = [size + pads[axis] + pads[axis + 2] for axis, size in enumerate(sizes)]
-        sizes = [(size - far) // step + 1 for size, far, step in zip(padded, reach, strides, strict=True)]
-    return _model(nodes, ["N", *shape], last, weights)
-
-
-def products(generator: np.random.Generator, count: int) -> onnx.ModelProto:
-    """A chain of matrix products of ragged sizes with GELU or a residual between them."""
-    rows, width = (int(size) for size in generator.integers(3, 90, 2))
-    nodes, weights, last, first = [], [], "x", width
-    for number in range(count):
-        made = first if number == count - 1 else int(generator.integers(3, 120))
-        w = generator.standard_normal((width, made)) / np.sqrt(width)
-        weights.append(numpy_helper.from_array(w.astype(np.float32), f"w{number}"))
-        nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
-        nodes.append(helper.make_node("Tanh", [f"p{number}"], [f"t{number}"]))
-        last, width = f"t{number}", made
-    nodes.append(helper.make_node("Add", [last, "x"], ["y"]))
-    return _model(nodes, ["N", rows, first], "y", weights)
-
-
-def _model(nodes: list, shape: list, output: str, weights: list) -> onnx.ModelProto:
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, "chain", inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return onnx.shape_inference.infer_shapes(model)
 
 
 @pytest.mark.parametrize("make, seed", [(make, seed) for make in (convolutions, products) for seed in range(8)])
@@ -78,14 +26,3 @@ def test_a_fused_chain_gives_what_onnxruntime_gives(tmp_path, make, seed):
     forms = {row["form"] for built in builds.values() for row in built.records()}
     assert "fused products" in forms
     expect_equal(tmp_path, model, builds, 2)
-
-
-@pytest.mark.parametrize("pieces", [2, 3])
-def test_pieces_of_sub_graphs_are_modules(tmp_path, pieces):
-    """A sub-graph that is cut by hand runs piece after piece, and its halos are right."""
-    group = tilestitch.HandGroup("all", pieces=pieces, axis=2)
-    schedule = tilestitch.HandSchedule("by hand", (group,), "depth_first")
-    model = convolutions(np.random.default_rng([5, 22]), 2)
-    built = tilestitch.build(model, strategy=schedule, batch=2, kernels=KernelOptions(dtype="float32"))
-    assert len({row["module"] for row in built.records()}) == pieces
-    expect_equal(tmp_path, model, {"float32": built}, 2)

@@ -6,8 +6,11 @@ from onnxruntime.quantization import QuantType
 
 import tilestitch
 from tests.gpu.builds import TOLERANCE, interpreted, written
+from tests.gpu.chains import ALWAYS, chained
 from tests.helpers.quantised_networks import quantised, quantised_while_it_runs, residual_network, transformer_layer
 from tilestitch import KernelOptions
+from tilestitch.backends.triton.launch import Limits
+from tilestitch.ops.contraction import KINDS
 from tilestitch.sim.chip.interpret import interpret
 from tilestitch.sim.chip.reference import onnxruntime_outputs
 from tilestitch.zoo.inputs import sample_inputs
@@ -25,12 +28,23 @@ FORMS = {
 def test_a_quantised_network_gives_what_onnxruntime_gives(tmp_path, network, form, strategy):
     """Kernel by kernel and fused; every product is one of bytes."""
     model = quantised(network(), tmp_path, **FORMS[form])
-    found = expect_steps(tmp_path, model, strategy)
+    found = expect_steps(tmp_path, model, strategy, again=ALWAYS)
     forms = {row["form"] for row in found.records()}
     assert ("fused products" in forms) == (strategy == "one-block")
     text = "".join(content.decode() for name, content in found.files.items() if name.endswith(".py"))
     assert "dtype=tl.int32)" in text
     assert "acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)" not in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_quantised_inverted_residual_is_one_kernel(tmp_path, form):
+    """The depthwise convolution adds up bytes of the tile before it, less what stands for zero."""
+    layers = ((40, (1, 1), (1, 1), (0,) * 4), (0, (3, 3), (1, 1), (1,) * 4), (9, (1, 1), (1, 1), (0,) * 4))
+    found = expect_steps(tmp_path, quantised(chained(layers), tmp_path, **FORMS[form]), "one-block")
+    graph = found.plan.schedule.graph
+    kernels = [one for module in found.plan.modules for one in module.launches]
+    products = [sum(graph.by_name[name].kind in KINDS for name in one.operators) for one in kernels]
+    assert max(products) == sum(products) == 3
 
 
 @pytest.mark.parametrize("network", [residual_network, transformer_layer])
@@ -39,7 +53,7 @@ def test_scales_may_be_found_while_the_network_runs(tmp_path, network):
     expect_steps(tmp_path, quantised_while_it_runs(network(), tmp_path), "tvm")
 
 
-def expect_steps(tmp_path, model, strategy) -> tilestitch.Built:
+def expect_steps(tmp_path, model, strategy, again=Limits().again) -> tilestitch.Built:
     """The rules of docs/model.md: in float32 a step at most, seldom; in float16 4 times the untiled network's error.
 
     Returns the build in float32.
@@ -49,7 +63,9 @@ def expect_steps(tmp_path, model, strategy) -> tilestitch.Built:
     }
     (wanted,) = onnxruntime_outputs(model, [inputs])
     builds = {
-        dtype: tilestitch.build(model, strategy=strategy, batch=BATCH, kernels=KernelOptions(dtype=dtype))
+        dtype: tilestitch.build(
+            model, strategy=strategy, batch=BATCH, kernels=KernelOptions(dtype=dtype, limits=Limits(again=again))
+        )
         for dtype in ("float32", "float16")
     }
     folders = [written(tmp_path / dtype, built) for dtype, built in builds.items()]
@@ -62,7 +78,7 @@ def expect_steps(tmp_path, model, strategy) -> tilestitch.Built:
         errors = np.abs(exact[name].astype(np.float32) - right)
         differing = errors > TOLERANCE["float32"] * largest
         assert differing.sum() <= max(1, right.size // 1000), name
-        step = float(steps.get(name, 0.0))  # of an output that is not dequantised there is none
+        step = float(steps.get(name, 0.0))  # type: ignore[arg-type]  # there is none where nothing is dequantised
         assert errors.max() <= step + TOLERANCE["float32"] * largest, name
         error = np.abs(rounded[name].astype(np.float32) - right).max()
         allowed = 4 * np.abs(untiled[name].astype(np.float32) - right).max()

@@ -31,6 +31,16 @@ def expect_folder(folder: Path) -> None:
         raise InputError(f"{shown}: cannot be written (no permission to write in {_shown(there)}); {way_out}")
 
 
+def expect_empty(folder: Path) -> None:
+    """Refuse, before the work, a folder that could not be written, or in which something is already."""
+    expect_folder(folder)
+    if folder.is_dir() and (there := min((path.name for path in folder.iterdir()), default="")):
+        raise InputError(
+            f"{_shown(folder)}: is not empty (it has {printable(there)}), and old files would lie among new ones; "
+            "empty it, or choose another path"
+        )
+
+
 def expect_other(path: Path, source: str | Path) -> None:
     """Refuse, before the work, an output that would take the place of an input."""
     with suppress(OSError, ValueError):  # one of them is no file

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tilestitch.base.files import expect_folder, write_files
+from tilestitch.base.files import expect_empty, write_files
 from tilestitch.cli.application import held_back
 from tilestitch.cli.completion import MODEL, STRATEGY
 from tilestitch.cli.options import (
@@ -27,7 +27,12 @@ from tilestitch.cli.progress import shown_progress
 @choice_option("--dtype", ("float16", "float32"), "How floating tensors are stored; sums are float32.")
 @click.option("--fuse/--no-fuse", default=True, help="Fuse kernels that the schedule runs together (default).")
 @click.option(
-    "-o", "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Write the files there."
+    "-o",
+    "--out",
+    metavar="DIR",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Write the files there; it must be new or empty.",
 )
 @output_options
 def build(
@@ -47,7 +52,7 @@ def build(
     torch and triton, which building does not.
     """
     expect_json(json_path, model, choices.machine, strategy)
-    expect_folder(out)
+    expect_empty(out)
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.build.run import KernelOptions

@@ -1,5 +1,6 @@
 """Every decision about how a network runs on a machine, in execution order."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -152,53 +153,60 @@ class Schedule(Shown):
 
     def kernel_lines(self, limit: int | None = None) -> list[str]:
         """Two or more lines for each of the first `limit` kernels."""
-        lines: list[str] = []
         shown = len(self.kernels) if limit is None else min(limit, len(self.kernels))
+        lines = self.lines_of(range(shown))
+        if shown < len(self.kernels):
+            lines.append(f"  ... {counted(len(self.kernels) - shown, 'kernel')} more")
+        return lines
+
+    def lines_of(self, numbers: Iterable[int]) -> list[str]:
+        """Two or more lines for each of some kernels."""
         homes: dict[int, list[Home]] = {}
         for home in self.homes:
             homes.setdefault(home.first, []).append(home)
         unlike = len({kernel.cores for kernel in self.kernels}) > 1
-        for number, kernel in enumerate(self.kernels[:shown]):
-            sink = self.graph.by_name[kernel.sink]
-            tiling = kernel.tiling
-            extents = (sink.whole if kernel.box is None else kernel.box).extents
-            splits = (1,) * len(extents) if kernel.strips else tiling.splits
-            cut = " ".join(
-                f"{dim.name}:{extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < extent else "")
-                for dim, extent, s, t in zip(sink.dims, extents, splits, tiling.tile, strict=True)
-            )
-            piece = "" if kernel.box is None else f" {kernel.box}"
-            stitched = "" if kernel.launches else "; stitched to the kernel before"
-            lines.append(f"  {number:4d} {' + '.join(kernel.operators)}{piece}{stitched}")
-            parts = ""
-            if kernel.anchor is not None:
-                anchor = self.graph.by_name[kernel.anchor]
-                cuts = [
-                    f"{dim.name}+{dim.extent} by {extent}"
-                    for dim, extent in zip(anchor.dims, tiling.reduction, strict=True)
-                    if extent < dim.extent
-                ]
-                parts = f"; reduction {', '.join(cuts)}" if cuts else ""
-            if kernel.streamed:
-                lines.append(f"       operands and results streamed; about {kernel.estimated_cycles:,} cycles")
-                continue
-            order = " ".join(sink.dims[d].name for d in tiling.order)
-            cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
-            if kernel.strips:
-                done = sum(strip.size for _, strip in kernel.strips) / prod(extents)
-                cores = f"; strips on cores {_runs(kernel.cores)}, {100 * (done - 1):.0f} % computed again"
-            resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
+        return [line for number in numbers for line in self._lines(number, homes.get(number, ()), unlike=unlike)]
+
+    def _lines(self, number: int, homes: Sequence[Home], *, unlike: bool) -> list[str]:
+        """What one kernel is, how its loops are cut, and what stays on chip after it."""
+        kernel = self.kernels[number]
+        sink = self.graph.by_name[kernel.sink]
+        tiling = kernel.tiling
+        extents = (sink.whole if kernel.box is None else kernel.box).extents
+        splits = (1,) * len(extents) if kernel.strips else tiling.splits
+        cut = " ".join(
+            f"{dim.name}:{extent}" + (f"/{s}" if s > 1 else "") + (f" by {t}" if t * s < extent else "")
+            for dim, extent, s, t in zip(sink.dims, extents, splits, tiling.tile, strict=True)
+        )
+        piece = "" if kernel.box is None else f" {kernel.box}"
+        stitched = "" if kernel.launches else "; stitched to the kernel before"
+        lines = [f"  {number:4d} {' + '.join(kernel.operators)}{piece}{stitched}"]
+        parts = ""
+        if kernel.anchor is not None:
+            anchor = self.graph.by_name[kernel.anchor]
+            cuts = [
+                f"{dim.name}+{dim.extent} by {extent}"
+                for dim, extent in zip(anchor.dims, tiling.reduction, strict=True)
+                if extent < dim.extent
+            ]
+            parts = f"; reduction {', '.join(cuts)}" if cuts else ""
+        if kernel.streamed:
+            return [*lines, f"       operands and results streamed; about {kernel.estimated_cycles:,} cycles"]
+        order = " ".join(sink.dims[d].name for d in tiling.order)
+        cores = f"; on cores {_runs(kernel.cores)}" if unlike else ""
+        if kernel.strips:
+            done = sum(strip.size for _, strip in kernel.strips) / prod(extents)
+            cores = f"; strips on cores {_runs(kernel.cores)}, {100 * (done - 1):.0f} % computed again"
+        resident = f"; in GB {', '.join(tiling.resident)}" if tiling.resident else ""
+        lines.append(
+            f"       loops {cut}; order {order}{parts}{cores}{resident}; "
+            f"about {kernel.estimated_cycles:,} cycles (estimated)"
+        )
+        for home in homes:
+            verb, where = ("brings", "to") if home.fetched else ("keeps", "in")
             lines.append(
-                f"       loops {cut}; order {order}{parts}{cores}{resident}; "
-                f"about {kernel.estimated_cycles:,} cycles (estimated)"
+                f"       {verb} {home.tensor}{home.region} {where} {home.level.upper()} until kernel {home.last}"
             )
-            for home in homes.get(number, ()):
-                verb, where = ("brings", "to") if home.fetched else ("keeps", "in")
-                lines.append(
-                    f"       {verb} {home.tensor}{home.region} {where} {home.level.upper()} until kernel {home.last}"
-                )
-        if shown < len(self.kernels):
-            lines.append(f"  ... {counted(len(self.kernels) - shown, 'kernel')} more")
         return lines
 
 

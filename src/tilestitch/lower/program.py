@@ -73,8 +73,13 @@ def lower(
 
 def expect_fits(schedule: Schedule, machine: Accelerator) -> None:
     """Raise `DoesNotFit` where `lower` would, without writing the program."""
-    _plan_ddr(schedule, machine)
+    expect_room_in_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
+
+
+def expect_room_in_ddr(schedule: Schedule, machine: Accelerator) -> None:
+    """Raise `DoesNotFit` where tensors have no room in DDR."""
+    _plan_ddr(schedule, machine)
 
 
 def _used_constants(graph: Graph) -> list[str]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 WIDTH = 110  # of a line, at most, before what closes it
+LINE = 120  # characters of a line
 _INDENT = "    "
 
 
@@ -60,6 +61,11 @@ class Code:
     def let(self, wish: str, text: str, depth: int | None = None) -> str:
         """Name a value; `depth` is that of the loops it depends on, by default all that are open."""
         name = self.name(wish)
+        room = LINE - len(_INDENT) * (1 + (self.depth if depth is None else depth))
+        while len(f"{name} = {text}") > room and (part := _longest_part(text, room - len("step_99 = "))):
+            step = self.name("step")
+            self.line(f"{step} = {part[1:-1] if part.startswith('(') else part}", depth)
+            text = text.replace(part, step)
         self.line(f"{name} = {text}", depth)
         return name
 
@@ -85,6 +91,22 @@ class Code:
         return value
 
 
+def _longest_part(text: str, room: int) -> str:
+    """The longest call or bracket inside an expression that is no longer than `room`; empty where there is none."""
+    found = [text[at.start() : _closed(text, at.end())] for at in _PART.finditer(text)]
+    return max((one for one in found if one != text and len(one) <= room), key=len, default="")
+
+
+def _closed(text: str, start: int) -> int:
+    """Where the bracket that is open at `start` is closed, behind it."""
+    level = 1
+    for place in range(start, len(text)):
+        level += {"(": 1, ")": -1}.get(text[place], 0)
+        if level == 0:
+            return place + 1
+    return len(text)
+
+
 def _used_lines(lines: list[str]) -> list[str]:
     """Lines without names that nothing takes."""
     while True:
@@ -95,6 +117,7 @@ def _used_lines(lines: list[str]) -> list[str]:
         lines = kept
 
 
+_PART = re.compile(r"(?<![\w.)])(?:[A-Za-z_][\w.]*)?\(")
 _WORD, _NAMED = re.compile(r"[A-Za-z_]\w*"), re.compile(r"\s*(\w+) = ")
 
 

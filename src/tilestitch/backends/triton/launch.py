@@ -1,27 +1,38 @@
 """One kernel of Triton for some operators: what one program of its grid makes, and the text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from tilestitch.backends.triton.blocks import by_stride, counted, lanes, unflattened
+from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.functions import ELEMENTWISE
 from tilestitch.backends.triton.index import Index, Var, along, of_var
 from tilestitch.backends.triton.products import LEAST, is_large, product
 from tilestitch.backends.triton.reductions import STEPS, WHOLE, is_row, reduced, whole_rows
-from tilestitch.backends.triton.stitched import stitched, window_of
 from tilestitch.backends.triton.values import Emitter, Frame, Rule, Storage, Unfused, pieces, span
+from tilestitch.backends.triton.windows import slid, slides, tile, window_of
+from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops.contraction import KINDS, roles
 
+
+def _product(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> Value:
+    """A block of a product, whose windows may slide over another block of the kernel."""
+    return slid(e, op, dims, frame) if slides(e, op) else product(e, op, dims, frame)
+
+
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(KINDS, product),
+    **dict.fromkeys(KINDS, _product),
     **dict.fromkeys(STEPS, reduced),
     **dict.fromkeys(WHOLE, whole_rows),
 }
 KNOWN = frozenset((*RULES, *ELEMENTWISE, "gather"))
 ROW_ELEMENTS = 4096  # of a block that holds whole rows, where its rows are shorter
+# Results along each of two axes of a tile at most, and channels at a time: the first that fits. A guess.
+TILES = ((8, 64), (8, 32), (7, 64), (7, 32), (4, 64), (4, 32))
+WARPS = ((8_192, 4), (16_384, 8))  # elements of all blocks of sums, and how many warps hold them; more take 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +44,8 @@ class Limits:
     depth: int = 64
     elements: int = 1024
     programs: int = 132  # as many as there are streaming multiprocessors
-    again: float = 2.0  # times that a fused kernel may compute its first product
+    again: float = 4 / 3  # of the multiplications of its products, how many a fused kernel may do
+    sums: int = 32_768  # elements of all its blocks of sums: half the registers of a multiprocessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,8 @@ class Launch:
     programs: int
     blocks: tuple[tuple[str, int], ...]
     warps: int
-    again: float  # how often the first product of a fused pair is computed; 1.0 where nothing is computed again
+    again: float  # how often the product `most` is computed; 1.0 where nothing is computed again
+    most: str
     form: str  # "products", "fused products", "attention", "rows" or "elements"
 
 
@@ -60,8 +73,8 @@ class _Roots:
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     form: str
-    anchor: Operator | None = None
-    pair: Operator | None = None  # the product that makes the anchor's first operand
+    products: tuple[Operator, ...] = ()  # that make blocks of rows and columns, from the last to the first
+    tiles: tuple[int, ...] = ()  # dims whose iterations are divided into tiles, where windows slide inside the kernel
 
 
 def launch(
@@ -71,49 +84,76 @@ def launch(
     sink = operators[-1]
     box = sink.whole if box is None else box
     _expect_whole_sums(sink, box)
-    e = Emitter(graph, storage, operators, RULES)
-    e.slowly = len(operators) == 1
-    e.depth_of_sums = limits.depth
-    roots = _roots(graph, storage, operators)
     if len(sink.outputs) > 1:
         raise Unfused(f"{sink.name} has several results")
-    if roots.pair is not None and window_of(roots.anchor, roots.anchor.reads[0]):  # type: ignore[union-attr]
-        made = stitched(e, sink, roots.anchor, box, roots.columns, _columns(roots, box, 2 * limits.columns))  # type: ignore[arg-type]
-        again, programs, form = made.again, made.programs, "fused products"
-    else:
-        programs, again, form = _framed(e, sink, roots, box, limits)
-    if again > limits.again:
-        first = next(op for op in operators if op.kind in KINDS)
-        raise Unfused(f"{first.name} would be computed {again:.2f} times")
-    return _written(e, name, operators, programs, again, form)
+    roots = _roots(graph, storage, operators)
+    why: Unfused | None = None
+    for side, depth in TILES if roots.tiles else ((0, limits.depth),):
+        e = Emitter(graph, storage, operators, RULES)
+        e.slowly = len(operators) == 1
+        wide = storage.floats is DType.FLOAT32  # whose blocks take twice the room on chip
+        e.depth_of_sums = max(min(depth, limits.depth) // (2 if wide else 1), LEAST)
+        try:
+            programs, form = _tiled(e, sink, roots, box, side, limits) if side else _framed(e, sink, roots, box, limits)
+            _expect_worth_it(e, operators, limits)
+        except Unfused as error:
+            why = why or error
+            continue
+        return _written(e, name, operators, programs, form)
+    assert why is not None
+    raise why
 
 
-def _framed(e: Emitter, sink: Operator, roots: _Roots, box: Region, limits: Limits) -> tuple[int, float, str]:
-    """Write a kernel whose block is rows, or rows and columns; programs, how often a first product, and the form."""
-    fused = roots.form == "products" and roots.pair is not None
+def _expect_worth_it(e: Emitter, operators: Sequence[Operator], limits: Limits) -> None:
+    """Refuse a kernel that computes a product too often, or holds more sums than the registers do."""
+    again, most = _most(e)
+    work = {op.name: prod(dim.extent for dim in op.dims) for op in operators if op.name in e.often}
+    total = sum(e.often[name] * each for name, each in work.items()) / sum(work.values()) if work else 1.0
+    if total > limits.again:
+        raise Unfused(f"{most} would be computed {again:.2f} times, and the kernel would do {total:.2f} times the work")
+    if sum(op.kind in KINDS for op in operators) > 1 and e.sums > limits.sums:
+        raise Unfused(f"a kernel would hold {e.sums:,} sums, and registers have room for {limits.sums:,}")
+
+
+def _most(e: Emitter) -> tuple[float, str]:
+    """How often the product is computed that is computed most, the first of several, and its name."""
+    return max(((times, name) for name, times in e.often.items()), key=lambda one: one[0], default=(1.0, ""))
+
+
+def _tiled(e: Emitter, sink: Operator, roots: _Roots, box: Region, side: int, limits: Limits) -> tuple[int, str]:
+    """Write a kernel whose rows are a tile, over which or over whose halo windows slide; programs, and the form."""
+    along = {1: side * side, 2: side}.get(len(roots.tiles), 4)
+    sizes = (along, _columns(roots, box, 2 * limits.columns))
+    dims, frame, programs, parts = tile(e, sink, box, roots.tiles, roots.columns, sizes)
+    e.asks = (1.0, float(parts), 1.0)
+    store(e, sink, dims, frame)
+    return programs, roots.form
+
+
+def _framed(e: Emitter, sink: Operator, roots: _Roots, box: Region, limits: Limits) -> tuple[int, str]:
+    """Write a kernel whose block is rows, or rows and columns; programs, and the form."""
+    fused = roots.form == "fused products"
     if roots.form == "elements":
         sizes = (min(limits.elements, span(counted(box, roots.rows))),)
     elif roots.form == "rows":
         columns = span(counted(box, roots.columns))
         sizes = (min(max(ROW_ELEMENTS // columns, 1), span(counted(box, roots.rows))), columns)
     else:
-        most = (
-            replace(limits, columns=2 * limits.columns, rows=limits.rows // 2)
-            if fused or roots.form == "attention"
-            else limits
-        )
+        most = limits
+        if len(roots.products) > 2:
+            low = e.storage.floats is DType.FLOAT16  # else weights of so many columns have no room on chip
+            most = replace(limits, columns=limits.columns * (2 if low else 1), rows=limits.rows // 4)
+        elif fused or roots.form == "attention":
+            most = replace(limits, columns=2 * limits.columns, rows=limits.rows // 2)
         sizes = _blocks(roots, box, most)
     wishes = ("BLOCK",) if len(sizes) == 1 else ("BLOCK_M", "BLOCK_N")
     frame: Frame = tuple(e.size(wish, size) for wish, size in zip(wishes, sizes, strict=True))
     dims, programs, blocks = _dims(e, sink, roots, box, frame)
+    e.asks = (1.0, float(blocks), 1.0)
     if roots.form == "rows":
         e.columns = tuple(dims[dim] for dim in roots.columns if sink.dims[dim].extent > 1)
     store(e, sink, dims, frame)
-    return (
-        programs,
-        float(blocks) if fused or roots.form == "attention" else 1.0,
-        "fused products" if fused else roots.form,
-    )
+    return programs, roots.form
 
 
 def store(e: Emitter, sink: Operator, dims: Sequence[Index], frame: Frame) -> None:
@@ -177,10 +217,32 @@ def _roots(graph: Graph, storage: Storage, operators: Sequence[Operator]) -> _Ro
     if whole:
         return _rows(places, whole, free)
     if products:
-        found = _products(e, products[0], places[products[0].name], free)
+        found = _products(e, products[0], places, free)
         if found is not None:
             return found
     return _Roots((), free, (), "elements")
+
+
+def _slid(e: Emitter, traced: Mapping[str, list[Index]]) -> tuple[int, ...]:
+    """Dims of the last operator that move windows over what the same kernel computes, in the order of their axes.
+
+    `traced` has the iterations of every operator down to products; here those before them are traced as well.
+    """
+    places, left, found = dict(traced), [op for op in e.inside.values() if op.name in traced], dict[int, None]()
+    while left:
+        op = left.pop(0)
+        if slides(e, op):
+            axes = [axis for one in window_of(op, op.reads[0]) for axis in sorted(places[op.name][one.place].axes)]
+            if len(axes) > sum(bool(places[op.name][one.place].axes) for one in window_of(op, op.reads[0])):
+                raise Unfused(f"the kernel changes the shape of what {op.name} makes")
+            found |= dict.fromkeys(axes)
+        for access in op.reads:
+            before = e.inside.get(access.tensor)
+            if before is not None and before.name not in places:
+                index = [along(axis, places[op.name]) for axis in access.axes]
+                places[before.name] = e.solved(before.writes[0], index, before)
+                left.append(before)
+    return tuple(found)
 
 
 def _names(e: Emitter, places: dict[str, list[Index]]) -> list[str]:
@@ -216,18 +278,26 @@ def _rows(places: dict[str, list[Index]], whole: Sequence[Operator], free: Seque
     return _Roots((), rows, tuple(dim for dim in free if dim in columns), "rows")
 
 
-def _products(e: Emitter, op: Operator, dims: Sequence[Index], free: Sequence[int]) -> _Roots | None:
-    found = roles(op)
+def _products(e: Emitter, op: Operator, places: Mapping[str, list[Index]], free: Sequence[int]) -> _Roots | None:
+    found, dims = roles(op), places[op.name]
     batch, m, n = (_moved(dims, numbers) for numbers in (found.batch, found.m, found.n))
-    if not is_large(op, found) or m & n:
+    if m & n:
+        return None
+    if any(slides(e, one) for one in (op, *e.chain(op.reads[0].tensor))):
+        tiles = _slid(e, places)
+        channels = n if is_large(op, found) else batch | n
+        columns = tuple(dim for dim in free if dim in channels and dim not in tiles)
+        return _Roots((), (), columns, "fused products", (op,), tiles)
+    if not is_large(op, found):
         return None
     rows = tuple(dim for dim in free if dim in m and dim not in batch)
     columns = tuple(dim for dim in free if dim in n and dim not in batch)
     grid = tuple(dim for dim in free if dim not in rows and dim not in columns)
     inner = e.chain(op.reads[0].tensor)
-    pair = next((one for one in inner if one.kind in KINDS), None)
-    form = "attention" if op.reads[0].tensor in e.inside and inner[0].kind == "softmax" else "products"
-    return _Roots(grid, rows, columns, form, op, None if form == "attention" else pair)
+    products = (op, *(one for one in inner if one.kind in KINDS))
+    if op.reads[0].tensor in e.inside and inner[0].kind == "softmax":
+        return _Roots(grid, rows, columns, "attention", products[:1])
+    return _Roots(grid, rows, columns, "fused products" if len(products) > 1 else "products", products)
 
 
 def _columns(roots: _Roots, box: Region, most: int) -> int:
@@ -240,7 +310,7 @@ def _blocks(roots: _Roots, box: Region, limits: Limits) -> tuple[int, int]:
     m = min(max(span(count[0]), LEAST), limits.rows)
     n = _columns(roots, box, limits.columns)
     grid = counted(box, roots.grid)
-    fixed = roots.pair is not None or roots.form == "attention"  # whose first operand is computed for all columns
+    fixed = roots.form != "products"  # of others the first operand is computed for all columns
     while grid * pieces(count[0], m) * pieces(count[1], n) < limits.programs and max(m, n) > 2 * LEAST:
         if m >= n or fixed:
             if m <= 2 * LEAST:
@@ -251,7 +321,7 @@ def _blocks(roots: _Roots, box: Region, limits: Limits) -> tuple[int, int]:
     return m, n
 
 
-def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int, again: float, form: str) -> Launch:
+def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int, form: str) -> Launch:
     output = operators[-1].outputs[0]
     reads = tuple(tensor for tensor in e.pointers if tensor != output)
     pointers = [e.pointers[tensor] for tensor in (*reads, output)]
@@ -259,9 +329,7 @@ def _written(e: Emitter, name: str, operators: Sequence[Operator], programs: int
     text = ["@triton.jit", f"def {name}("]
     text += [f"    {parameter}," for parameter in parameters]
     text += ["):", *e.code.lines]
-    largest = max(prod(e.sizes[size] for size in list(e.sizes)[:2]), 1)
-    warps = 8 if largest >= 128 * 128 else 4
-    kept = tuple(op.name for op in operators)
-    return Launch(
-        name, kept, output, (*reads, output), "\n".join(text), programs, tuple(e.sizes.items()), warps, again, form
-    )
+    kept, blocks = tuple(op.name for op in operators), tuple(e.sizes.items())
+    held = e.sums or prod(e.sizes[size] for size in list(e.sizes)[:2])
+    warps = next((warps for most, warps in WARPS if held <= most), 16)
+    return Launch(name, kept, output, (*reads, output), "\n".join(text), programs, blocks, warps, *_most(e), form)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from tilestitch.backends.triton.code import WIDTH, identifier
 from tilestitch.backends.triton.launch import Launch
-from tilestitch.backends.triton.plan import Module, Plan
+from tilestitch.backends.triton.plan import Draft, Module, Plan
+from tilestitch.base.units import counted
 
 _FORMS = {
     "products": "a product of blocks",
-    "fused products": "two products, the first of which stays on chip; its halo is computed again",
+    "fused products": "products one after another; what lies between them stays on chip",
     "attention": "attention, the rows of whose softmax stream past",
     "rows": "whole rows",
     "elements": "element by element",
@@ -30,8 +31,8 @@ def module_text(plan: Plan, module: Module) -> str:
     lines += ['"""', "", "import triton", "import triton.language as tl", ""]
     if any("to_nearest(" in one.text for one in module.launches):
         lines += ["", *_TO_NEAREST, ""]
-    for one in module.launches:
-        lines += ["", *_comment(one), one.text, ""]
+    for one, draft in zip(module.launches, module.drafts, strict=True):
+        lines += ["", *_comment(one, draft), one.text, ""]
     names = parameters(module)
     lines += ["", "def run(", *(f"    {name}," for name in names.values()), "):"]
     lines.append('    """Start the kernels; all tensors are contiguous, and results are written into theirs."""')
@@ -54,21 +55,36 @@ def parameters(module: Module) -> dict[str, str]:
 
 def _schedule(plan: Plan, module: Module) -> list[str]:
     """What the schedule says of its kernels, and what became of them."""
-    lines = [f"Strategy {plan.schedule.strategy}:"]
-    for number in range(module.first, module.last + 1):
-        kernel = plan.schedule.kernels[number]
-        box = "" if kernel.box is None else f" {kernel.box}"
-        lines += _wrapped(f"  kernel {number}{box}: {' + '.join(map(_one_line, kernel.operators))}", "    ")
+    schedule, lines = plan.schedule, []
+    for run in schedule.pieces:
+        if run.first <= module.kernels[0] <= run.last:
+            count = sum(one.group == run.group for one in schedule.pieces)
+            lines.append(f"Sub-graph {run.group + 1}, piece {run.name}: number {run.number + 1} of {count}.")
+    for run in schedule.blocks:
+        if run.first <= module.kernels[0] <= run.last:
+            lines.append(f"Fused block {run.number + 1}.")
+    lines.append(f"Kernels of the schedule by strategy {schedule.strategy}, with its loops, tiles and estimates:")
+    for line in schedule.lines_of(module.kernels):
+        lines += _wrapped(_one_line(line), "         ")
     for note in module.notes:
         lines += _wrapped(_one_line(note), "  ")
     return lines
 
 
-def _comment(one: Launch) -> list[str]:
+def _comment(one: Launch, draft: Draft) -> list[str]:
+    """What a kernel does, of which kernels of the schedule, and what one program of it makes."""
     form = _FORMS[one.form]
-    again = f"; the first product is computed {one.again:.2f} times" if one.again > 1 else ""
-    lines = _wrapped(f"{' + '.join(map(_one_line, one.operators))}: {form}{again}.", "  ")
+    lines = _wrapped(f"{' + '.join(map(_one_line, one.operators))}: {form}{again_text(one, '; ')}.", "  ")
+    of = f"Kernel {draft.kernels[0]}" if len(draft.kernels) == 1 else f"Kernels {', '.join(map(str, draft.kernels))}"
+    blocks = ", ".join(f"{name} {size}" for name, size in one.blocks)
+    box = "" if draft.box is None else f", the part {draft.box}"
+    lines += _wrapped(f"{of} of the schedule{box}; {counted(one.programs, 'program')} with blocks {blocks}.", "  ")
     return [f"# {line}" for line in lines]
+
+
+def again_text(one: Launch, before: str) -> str:
+    """What a kernel computes more than once."""
+    return f"{before}{_one_line(one.most)} is computed {one.again:.2f} times" if one.again > 1 else ""
 
 
 def _call(one: Launch, names: Mapping[str, str]) -> list[str]:

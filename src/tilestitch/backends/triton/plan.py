@@ -20,6 +20,8 @@ from tilestitch.ir.schedule import Kernel, Schedule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.ops.contraction import KINDS
 
+MOST_PRODUCTS = 3  # of a kernel
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -31,12 +33,23 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """Two operators that are not one kernel, and why."""
+
+    first: str
+    second: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second} stay apart: {self.reason}."
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """One sub-graph instance: kernels in the order in which they run."""
 
     name: str
-    first: int  # kernels of the schedule
-    last: int
+    kernels: tuple[int, ...]  # of the schedule
     launches: tuple[Launch, ...]
     drafts: tuple[Draft, ...]  # of each launch
     notes: tuple[str, ...]  # what stays apart, and why
@@ -95,15 +108,27 @@ def plan(schedule: Schedule, floats: DType, limits: Limits, *, fuse: bool = True
     planner = _Planner(schedule, Storage(floats, _layouts(schedule.graph)), limits)
     groups = list(_groups(schedule))
     drafts, split = _separate(planner, groups)
-    notes = [list(one) for one in split]
+    notes: list[list[Apart | str]] = [list(one) for one in split]
     if fuse:
         drafts = _fused(planner, drafts, notes)
+    kept = [number for number, module in enumerate(drafts) if module]
     modules = []
-    for number, (first, last) in enumerate(groups):
-        name = f"g{number:0{len(str(len(groups) - 1))}d}_{identifier(schedule.kernels[first].operators[0])}"
-        launches = _named([_given(planner.attempt(one.operators, one.box)) for one in drafts[number]])
-        modules.append(Module(name, first, last, launches, tuple(drafts[number]), tuple(dict.fromkeys(notes[number]))))
+    for number, group in enumerate(kept):
+        launches = _named([_given(planner.attempt(one.operators, one.box)) for one in drafts[group]])
+        name = f"g{number:0{len(str(len(kept) - 1))}d}_{identifier(launches[0].operators[0])}"
+        kernels = tuple(sorted({kernel for draft in drafts[group] for kernel in draft.kernels}))
+        modules.append(Module(name, kernels, launches, tuple(drafts[group]), _said(notes[group], drafts[group])))
     return Plan(schedule, planner.storage, tuple(modules))
+
+
+def _said(notes: Sequence[Apart | str], drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """Each note once, without those on operators that came together in the end."""
+    kept = [
+        str(note)
+        for note in notes
+        if isinstance(note, str) or not any({note.first, note.second} <= {*draft.operators} for draft in drafts)
+    ]
+    return tuple(dict.fromkeys(kept))
 
 
 def expect_known(graph: Graph) -> None:
@@ -137,10 +162,10 @@ def _groups(schedule: Schedule) -> Iterator[tuple[int, int]]:
     yield from zip(ordered, [*(start - 1 for start in ordered[1:]), count - 1], strict=True)
 
 
-def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[list[list[Draft]], list[list[str]]]:
+def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[list[list[Draft]], list[list[Apart]]]:
     """The kernels of the schedule, those that cannot be one kernel of Triton in parts."""
     drafts: list[list[Draft]] = []
-    notes: list[list[str]] = []
+    notes: list[list[Apart]] = []
     for first, last in groups:
         drafts.append([])
         notes.append([])
@@ -151,11 +176,11 @@ def _separate(planner: _Planner, groups: Sequence[tuple[int, int]]) -> tuple[lis
     return drafts, notes
 
 
-def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft], list[str]]:
+def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft], list[Apart]]:
     """One kernel of the schedule as drafts that can be written, each with as many operators as can be."""
     boxes = _boxes(planner, kernel)
     found: list[Draft] = []
-    notes: list[str] = []
+    notes: list[Apart] = []
     left = kernel.operators
     while left:
         tries = [planner.attempt(left[:count], boxes[left[count - 1]]) for count in range(len(left), 0, -1)]
@@ -164,7 +189,7 @@ def _parts(planner: _Planner, number: int, kernel: Kernel) -> tuple[list[Draft],
             where = f"{planner.graph.name}: operator {left[0]!r}"
             raise InputError(f"{where}: the Triton back end cannot write it: {tries[-1]}.")
         if count < len(left):
-            notes.append(f"{left[count - 1]} and {left[count]} stay apart: {tries[0]}.")
+            notes.append(Apart(left[count - 1], left[count], str(tries[0])))
         found.append(Draft(left[:count], boxes[left[count - 1]], (number,)))
         left = left[count:]
     return found, notes
@@ -194,7 +219,7 @@ def _named(launches: Sequence[Launch]) -> tuple[Launch, ...]:
     return tuple(found)
 
 
-def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]]) -> list[list[Draft]]:
+def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[Apart | str]]) -> list[list[Draft]]:
     """Kernels fused with the only one that reads their result, in every module or in none.
 
     A result that one module keeps on chip is not in memory for another. So where another module cannot do the same,
@@ -202,8 +227,11 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
     """
     in_memory: set[str] = set()
     while True:
-        why: list[list[str]] = [[] for _ in drafts]
-        found = [_merged(planner, one, in_memory, lines) for one, lines in zip(drafts, why, strict=True)]
+        why: list[list[Apart | str]] = [[] for _ in drafts]
+        found = [
+            _merged(planner, one, in_memory, lines)
+            for one, lines in zip(_with_attention(planner, drafts, in_memory, why), why, strict=True)
+        ]
         gone = {
             name
             for module in found
@@ -225,43 +253,84 @@ def _fused(planner: _Planner, drafts: list[list[Draft]], notes: list[list[str]])
     return found
 
 
-def _merged(planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[str]) -> list[Draft]:
+def _with_attention(
+    planner: _Planner, drafts: Sequence[Sequence[Draft]], in_memory: set[str], why: Sequence[list[Apart | str]]
+) -> list[list[Draft]]:
+    """Drafts of all modules, attention that the schedule runs in several of them together in the last.
+
+    Its scores are the largest tensors of a network, and no core has room for them; streamed they need none. Pieces of
+    a sub-graph stay apart, as the same operators are in several of them.
+    """
+    found = [list(module) for module in drafts]
+    if planner.schedule.pieces or all(op.kind != "softmax" for op in planner.graph.operators):
+        return found
+    home = {one.kernels[-1]: number for number, module in enumerate(drafts) for one in module}
+    every = [one for module in drafts for one in module]
+    joined = _passed(planner, every, in_memory, [], only="attention")
+    for number, module in enumerate(found):
+        module[:] = [one for one in joined if home[one.kernels[-1]] == number]
+        for one in module:
+            if len({home[kernel] for kernel in one.kernels}) > 1:
+                first, last = one.kernels[0], one.kernels[-1]
+                why[number].append(
+                    f"Kernels {first} to {last} of the schedule run apart there, and are one here: "
+                    f"{one.operators[0]} to {one.operators[-1]} are attention, whose scores stay on chip."
+                )
+    return found
+
+
+def _merged(planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[Apart | str]) -> list[Draft]:
     """The kernels of one module, each with those before it whose results only it takes; attention comes first."""
-    attention: list[str] = []
+    attention: list[Apart | str] = []
     found = _passed(planner, drafts, in_memory, attention, only="attention")
     return _passed(planner, found, in_memory, why)
 
 
 def _passed(
-    planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[str], only: str = ""
+    planner: _Planner, drafts: Sequence[Draft], in_memory: set[str], why: list[Apart | str], only: str = ""
 ) -> list[Draft]:
-    """Go through the kernels of a module once, and fuse what can be; `only` names a form that must come out."""
-    found: list[Draft] = []
-    for draft in drafts:
-        current = draft
-        for before in reversed(list(found)):
-            joined = _joined(planner, before, current, in_memory, why)
+    """Fuse the kernels of a module as long as any two can be; `only` names a form that must come out."""
+    found = list(drafts)
+    while True:
+        for before, after in _neighbours(planner, found):
+            joined = _joined(planner, before, after, in_memory, why)
             if joined is not None and only in ("", _given(planner.attempt(joined.operators, joined.box)).form):
+                found[found.index(after)] = joined
                 found.remove(before)
-                current = joined
-        found.append(current)
-    return found
+                break
+        else:
+            return found
 
 
-def _joined(planner: _Planner, before: Draft, after: Draft, in_memory: set[str], why: list[str]) -> Draft | None:
+def _neighbours(planner: _Planner, drafts: Sequence[Draft]) -> list[tuple[Draft, Draft]]:
+    """Kernels with those that read their results, the largest result first: it is the one that should not be stored."""
+    makes = {name: draft for draft in drafts for name in planner.graph.by_name[draft.operators[-1]].outputs}
+    found: dict[tuple[Draft, Draft], int] = {}
+    for draft in drafts:
+        for op in planner.operators(draft.operators):
+            for access in op.reads:
+                before = makes.get(access.tensor)
+                if before is not None and before is not draft:
+                    found[before, draft] = planner.graph.tensors[access.tensor].size_bytes
+    return sorted(found, key=lambda pair: -found[pair])
+
+
+def _joined(
+    planner: _Planner, before: Draft, after: Draft, in_memory: set[str], why: list[Apart | str]
+) -> Draft | None:
     """Two kernels as one, if the second takes the only result of the first and nobody else does."""
     results = planner.graph.by_name[before.operators[-1]].outputs
     readers = {op.name for name in results for op in planner.graph.consumers.get(name, ())}
     if not readers & set(after.operators):
         return None
-    pair = f"{before.operators[-1]} and {after.operators[-1]} stay apart"
+    pair = before.operators[-1], after.operators[-1]
     if set(results) & (in_memory | set(planner.graph.outputs)) or not readers <= set(after.operators):
-        why.append(f"{pair}: others read {results[0]} as well.")
+        why.append(Apart(*pair, f"others read {results[0]} as well"))
         return None
     repeated = _repeated(planner, before, after)
     tried = repeated or planner.attempt((*before.operators, *after.operators), after.box)
     if isinstance(tried, str):
-        why.append(f"{pair}: {tried}.")
+        why.append(Apart(*pair, tried))
         return None
     kernels = tuple(sorted({*before.kernels, *after.kernels}))
     return Draft((*before.operators, *after.operators), after.box, kernels)
@@ -271,8 +340,10 @@ def _repeated(planner: _Planner, before: Draft, after: Draft) -> str:
     """Why what one kernel makes would be computed again and again in the other, before a kernel is written."""
     first, second = planner.operators(before.operators), planner.operators(after.operators)
     products = [op for op in (*first, *second) if op.kind in KINDS]
-    if len(products) > 2:
-        return f"they are {len(products)} products, and a kernel holds two"
+    if len(products) > MOST_PRODUCTS:
+        return f"they are {len(products)} products, and a kernel holds {MOST_PRODUCTS}"
+    if len(products) > 2 and any(op.kind == "softmax" for op in (*first, *second)):
+        return f"they are {len(products)} products, and attention holds two"
     costly = [op for op in first if op.kind in KINDS or op.kind in STEPS or is_row(op)]
     window = next((op for op in second if op.kind in STEPS and not is_row(op)), None)
     if costly and window is not None:

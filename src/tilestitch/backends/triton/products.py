@@ -13,14 +13,15 @@ from tilestitch.backends.triton import functions, integers
 from tilestitch.backends.triton.blocks import axes_of, by_stride, lanes, unflattened, with_dims
 from tilestitch.backends.triton.code import Value
 from tilestitch.backends.triton.index import Index, Var, along, of_var
-from tilestitch.backends.triton.values import Emitter, Frame, Unfused, span
+from tilestitch.backends.triton.values import Emitter, Frame, Unfused, pieces, span
 from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Access, DimKind, Operator
-from tilestitch.ops.contraction import Roles, roles
+from tilestitch.ops.contraction import KINDS, Roles, roles
 
 LEAST = 16  # of every extent of a product of blocks: the smallest that tensor cores take
 LONG = 128  # terms of a sum that is no longer added up element by element in a fused kernel
 Term: TypeAlias = Callable[[list[Index]], Value]
+HELD = 256  # terms of a sum that lie between two other products, and are held at once
 UNROLLED = 9  # turns of a loop that is written out by Triton
 
 
@@ -61,7 +62,7 @@ def _by_blocks(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, fi
         raise Unfused(f"{again.name} would be computed for every block of rows of {op.name}")
     reduced = by_stride(e, first, roles(op).k)
     count = prod(op.dims[dim].extent for dim in reduced)
-    block = min(max(span(count), least_depth(e, op)), e.depth_of_sums)
+    block = depth_of(e, op, count, first)
     size = e.size("block_k", block)
     softmax = e.inside.get(first.tensor)
     if softmax is not None and softmax.kind == "softmax":
@@ -75,18 +76,36 @@ def _by_blocks(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame, fi
         )
         sums.add(a, b)
 
-    if block >= count:
-        turn("", 0)
-    else:
-        start = e.code.name("k_start")
-        with e.code.loop(f"for {start} in range(0, {count}, {size}):"):
-            turn(start, e.code.depth)
+    with e.asked(op, turns=pieces(count, block)):
+        if block >= count:
+            turn("", 0)
+        else:
+            start = e.code.name("k_start")
+            with e.code.loop(f"for {start} in range(0, {count}, {size}):"):
+                turn(start, e.code.depth)
     return sums.complete(count)
 
 
-def least_depth(e: Emitter, op: Operator) -> int:
-    """The fewest terms of a sum that one product of blocks takes: of bytes tensor cores take twice as many."""
-    return 2 * LEAST if integers.are_bytes(e, op) else LEAST
+def depth_of(e: Emitter, op: Operator, count: int, first: Access | None = None) -> int:
+    """Terms of a sum that one product of blocks takes: a power of two, of `count` terms in all.
+
+    Of bytes tensor cores take twice as many at least. A result between two other products is held whole where it can
+    be, since the first product is computed again for each of its parts.
+    """
+    least = 2 * LEAST if integers.are_bytes(e, op) else LEAST
+    most = e.depth_of_sums
+    before = _dense_before(e, op.reads[0] if first is None else first)
+    if before is not None and any(_dense_before(e, access) is not None for access in before.reads[:2]):
+        most = max(most, HELD)
+    return min(max(span(count), least), most)
+
+
+def _dense_before(e: Emitter, access: Access) -> Operator | None:
+    """The product of the kernel that makes an operand; through a depthwise convolution the one before it."""
+    before = next((op for op in e.chain(access.tensor) if op.kind in KINDS), None)
+    if before is not None and not is_large(before, roles(before)):
+        return _dense_before(e, before.reads[0])
+    return before
 
 
 class Sums:
@@ -96,6 +115,7 @@ class Sums:
         """`swapped`: the rows of the block are those of the operator's second operand."""
         self._e, self._op, self._swapped = e, op, swapped
         self._kind = "int" if integers.are_bytes(e, op) else "float"
+        e.sums += prod(e.sizes[size] for size in frame)
         self.acc = e.code.let("acc", f"tl.zeros(({', '.join(frame)}), dtype=tl.{self._kind}32)", e.code.depth)
 
     def add(self, a: Value, b: Value) -> None:
@@ -168,11 +188,13 @@ def _streamed(
     count = prod(op.dims[dim].extent for dim in reduced)
     whole = [number for number, dim in enumerate(softmax.dims) if dim.kind is DimKind.WHOLE]
     code, shape = e.code, ", ".join(frame)
+    e.sums += prod(e.sizes[size] for size in frame)
     acc = code.let("acc", f"tl.zeros(({shape}), dtype=tl.float32)", code.depth)
     largest = code.let("largest", f'tl.full(({frame[0]}, 1), float("-inf"), dtype=tl.float32)', code.depth)
     below = code.let("total", f"tl.zeros(({frame[0]}, 1), dtype=tl.float32)", code.depth)
     start = code.name("k_start")
-    with code.loop(f"for {start} in range(0, {count}, {size}):"):
+    parts = pieces(count, e.sizes[size])
+    with e.asked(op, turns=parts), code.loop(f"for {start} in range(0, {count}, {size}):"):
         k = _terms(e, op, start, size, count, code.depth, 1)
         at = with_dims(dims, unflattened(e, k, op, reduced, op.whole))
         inside = e.solved(softmax.writes[0], [along(axis, at) for axis in first.axes], softmax)
@@ -206,6 +228,10 @@ def _added_up(e: Emitter, op: Operator, dims: Sequence[Index], frame: Frame) -> 
     count = prod(op.dims[dim].extent for dim in reduced)
     if (count > LONG or is_large(op, roles(op))) and not e.slowly:
         raise Unfused(f"{op.name} is no product of blocks there, and its sums have {count:,} terms")
+
+    inner = next((one for access in op.reads[:2] for one in e.chain(access.tensor) if one.kind in KINDS), None)
+    if inner is not None:
+        raise Unfused(f"{inner.name} would be computed for every term of the sums of {op.name}")
 
     def term(at: list[Index]) -> Value:
         a, b = (e.operand(access, at, frame) for access in op.reads[:2])

@@ -116,8 +116,14 @@ def main():
     try:
         network = Network()
     except NoDevice as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        problem = str(error)
+    except OSError as error:
+        problem = f"{error.filename}: cannot be read ({error.strerror}); build the network again."
+    else:
+        problem = ""
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+        raise SystemExit(2)
     for name, value in network.run(random_inputs()).items():
         print(f"{name}: {value.dtype} {tuple(value.shape)}, mean {value.float().mean().item():.6g}")
 

@@ -1,6 +1,7 @@
 """What a block of a tensor holds: loaded, or computed from the operators of the same kernel, asked for backwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite, prod
 from typing import TypeAlias
@@ -49,6 +50,11 @@ class Emitter:
         self.guards: list[Guard] = []  # of the lanes of the block that is stored
         self.columns: tuple[Index, ...] = ()  # that make up a whole row of the block; none: rows are cut
         self.depth_of_sums = 64  # elements of a sum that one product takes at most
+        self.apart: dict[str, tuple[Index, Index]] = {}  # variables as a tile's corner and what lies inside the tile
+        self.tiles: dict[str, int] = {}  # variables of a tile's inside, each with the number of tiles along its axis
+        self.sums = 0  # elements of all blocks of sums
+        self.often: dict[str, float] = {}  # how often the elements of each product are computed
+        self.asks = (1.0, 1.0, 1.0)  # of the next product: how often, turns of the loop around it, and halos
         self.slowly = False  # whether long sums may be added up element by element
         if len(self.inside) < sum(len(op.outputs) for op in inside):
             raise Unfused("several operators write parts of one tensor")
@@ -80,6 +86,22 @@ class Emitter:
                 found.append(before)
                 left += [access.tensor for access in before.reads]
         return found
+
+    @contextmanager
+    def asked(self, op: Operator, *, turns: int = 0, spread: float = 0.0) -> Iterator[None]:
+        """Count how often a product is computed, and the one that makes its first operand, which is written meanwhile.
+
+        A product takes that operand in so many `turns`, each of which asks for other columns of it, but for all that is
+        before it once more. A depthwise convolution passes its columns on (no turns). `spread` is how often the
+        elements of the operand are computed in all tiles with their halos; by default as those of the product.
+        """
+        before = self.asks
+        times, around, halo = before
+        self.often[op.name] = max(self.often.get(op.name, 0.0), times * halo)
+        spread = spread or halo
+        self.asks = (times * around, turns, spread) if turns else (times, around, spread)
+        yield
+        self.asks = before
 
     # -- indices
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from tilestitch import api
 from tilestitch.backends.triton.launch import Limits
-from tilestitch.backends.triton.module_text import module_text
+from tilestitch.backends.triton.module_text import again_text, module_text
 from tilestitch.backends.triton.plan import Plan, plan
 from tilestitch.backends.triton.runner_text import runner_text, weight_names
 from tilestitch.base.dtypes import FLOAT16_MAX, DType
-from tilestitch.base.errors import InputError
+from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
@@ -22,6 +22,7 @@ from tilestitch.base.units import counted
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
 from tilestitch.ir.choices import Stage
+from tilestitch.lower.program import expect_room_in_ddr
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.options import Options
 
@@ -58,20 +59,19 @@ class Built(Shown):
                 "operators": " + ".join(one.operators),
                 "form": one.form,
                 "programs": one.programs,
-                "first product computed": one.again,
+                "most computed": one.again,
             }
             for module in self.plan.modules
             for one in module.launches
         )
 
     def __str__(self) -> str:
-        """What each kernel does, and what stays apart with the reason."""
-        lines = [self.heading()]
+        """What each kernel does, what stays apart with the reason, and what the schedule says of itself."""
+        lines = [self.heading(), *(f"  {note}" for note in self.plan.schedule.notes)]
         for module in self.plan.modules:
             lines.append(f"  {module.name}.py")
             for one in module.launches:
-                again = f", first product computed {one.again:.2f} times" if one.again > 1 else ""
-                lines.append(f"    {' + '.join(one.operators)} ({one.form}{again})")
+                lines.append(f"    {' + '.join(one.operators)} ({one.form}{again_text(one, ', ')})")
             lines += [f"    {note}" for note in module.notes]
         return "\n".join(lines)
 
@@ -89,7 +89,7 @@ class Built(Shown):
                         "schedule_kernels": list(draft.kernels),
                         "programs": one.programs,
                         "blocks": dict(one.blocks),
-                        "first_product_computed": one.again,
+                        "most_computed": {"product": one.most, "times": one.again},
                     }
                     for one, draft in zip(module.launches, module.drafts, strict=True)
                 ],
@@ -101,6 +101,7 @@ class Built(Shown):
             "network": schedule.graph.name,
             "machine": self.compiled.machine.name,
             "strategy": schedule.strategy,
+            "notes": list(schedule.notes),
             "batch": schedule.batch * schedule.iterations,
             "modules": modules,
         }
@@ -139,10 +140,42 @@ def build(
     expect_gpu(target)
     # What comes after scheduling is not needed here; a strategy that compares its schedules simulates them itself.
     asked = replace(options, stop_after=Stage.SCHEDULE, verify=False, batch=options.batch if batch is None else batch)
-    compiled = api.compile(model, target, strategy=strategy, options=asked, progress=progress)
+    compiled = _scheduled(model, target, strategy, asked, progress)
     (progress or quiet)("build", 0, 1)
+    return kernels_of(compiled, kernels)
+
+
+def _scheduled(
+    model: api.Model,
+    machine: Accelerator,
+    strategy: str | HandSchedule | FusionPlan,
+    options: Options,
+    progress: Progress | None,
+) -> Compilation:
+    """A schedule; one whose program is too long to be simulated is taken as it is, without comparing it with others."""
+    try:
+        return api.compile(model, machine, strategy=strategy, options=options, progress=progress)
+    except DoesNotFit:
+        if options.batch_per_cluster != Options().batch_per_cluster or machine.clusters > 1:
+            raise
+        one = replace(options, batch_per_cluster=options.batch or 1)
+        try:
+            found = api.compile(model, machine, strategy=strategy, options=one, progress=progress)
+            assert found.schedule is not None
+            expect_room_in_ddr(found.schedule, machine)
+        except (DoesNotFit, InputError):
+            found = None
+        if found is None:
+            raise
+    assert found.schedule is not None
+    note = "All samples are one iteration; no other batch was compared, since the program is too long to be simulated."
+    return replace(found, schedule=replace(found.schedule, notes=(*found.schedule.notes, note)))
+
+
+def kernels_of(compiled: Compilation, kernels: KernelOptions) -> Built:
+    """Kernels for a schedule that was made for a GPU."""
     assert compiled.schedule is not None
-    limits = Limits(programs=len(target.cores)) if kernels.limits is None else kernels.limits
+    limits = Limits(programs=len(compiled.machine.cores)) if kernels.limits is None else kernels.limits
     found = plan(compiled.schedule, DType(kernels.dtype), limits, fuse=kernels.fuse)
     return Built(compiled, found, _files(found))
 

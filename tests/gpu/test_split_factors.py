@@ -1,0 +1,55 @@
+"""Chains cut into every number of pieces along every axis give what onnxruntime gives."""
+
+import numpy as np
+import pytest
+
+import tilestitch
+from tests.gpu.builds import expect_equal
+from tests.gpu.chains import convolutions, products
+from tilestitch import KernelOptions
+
+BATCH = 4
+
+
+def cut(model, axis, pieces, dtype) -> tilestitch.Built:
+    """A build in which all operators are one sub-graph of so many pieces, each of which is a module."""
+    group = tilestitch.HandGroup("all", pieces=pieces, axis=axis)
+    schedule = tilestitch.HandSchedule("by hand", (group,), "depth_first")
+    options = tilestitch.Options(batch=BATCH, batch_per_cluster=BATCH)
+    built = tilestitch.build(model, strategy=schedule, options=options, kernels=KernelOptions(dtype=dtype))
+    count = pieces if isinstance(pieces, int) else len(pieces)
+    assert len({row["module"] for row in built.records()}) == count
+    for module in built.plan.modules:
+        text = built.files[f"{module.name}.py"].decode()
+        assert count == 1 or f" of {count}.\n" in text
+    return built
+
+
+# The extents of what leaves each chain, along the axes that are cut.
+@pytest.mark.parametrize("seed, extents", [(7, {0: 4, 1: 3, 2: 8, 3: 9}), (1, {0: 4, 1: 8, 2: 9, 3: 4})])
+def test_every_split_of_convolutions_is_right(tmp_path, seed, extents):
+    """Samples, channels, rows and columns, with strides, ragged pads and halos between the pieces."""
+    model = convolutions(np.random.default_rng([seed, 23]), 2)
+    shape = [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
+    assert {axis: shape[axis] or BATCH for axis in extents} == extents
+    splits = [(axis, pieces) for axis, extent in extents.items() for pieces in range(1, extent + 1)]
+    builds = {f"float32-{axis}-{pieces}": cut(model, axis, pieces, "float32") for axis, pieces in splits}
+    uneven = (1, extents[2] - 1)
+    builds |= {"float32-uneven": cut(model, 2, uneven, "float32"), "float16-uneven": cut(model, 2, uneven, "float16")}
+    builds |= {f"float16-{axis}": cut(model, axis, 3, "float16") for axis in extents}
+    expect_equal(tmp_path, model, builds, BATCH)
+
+
+@pytest.mark.parametrize("seed, rows", [(1, 6)])
+def test_every_split_of_products_is_right(tmp_path, seed, rows):
+    """Samples and rows, with what came in added at the end."""
+    model = products(np.random.default_rng([seed, 24]), 3)
+    shape = [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
+    assert shape[1] == rows
+    splits = [(0, pieces) for pieces in range(1, BATCH + 1)] + [(1, pieces) for pieces in range(1, rows + 1)]
+    builds = {
+        f"{dtype}-{axis}-{pieces}": cut(model, axis, pieces, dtype)
+        for axis, pieces in splits
+        for dtype in ("float32", "float16")
+    }
+    expect_equal(tmp_path, model, builds, BATCH)
