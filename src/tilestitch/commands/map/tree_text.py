@@ -95,6 +95,14 @@ def verdict_text(layer: MappedOnTree) -> str:
     return "proven best" if layer.found.is_proven else f"at most {layer.found.gap:.2%} too much"
 
 
+def some_text(layer: MappedOnTree) -> str:
+    """How many choices were compared where there are too many for all, and what holds for all of them."""
+    least = f"{format_energy(layer.found.bound_pj)} and no fewer than {layer.found.bound_cycles:,} cycles"
+    return (
+        f"{layer.choices:,} choices of what is spread, of more than {layer.more_than:,}; any takes no less than {least}"
+    )
+
+
 def proof_text(mapped: TreeMappings) -> str:
     """What is proven of all layers together."""
     nothing = _NOTHING[mapped.objective]
@@ -103,10 +111,14 @@ def proof_text(mapped: TreeMappings) -> str:
     if mapped.is_proven:
         choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
         others = "the bounds of the others are above"
+        if mapped.more_than:
+            others += ", and so is what holds for those that were not compared"
         if mapped.objective is Objective.PARETO:
             others = "points of it beat all of the others"
         spread = f"{choices:,} choices of what is spread: {opened:,} were searched to the end"
         return f"{nothing} with any of {spread}, {others}"
+    if mapped.more_than:
+        return "none of all layers: of some there are too many choices of what is spread; the table says of which"
     if mapped.objective is not Objective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1
@@ -140,6 +152,8 @@ def _layer_lines(layer: MappedOnTree) -> list[str]:
     found = layer.found
     placed, price = found.placed, found.price
     lines = [f"  note: {note}" for note in layer.notes]
+    if layer.more_than:
+        lines.append(f"  searched: {some_text(layer)}")
     if layer.front:
         lines += _front_lines(layer)
     lines += loop_lines(found)

@@ -154,7 +154,7 @@ def _gather(
 
 
 @lending
-def _mixed(found: int, number: int) -> int:
+def mixed(found: int, number: int) -> int:
     found = (found ^ number) * _MIX & _MASK
     return found ^ (found >> 29)
 
@@ -214,7 +214,7 @@ def allowed_rows(
             for number in range(len(desk.together_over)):
                 for loop in range(len(axes.extents)):
                     at = orders[order, loop]
-                    code = _mixed(code, desk.together_over[number, at] << 31 ^ desk.together_under[number, at])
+                    code = mixed(code, desk.together_over[number, at] << 31 ^ desk.together_under[number, at])
             rows[count], codes[count] = row, code
             count += 1
     return rows[:count], codes[:count]
@@ -311,7 +311,7 @@ def seen_codes(view: View, levels: int, seed: int) -> np.ndarray:
     for row in range(len(codes)):
         code = seed
         for at in range(_seen(view, row, over, under, columns)):
-            code = _mixed(code, columns[at])
+            code = mixed(code, columns[at])
         codes[row] = code
     return codes
 
