@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Network
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
-from tilestitch.mapping.tree.choice_rows import Axes, Rules, allowed_rows, are_alike, averaged_rows, further
+from tilestitch.mapping.tree.choice_rows import (
+    Axes,
+    Rules,
+    allowed_rows,
+    are_alike,
+    averaged_rows,
+    counted_rows,
+    firsts_of,
+    further,
+)
 from tilestitch.mapping.tree.choice_subset import some_rows
 from tilestitch.mapping.tree.placed import Memo, PlacedNest
 
@@ -74,18 +83,25 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
     least = space.least_use * bare.tree.units * (1 - 1e-12)
     used, picked = np.ones((1, len(extents)), np.int64), np.empty((1, 0), np.int32)
     tables = [_along(bare, number, space) for number in range(len(axes))]
+    rests = [prod(later.size for later in axes[number + 1 :]) for number in range(len(axes))]
+    # with none between them, so that which of equal factors of a loop comes first does not change
+    is_twin = np.array(
+        [
+            number > 0 and _are_twins(bare, space, (number - 1, number), (tables[number - 1], tables[number]))
+            for number in range(len(axes))
+        ]
+    )
+    asked, rules = _asked(bare, space, tables)
+    counts = counted_rows(asked, np.array(rests, np.int64), least, MOST_ROWS, is_twin)
+    if counts.max() > MOST_ROWS:
+        return _some(bare, space, tables, MOST_ROWS)
     for number, along in enumerate(tables):
-        rest = prod(later.size for later in axes[number + 1 :])
-        # with none between them, so that which of equal factors of a loop comes first does not change
-        is_twin = number > 0 and _are_twins(bare, space, (number - 1, number), (tables[number - 1], along))
-        before = picked[:, -1] if is_twin else np.full(len(picked), -1, np.int32)
-        rows = further(used, along, extents, rest, least, MOST_ROWS, before)
-        if len(rows) > MOST_ROWS:
-            return _some(bare, space, tables, MOST_ROWS)
+        before = picked[:, -1] if is_twin[number] else np.full(len(picked), -1, np.int32)
+        rows = further(used, along, extents, rests[number], least, int(counts[number]), before)
         if number + 1 < len(axes):
             used = used[rows[:, 0]] * along[rows[:, 1]]
         picked = np.concatenate([picked[rows[:, 0]], rows[:, 1:]], axis=1)
-    found = _different(bare, *_asked(bare, space, tables), picked)
+    found = _different(bare, asked, rules, picked)
     return _some(bare, space, tables, MOST_CHOICES) if found is None else found
 
 
@@ -185,11 +201,11 @@ def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.in
     orders = np.array(exchanged, np.int64)
     for seed in count():
         rows, codes = allowed_rows(axes, rules, picked, group, orders, seed)
-        _, first, back = np.unique(codes, return_index=True, return_inverse=True)
+        first, back = firsts_of(codes)
         if len(first) > MOST_CHOICES:
             return None
         if are_alike(axes, rules, picked, rows, rows[first[back]], group, orders):
-            return Choices(*averaged_rows(axes, rules, picked, rows[np.sort(first)]))
+            return Choices(*averaged_rows(axes, rules, picked, rows[first]))
     raise AssertionError("unreachable")
 
 

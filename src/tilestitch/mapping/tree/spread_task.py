@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree import labels
-from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes, seen_factors
+from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, firsts_of, seen_codes, seen_factors
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.even_bounds import even_tables, least_together
@@ -57,7 +57,7 @@ class SpreadTask:
 
 def _different(view: View, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     for seed in count():
-        _, first, back = np.unique(seen_codes(view, levels, seed), return_index=True, return_inverse=True)
+        first, back = firsts_of(seen_codes(view, levels, seed))
         if are_seen_alike(view, levels, first[back]):
             return first, back
     raise AssertionError("unreachable")
@@ -86,6 +86,8 @@ def task_of(bare: PlacedNest, sums: Sums) -> SpreadTask:
 def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     """What the results of each choice cost at the units, in femtojoules."""
     result = len(task.operands) - 1
+    if _is_free(task, result) and (task.bounds.ports[result, 0, 0, [0, 2]] > 0).all():
+        return np.zeros(len(choices), np.int64)
     first, back = task.different(choices, result, sees_steps=True)
     chosen = choices[first]
     over, under = seen_factors(task.view(chosen, result), task.levels)
@@ -100,9 +102,21 @@ def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.
     """
     total = np.zeros(len(choices), np.int64)
     for number, operand in enumerate(task.operands):
-        if not any(map(operand.is_sliding, range(len(operand.memories)))):
-            total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
+        if any(map(operand.is_sliding, range(len(operand.memories)))):
+            continue
+        if _is_free(task, number):  # nothing but where it fits counts, which no price changes
+            key = ("fits", number, loose, task.sums)
+            own = choices.memo.once(key, lambda at=number: _least(task, choices, at, loose=loose))
+        else:
+            own = _least(task, choices, number, loose=loose)
+        total = np.minimum(total + own, labels.NEVER)
     return total
+
+
+def _is_free(task: SpreadTask, number: int) -> bool:
+    """Whether nothing that moves an operand costs anything, as where only what one port moves of others is counted."""
+    bounds = task.bounds
+    return bounds.mac_pj == 0 and not bounds.access_pj[number].any() and not bounds.network_pj[number].any()
 
 
 def stores_evenly(bare: PlacedNest) -> bool:
