@@ -9,6 +9,7 @@ from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
+from tilestitch.base.units import format_energy
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import (
     Constraints,
@@ -315,6 +316,8 @@ def map_on_tree(
         if task.constraints.orders and objective is not Objective.PARETO:
             found, said = with_permutations(found, task.constraints.orders)
             notes = (*notes, *said)
+        if outcome.more_than:
+            notes = (*notes, _some_text(outcome))
         front = tuple(points) if objective is Objective.PARETO else ()
         counts = (outcome.choices, outcome.opened, outcome.more_than)
         layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front, layer.times, *counts))
@@ -331,6 +334,15 @@ class _Searched:
     choices: int = 0
     opened: int = 0
     more_than: int = 0
+
+
+def _some_text(searched: _Searched) -> str:
+    """How many choices were compared where there are too many for all, and what holds for all of them."""
+    found = searched.points[0]
+    return (
+        f"{searched.choices:,} choices of what is spread were compared, of more than {searched.more_than:,}; no "
+        f"mapping with any of them takes less than {format_energy(found.bound_pj)} or {found.bound_cycles:,} cycles"
+    )
 
 
 def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:

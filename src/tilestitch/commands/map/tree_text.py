@@ -95,14 +95,6 @@ def verdict_text(layer: MappedOnTree) -> str:
     return "proven best" if layer.found.is_proven else f"at most {layer.found.gap:.2%} too much"
 
 
-def some_text(layer: MappedOnTree) -> str:
-    """How many choices were compared where there are too many for all, and what holds for all of them."""
-    least = f"{format_energy(layer.found.bound_pj)} and no fewer than {layer.found.bound_cycles:,} cycles"
-    return (
-        f"{layer.choices:,} choices of what is spread, of more than {layer.more_than:,}; any takes no less than {least}"
-    )
-
-
 def proof_text(mapped: TreeMappings) -> str:
     """What is proven of all layers together."""
     nothing = _NOTHING[mapped.objective]
@@ -152,8 +144,6 @@ def _layer_lines(layer: MappedOnTree) -> list[str]:
     found = layer.found
     placed, price = found.placed, found.price
     lines = [f"  note: {note}" for note in layer.notes]
-    if layer.more_than:
-        lines.append(f"  searched: {some_text(layer)}")
     if layer.front:
         lines += _front_lines(layer)
     lines += loop_lines(found)

@@ -56,19 +56,26 @@ class SpatialSpace:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Choices as the factors that they have on average, `over / under`, and the steps that they leave of each loop."""
+    """Choices as the factors that they have on average, `over / under`, and the steps that they leave of each loop.
+
+    Those that are some of others say of which, and the numbers that they have there: `whole`.
+    """
 
     over: Factors
     under: Factors
     steps: NDArray[np.int64]  # choices x loops
     more_than: int = 0  # where these are only some of all ways to spread loops: how many there are at least
+    whole: "tuple[Choices, NDArray[np.int64]] | None" = field(default=None, repr=False, compare=False)
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.over)
 
     def __getitem__(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "Choices":
-        return Choices(self.over[chosen], self.under[chosen], self.steps[chosen], self.more_than)
+        whole, numbers = (self, np.arange(len(self))) if self.whole is None else self.whole
+        return Choices(
+            self.over[chosen], self.under[chosen], self.steps[chosen], self.more_than, (whole, numbers[chosen])
+        )
 
 
 def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choices:

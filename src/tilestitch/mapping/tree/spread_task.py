@@ -165,9 +165,32 @@ def compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
-    # units without latches read at every step, of whatever loop
-    first, back = task.different(choices, number, sees_all=not loose, sees_steps=not task.arrays.has_latches)
-    chosen = choices[first]
+    if loose and choices.whole is not None:
+        return _least_within(task, *choices.whole, number)
+    first, back = task.different(choices, number, sees_all=not loose, sees_steps=_sees_steps(task))
+    return _least_of_each(task, choices[first], number, loose=loose)[back]
+
+
+def _sees_steps(task: SpreadTask) -> bool:
+    """Whether operands are read at the units at every step, of whatever loop: by those without latches."""
+    return not task.arrays.has_latches
+
+
+def _least_of_each(task: SpreadTask, chosen: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     over, under = seen_factors(task.view(chosen, number, sees_all=not loose), task.levels)
     options = (task.sums is Sums.FINAL, loose)
-    return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))[back]
+    return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))
+
+
+def _least_within(task: SpreadTask, whole: Choices, numbers: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """Loose bounds of some of the choices; those of others that are alike to the operand may be known already."""
+    first, back = task.different(whole, number, sees_all=False, sees_steps=_sees_steps(task))
+    prices = (task.bounds.access_pj[number].tobytes(), task.bounds.network_pj[number].tobytes(), task.bounds.mac_pj)
+    key = ("least", number, task.sums, *prices, task.bounds.counts_copies)
+    known = whole.memo.once(key, lambda: np.full(len(first), -1, np.int64))
+    asked = np.zeros(len(first), np.bool_)
+    asked[back[numbers]] = True
+    new = np.flatnonzero(asked & (known < 0))
+    if len(new):
+        known[new] = _least_of_each(task, whole[first[new]], number, loose=True)
+    return known[back[numbers]]
