@@ -72,10 +72,9 @@ class Choices:
         return len(self.over)
 
     def __getitem__(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "Choices":
-        whole, numbers = (self, np.arange(len(self))) if self.whole is None else self.whole
-        return Choices(
-            self.over[chosen], self.under[chosen], self.steps[chosen], self.more_than, (whole, numbers[chosen])
-        )
+        numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        whole = (self, numbers) if self.whole is None else (self.whole[0], self.whole[1][numbers])
+        return Choices(self.over[numbers], self.under[numbers], self.steps[numbers], self.more_than, whole)
 
 
 def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choices:

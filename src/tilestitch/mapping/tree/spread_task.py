@@ -4,6 +4,7 @@ Bounds are sums over operands, and an operand sees little of a choice: it is pri
 apart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -88,10 +89,12 @@ def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     result = len(task.operands) - 1
     if _is_free(task, result) and (task.bounds.ports[result, 0, 0, [0, 2]] > 0).all():
         return np.zeros(len(choices), np.int64)
-    first, back = task.different(choices, result, sees_steps=True)
-    chosen = choices[first]
+    return _for_each_view(task, choices, result, _units_of_each, sees_all=True, sees_steps=True)
+
+
+def _units_of_each(task: SpreadTask, chosen: Choices, result: int) -> NDArray[np.int64]:
     over, under = seen_factors(task.view(chosen, result), task.levels)
-    return compared(task, units_alone(task.bounds, over, under, chosen.steps))[back]
+    return compared(task, units_alone(task.bounds, over, under, chosen.steps))
 
 
 def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
@@ -165,15 +168,16 @@ def compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
-    if loose and choices.whole is not None:
-        return _least_within(task, *choices.whole, number)
-    first, back = task.different(choices, number, sees_all=not loose, sees_steps=_sees_steps(task))
-    return _least_of_each(task, choices[first], number, loose=loose)[back]
+    # units without latches read at every step, of whatever loop
+    sees_steps = not task.arrays.has_latches
+    if loose:
+        return _for_each_view(task, choices, number, _loose_of_each, sees_all=False, sees_steps=sees_steps)
+    first, back = task.different(choices, number, sees_steps=sees_steps)
+    return _least_of_each(task, choices[first], number, loose=False)[back]
 
 
-def _sees_steps(task: SpreadTask) -> bool:
-    """Whether operands are read at the units at every step, of whatever loop: by those without latches."""
-    return not task.arrays.has_latches
+def _loose_of_each(task: SpreadTask, chosen: Choices, number: int) -> NDArray[np.int64]:
+    return _least_of_each(task, chosen, number, loose=True)
 
 
 def _least_of_each(task: SpreadTask, chosen: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
@@ -182,15 +186,29 @@ def _least_of_each(task: SpreadTask, chosen: Choices, number: int, *, loose: boo
     return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))
 
 
-def _least_within(task: SpreadTask, whole: Choices, numbers: NDArray[np.int64], number: int) -> NDArray[np.int64]:
-    """Loose bounds of some of the choices; those of others that are alike to the operand may be known already."""
-    first, back = task.different(whole, number, sees_all=False, sees_steps=_sees_steps(task))
-    prices = (task.bounds.access_pj[number].tobytes(), task.bounds.network_pj[number].tobytes(), task.bounds.mac_pj)
-    key = ("least", number, task.sums, *prices, task.bounds.counts_copies)
+def _for_each_view(
+    task: SpreadTask,
+    choices: Choices,
+    number: int,
+    price: Callable[[SpreadTask, Choices, int], NDArray[np.int64]],
+    *,
+    sees_all: bool,
+    sees_steps: bool,
+) -> NDArray[np.int64]:
+    """A price of each of the choices, asked once for all that are alike to an operand.
+
+    Where they are some of others, of which parts are asked about in turn, it is kept for those too.
+    """
+    whole, numbers = (choices, None) if choices.whole is None else choices.whole
+    first, back = task.different(whole, number, sees_all=sees_all, sees_steps=sees_steps)
+    back = back if numbers is None else back[numbers]
+    bounds = task.bounds
+    prices = (bounds.access_pj[number].tobytes(), bounds.network_pj[number].tobytes(), bounds.mac_pj)
+    key = (price.__name__, number, task.sums, *prices, bounds.counts_copies)
     known = whole.memo.once(key, lambda: np.full(len(first), -1, np.int64))
     asked = np.zeros(len(first), np.bool_)
-    asked[back[numbers]] = True
+    asked[back] = True
     new = np.flatnonzero(asked & (known < 0))
     if len(new):
-        known[new] = _least_of_each(task, whole[first[new]], number, loose=True)
-    return known[back[numbers]]
+        known[new] = price(task, whole[first[new]], number)
+    return known[back]
