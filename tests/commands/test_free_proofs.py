@@ -7,6 +7,7 @@ import pytest
 from tests.helpers.command import run
 from tests.helpers.pages import summary_of
 from tests.helpers.zigzag_trees import TREE
+from tilestitch.mapping.tree import choice_subset, choices
 
 PRODUCT = "C[m,n] += A[m,k] * B[k,n]; m=4 n=3 k=4"
 CONSTRAINTS = "{memories: {buffer: {tile: {k: [1, 2]}}}, order: [m]}"
@@ -72,6 +73,32 @@ def test_constraints_are_part_of_what_is_proven(place):
     free = run("map", PRODUCT, "--machine", place / "small.yaml", "--check", file)
     assert free.exit_code == 2
     assert "the options of what is spread with which it was written" in free.stderr
+
+
+def test_some_of_too_many_choices_have_no_certificate(place, monkeypatch):
+    """One sentence says why, and nothing is written; without it the run says how many choices it compared."""
+    monkeypatch.setattr(choices, "MOST_ROWS", 6)
+    monkeypatch.setattr(choice_subset, "MOST_KEPT", 6)
+    asked = ("map", PRODUCT, "--machine", place / "small.yaml", "--objective", "energy")
+    result = run(*asked, "--certificate", place / "some.json")
+    assert result.exit_code == 2
+    assert "layer einsum has more than 6 choices of what to spread, of which not all were searched" in result.stderr
+    assert not (place / "some.json").exists()
+    said = run(*asked, "--json", "-")
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    (layer,) = found["layers"]
+    assert not found["proven_best"]
+    assert not layer["proven_best"]
+    assert 0 < layer["spatial_choices"] <= 6 == layer["spatial_choices_of_more_than"]
+    assert layer["gap"] == pytest.approx(layer["energy_pj"] / layer["bound_pj"] - 1)
+    assert layer["gap"] > 0
+    (note,) = layer["notes"]
+    assert note.startswith(f"{layer['spatial_choices']} choices of what is spread were compared, of more than 6; no ")
+    text = run(*asked).stdout
+    assert f"note: {note}" in text
+    assert f"at most {layer['gap']:.2%} too much" in text
+    assert "proof        none of all layers: of some there are too many choices of what is spread" in text
 
 
 def changed(file, **fields):

@@ -82,6 +82,7 @@ def layer_values(layer: MappedOnTree) -> dict[str, Any]:
         "notes": list(layer.notes),
         "spatial_choices": layer.choices or None,
         "spatial_choices_opened": layer.opened or None,
+        **({"spatial_choices_of_more_than": layer.more_than} if layer.more_than else {}),
         "spatial": _spatial(found),
         "memories": {name: [memory.name for memory in placed.chain(number)] for number, name in enumerate(operands)},
         "temporal": {name: _levels(found, number) for number, name in enumerate(operands)},

@@ -77,6 +77,11 @@ class _Problem:
 
     def certificate(self, layer: MappedOnTree, objective: Objective) -> Proof:
         bare, space = self.placements[0], self.space
+        if layer.more_than:
+            raise InputError(
+                f"--certificate: layer {printable(layer.name)} has more than {layer.more_than:,} choices of what to "
+                "spread, of which not all were searched; name loops for some axes, or leave out --certificate"
+            )
         if objective is Objective.PARETO and space is not None:
             return free_front_certificate_of(bare, space, layer.front)
         if objective is Objective.PARETO:

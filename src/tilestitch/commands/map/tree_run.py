@@ -9,6 +9,7 @@ from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Brief
 from tilestitch.base.text_files import file_text
+from tilestitch.base.units import format_energy
 from tilestitch.commands.map.sources import MAX_YAML_BYTES, Nests
 from tilestitch.commands.map.tree_constraints import (
     Constraints,
@@ -70,8 +71,9 @@ class MappedOnTree(Brief):
     notes: tuple[str, ...]
     front: tuple[FoundMapping, ...] = ()  # where that was asked for: `found` is its point of the least EDP
     times: int = 1  # how often the network runs it
-    choices: int = 0  # of what is spread, where that was searched
+    choices: int = 0  # of what is spread that were compared, where that was searched
     opened: int = 0  # of those, the ones whose bound did not settle it
+    more_than: int = 0  # where not all were compared: how many ways to spread loops there are at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,14 @@ class TreeMappings(Brief):
     @property
     def bound_pj(self) -> float:
         return sum(layer.times * layer.found.bound_pj for layer in self.layers)
+
+    @property
+    def more_than(self) -> int:
+        """How many ways to spread loops there are at least of a layer of which not all were compared; 0 where all were.
+
+        The most of all layers.
+        """
+        return max((layer.more_than for layer in self.layers), default=0)
 
     @property
     def is_proven(self) -> bool:
@@ -308,8 +318,10 @@ def map_on_tree(
         if task.constraints.orders and objective is not Objective.PARETO:
             found, said = with_permutations(found, task.constraints.orders)
             notes = (*notes, *said)
+        if outcome.more_than:
+            notes = (*notes, _some_text(outcome))
         front = tuple(points) if objective is Objective.PARETO else ()
-        counts = (outcome.choices, outcome.opened)
+        counts = (outcome.choices, outcome.opened, outcome.more_than)
         layers.append(MappedOnTree(layer.nest.name, layer.operator, found, notes, front, layer.times, *counts))
     if not layers:
         raise DoesNotFit("\n".join(one.reason for one in unmapped))
@@ -323,6 +335,16 @@ class _Searched:
     points: tuple[FoundMapping, ...]
     choices: int = 0
     opened: int = 0
+    more_than: int = 0
+
+
+def _some_text(searched: _Searched) -> str:
+    """How many choices were compared where there are too many for all, and what holds for all of them."""
+    found = searched.points[0]
+    return (
+        f"{searched.choices:,} choices of what is spread were compared, of more than {searched.more_than:,}; no "
+        f"mapping with any of them takes less than {format_energy(found.bound_pj)} or {found.bound_cycles:,} cycles"
+    )
 
 
 def _placements(layer: TreeLayer, task: TreeTask) -> tuple[tuple[PlacedNest, ...], tuple[str, ...]]:
@@ -344,9 +366,9 @@ def _searched(
             wires = wired(placements[0], space)
             if objective is Objective.PARETO:
                 front = front_of_choices(placements[0], wires, sums, most_labels)
-                return _Searched(front.points, front.choices, front.opened)
+                return _Searched(front.points, front.choices, front.opened, front.more_than)
             spread = best_spread(placements[0], wires, sums, most_labels, objective)
-            return _Searched((spread.found,), spread.choices, spread.opened)
+            return _Searched((spread.found,), spread.choices, spread.opened, spread.more_than)
         if objective is Objective.PARETO:
             return _Searched(pareto_front(placements, sums, most_labels).points)
         return _Searched((best_of(placements, sums, most_labels, objective),))

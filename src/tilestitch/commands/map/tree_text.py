@@ -103,10 +103,14 @@ def proof_text(mapped: TreeMappings) -> str:
     if mapped.is_proven:
         choices, opened = (sum(getattr(one, part) for one in mapped.layers) for part in ("choices", "opened"))
         others = "the bounds of the others are above"
+        if mapped.more_than:
+            others += ", and so is what holds for those that were not compared"
         if mapped.objective is Objective.PARETO:
             others = "points of it beat all of the others"
         spread = f"{choices:,} choices of what is spread: {opened:,} were searched to the end"
         return f"{nothing} with any of {spread}, {others}"
+    if mapped.more_than:
+        return "none of all layers: of some there are too many choices of what is spread; the table says of which"
     if mapped.objective is not Objective.ENERGY:
         return "none of all layers; the table says which"
     gap = mapped.energy_pj / mapped.bound_pj - 1

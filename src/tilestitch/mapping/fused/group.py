@@ -68,15 +68,27 @@ class GroupSearch:
             self._least = tuple(self._least_of(number) for number in range(self.group.last + 1))
         return self._least
 
-    def _least_of(self, number: int) -> int:
-        """What an operator costs at least over all windows; those whose bound is above the least are not searched."""
+    def floor_fj(self) -> int:
+        """Below what the group does not come with any choice of what its operators spread."""
+        floors = (min(one.floor_fj() for one in self._searches(number)) for number in range(self.group.last + 1))
+        return sum(floors) + self.group.fixed_fj
+
+    def has_more(self) -> bool:
+        """Whether there are choices of an operator that are not searched, as there are too many."""
+        return any(one.has_more() for number in range(self.group.last + 1) for one in self._searches(number))
+
+    def _searches(self, number: int) -> list[InnerSearch]:
+        """The searches of an operator, of all its windows."""
         group = self.group
         threads = group.chain.threads(0, group.last) if group.has_halo else ()
         extents = group.extents(0, group.last) if group.has_halo else ()
         places = [group.place(number, 0, threads, tile) for tile in lattice_of(extents).tiles().tolist()]
-        searches = [self._search(number, *kind) for kind in sorted({(one.base, one.times) for one in places})]
+        return [self._search(number, *kind) for kind in sorted({(one.base, one.times) for one in places})]
+
+    def _least_of(self, number: int) -> int:
+        """What an operator costs at least over all windows; those whose bound is above the least are not searched."""
         best = labels.NEVER
-        for one in sorted(searches, key=lambda one: one.bound_fj()):
+        for one in sorted(self._searches(number), key=lambda one: one.bound_fj()):
             if one.bound_fj() >= best:
                 break
             best = min(best, one.least_fj())

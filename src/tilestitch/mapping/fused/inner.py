@@ -16,6 +16,7 @@ from tilestitch.mapping.fused.chain import is_shared_by_all
 from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix, sweep
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
+from tilestitch.mapping.tree.floor import least_of_all
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, least_from, problem_of
@@ -203,6 +204,18 @@ class InnerSearch:
                 return min(known.values()) * self.times
             budget += budget // 8 + 1
         return labels.NEVER
+
+    def floor_fj(self) -> int:
+        """Below what it costs nothing with any choice, those that are not searched included."""
+        self._prepare()
+        if self.space is None or self._choices is None or not self._choices.more_than:
+            return self.least_fj()
+        return int(least_of_all(task_of(self.bare, self.sums), self.space).energy_pj * FEMTO) * self.times
+
+    def has_more(self) -> bool:
+        """Whether there are choices that are not searched, as there are too many."""
+        self._prepare()
+        return self._choices is not None and self._choices.more_than > 0
 
     def bound_fj(self) -> int:
         """Below what it costs nothing, without a search."""

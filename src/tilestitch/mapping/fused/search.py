@@ -86,7 +86,8 @@ def best_chain(
     """The fused mapping of a chain with the least energy.
 
     `spaces` say for each operator what may be spread; where there is none the spread of its nest is fixed. The result
-    is proven unless labels run out, over all divisions into groups of at most `most` operators: four or fewer.
+    is proven unless labels run out or an operator has too many choices, over all divisions into groups of at most
+    `most` operators: four or fewer.
     Raises `InputError` for operators that are no chain, and `DoesNotFit` where one has no mapping.
     """
     for fault in chain_faults(chain):
@@ -146,7 +147,8 @@ def _best_group(
     homes = list(product(*(homes_of(chain, link) for link in range(len(chain.links)))))
     searches = [GroupSearch(Group(way, one, sums), tuple(spaces), most_labels) for one in homes for way in ways]
     best_fj, best, left_fj = round(below_pj * FEMTO), None, labels.NEVER
-    is_open = False
+    some = [search for search in searches if search.has_more()]
+    is_open, left_fj = bool(some), min([left_fj, *(search.floor_fj() for search in some)])
     for search in sorted(searches, key=lambda one: one.least_fj()):
         least = search.least_fj()
         if least >= best_fj:

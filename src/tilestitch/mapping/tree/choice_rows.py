@@ -45,47 +45,101 @@ class Desk(NamedTuple):
     together_under: np.ndarray
 
 
-@compiled
-def further(
-    used: np.ndarray,
-    options: np.ndarray,
-    extents: np.ndarray,
-    rest: int,
-    least: float,
-    most: int,
-    before: np.ndarray,
-) -> np.ndarray:
-    """Which options of the next axis go with which choices of the axes before it: rows (choice, option).
+@lending
+def _is_fitting(used: np.ndarray, option: np.ndarray, extents: np.ndarray, rest: int, least: float) -> bool:
+    """Whether an option goes with what is used of each loop, so that enough units may be used."""
+    product = 1
+    for loop in range(len(extents)):
+        here = used[loop] * option[loop]
+        if here > extents[loop]:
+            return False
+        product *= here
+    return product * rest >= least
 
-    `used` is [choice, loop]; with `rest` units along the axes to come at least so many are to be used. There are at
-    most `most` + 1 rows. `before` has for each choice the option of an axis that may be exchanged with this one, or -1:
-    of two rows that are one another's exchange only that with the options in order is taken. Where factors of a loop
+
+@lending
+def _is_exchange(options: np.ndarray, option: int, before: int) -> bool:
+    """Whether an option of an axis, behind one of an axis that may be exchanged with it, is one row's exchange.
+
+    Of two rows that are one another's exchange only that with the options in order is taken. Where factors of a loop
     along both are equal, which of them is ragged may tell them apart, and both are.
     """
-    found = np.empty((1024, 2), np.int32)
-    count = 0
+    if option >= before:
+        return False
+    for loop in range(options.shape[1]):
+        factor = options[option, loop]
+        if factor > 1 and factor == options[before, loop]:
+            return False
+    return True
+
+
+@compiled
+def counted_rows(axes: Axes, rests: np.ndarray, least: float, most: int, is_twin: np.ndarray) -> np.ndarray:
+    """By axis how many rows of options there are up to it; of one axis `most` + 1 where there are more.
+
+    `rests` are the units along the axes to come, `is_twin` says of an axis that it may be exchanged with that before.
+    """
+    count = len(axes.sizes)
+    found, at = np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    used = np.ones((count + 1, len(axes.extents)), np.int64)
+    axis = 0
+    while axis >= 0:
+        at[axis] += 1
+        options = axes.options[axes.first[axis] : axes.first[axis + 1]]
+        if at[axis] == len(options):
+            at[axis] = -1
+            axis -= 1
+        elif not (is_twin[axis] and _is_exchange(options, at[axis], at[axis - 1])) and _is_fitting(
+            used[axis], options[at[axis]], axes.extents, rests[axis], least
+        ):
+            found[axis] += 1
+            if found[axis] > most:
+                return found
+            if axis + 1 < count:
+                for loop in range(len(axes.extents)):
+                    used[axis + 1, loop] = used[axis, loop] * options[at[axis], loop]
+                axis += 1
+    return found
+
+
+@compiled
+def further(
+    used: np.ndarray, options: np.ndarray, extents: np.ndarray, rest: int, least: float, count: int, before: np.ndarray
+) -> np.ndarray:
+    """Which options of the next axis go with which choices of the axes before it: `count` rows (choice, option).
+
+    `used` is [choice, loop]; with `rest` units along the axes to come at least so many are to be used. `before` has for
+    each choice the option of an axis that may be exchanged with this one, or -1.
+    """
+    found, at = np.empty((count, 2), np.int32), 0
     for row in range(len(used)):
         for option in range(len(options)):
-            if option < before[row]:
-                is_needed = False
-                for loop in range(len(extents)):
-                    factor = options[option, loop]
-                    is_needed = is_needed or (factor > 1 and factor == options[before[row], loop])
-                if not is_needed:
-                    continue
-            fits, product = True, 1
-            for loop in range(len(extents)):
-                here = used[row, loop] * options[option, loop]
-                fits = fits and here <= extents[loop]
-                product *= here
-            if fits and product * rest >= least:
-                if count == len(found):
-                    found = np.concatenate((found, np.empty((count, 2), np.int32)))
-                found[count, 0], found[count, 1] = row, option
-                count += 1
-                if count > most:
-                    return found[:count]
-    return found[:count]
+            if not _is_exchange(options, option, before[row]) and _is_fitting(
+                used[row], options[option], extents, rest, least
+            ):
+                found[at, 0], found[at, 1] = row, option
+                at += 1
+    return found
+
+
+@compiled
+def firsts_of(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each different number is for the first time, ascending, and of each number which of these it equals."""
+    slots = 2
+    while slots < 2 * len(codes):
+        slots *= 2
+    table = np.full(slots, -1, np.int64)
+    first, back = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+    many = 0
+    for number in range(len(codes)):
+        slot = codes[number] & (slots - 1)
+        while table[slot] >= 0 and codes[first[table[slot]]] != codes[number]:
+            slot = (slot + 1) & (slots - 1)
+        if table[slot] < 0:
+            table[slot], first[many] = many, number
+            many += 1
+        back[number] = table[slot]
+    return first[:many].copy(), back
 
 
 @lending
@@ -154,7 +208,7 @@ def _gather(
 
 
 @lending
-def _mixed(found: int, number: int) -> int:
+def mixed(found: int, number: int) -> int:
     found = (found ^ number) * _MIX & _MASK
     return found ^ (found >> 29)
 
@@ -214,7 +268,7 @@ def allowed_rows(
             for number in range(len(desk.together_over)):
                 for loop in range(len(axes.extents)):
                     at = orders[order, loop]
-                    code = _mixed(code, desk.together_over[number, at] << 31 ^ desk.together_under[number, at])
+                    code = mixed(code, desk.together_over[number, at] << 31 ^ desk.together_under[number, at])
             rows[count], codes[count] = row, code
             count += 1
     return rows[:count], codes[:count]
@@ -311,7 +365,7 @@ def seen_codes(view: View, levels: int, seed: int) -> np.ndarray:
     for row in range(len(codes)):
         code = seed
         for at in range(_seen(view, row, over, under, columns)):
-            code = _mixed(code, columns[at])
+            code = mixed(code, columns[at])
         codes[row] = code
     return codes
 

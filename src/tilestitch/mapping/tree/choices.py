@@ -6,7 +6,7 @@ and the largest fills some steps only in part. What is ragged has to fill its ax
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
 from math import prod
@@ -15,10 +15,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import Network
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
-from tilestitch.mapping.tree.choice_rows import Axes, Rules, allowed_rows, are_alike, averaged_rows, further
+from tilestitch.mapping.tree.choice_rows import (
+    Axes,
+    Rules,
+    allowed_rows,
+    are_alike,
+    averaged_rows,
+    counted_rows,
+    firsts_of,
+    further,
+)
+from tilestitch.mapping.tree.choice_subset import some_rows
 from tilestitch.mapping.tree.placed import Memo, PlacedNest
 
 MOST_CHOICES = 4_000_000
@@ -47,24 +56,31 @@ class SpatialSpace:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Choices as the factors that they have on average, `over / under`, and the steps that they leave of each loop."""
+    """Choices as the factors that they have on average, `over / under`, and the steps that they leave of each loop.
+
+    Those that are some of others say of which, and the numbers that they have there: `whole`.
+    """
 
     over: Factors
     under: Factors
     steps: NDArray[np.int64]  # choices x loops
+    more_than: int = 0  # where these are only some of all ways to spread loops: how many there are at least
+    whole: "tuple[Choices, NDArray[np.int64]] | None" = field(default=None, repr=False, compare=False)
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.over)
 
     def __getitem__(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "Choices":
-        return Choices(self.over[chosen], self.under[chosen], self.steps[chosen])
+        numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        whole = (self, numbers) if self.whole is None else (self.whole[0], self.whole[1][numbers])
+        return Choices(self.over[numbers], self.under[numbers], self.steps[numbers], self.more_than, whole)
 
 
 def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choices:
     """All choices of a nest that spreads nothing yet; of those that must cost the same the first.
 
-    Raises `TooLarge` for more than four million.
+    Where there are more than `MOST_ROWS` before that, or more than `MOST_CHOICES` behind it, only some of them.
     """
     extents, axes = np.array(bare.nest.extents, np.int64), bare.tree.axes
     if not axes:
@@ -72,45 +88,56 @@ def choices_of(bare: PlacedNest, space: SpatialSpace = SpatialSpace()) -> Choice
         return Choices(nothing, nothing, extents.reshape(1, -1))
     least = space.least_use * bare.tree.units * (1 - 1e-12)
     used, picked = np.ones((1, len(extents)), np.int64), np.empty((1, 0), np.int32)
-    tables: list[NDArray[np.int64]] = []
-    for number, axis in enumerate(axes):
-        along = _along(bare, number, space)
-        rest = prod(later.size for later in axes[number + 1 :])
-        # with none between them, so that which of equal factors of a loop comes first does not change
-        is_twin = number > 0 and _are_twins(bare, space, (number - 1, number), (tables[-1], along))
-        before = picked[:, -1] if is_twin else np.full(len(picked), -1, np.int32)
-        rows = further(used, along, extents, rest, least, MOST_ROWS, before)
-        if len(rows) > MOST_ROWS:
-            raise _too_many(bare, MOST_ROWS, f" along {axis.name}")
+    tables = [_along(bare, number, space) for number in range(len(axes))]
+    rests = [prod(later.size for later in axes[number + 1 :]) for number in range(len(axes))]
+    # with none between them, so that which of equal factors of a loop comes first does not change
+    is_twin = np.array(
+        [
+            number > 0 and _are_twins(bare, space, (number - 1, number), (tables[number - 1], tables[number]))
+            for number in range(len(axes))
+        ]
+    )
+    asked, rules = _asked(bare, space, tables)
+    counts = counted_rows(asked, np.array(rests, np.int64), least, MOST_ROWS, is_twin)
+    if counts.max() > MOST_ROWS:
+        return _some(bare, space, tables, MOST_ROWS)
+    for number, along in enumerate(tables):
+        before = picked[:, -1] if is_twin[number] else np.full(len(picked), -1, np.int32)
+        rows = further(used, along, extents, rests[number], least, int(counts[number]), before)
         if number + 1 < len(axes):
             used = used[rows[:, 0]] * along[rows[:, 1]]
         picked = np.concatenate([picked[rows[:, 0]], rows[:, 1:]], axis=1)
-        tables.append(along)
-    given = [[(axis.name, loop.name) in space.given for loop in bare.nest.loops] for axis in axes]
-    return _different(
-        bare,
-        Axes(
-            np.concatenate(tables),
-            np.array([sum(map(len, tables[:at])) for at in range(len(tables) + 1)], np.int64),
-            np.array([axis.size for axis in axes], np.int64),
-            extents,
-            np.array(given, np.bool_),
-        ),
-        Rules(
-            space.ragged is not Ragged.NONE,
-            space.ragged is Ragged.FILLING,
-            bare.tree.units,
-            space.least_use * (1 - 1e-12),
-        ),
-        picked,
-    )
+    found = _different(bare, asked, rules, picked)
+    return _some(bare, space, tables, MOST_CHOICES) if found is None else found
 
 
-def _too_many(bare: PlacedNest, most: int, where: str) -> TooLarge:
-    return TooLarge(
-        f"{bare.nest.name}: more than {most:,} choices of what to spread{where}; name loops for some axes, or ask for "
-        "more of the units to be used"
+def _some(bare: PlacedNest, space: SpatialSpace, tables: Sequence[NDArray[np.int64]], more_than: int) -> Choices:
+    """Some of the choices, where there are more than so many."""
+    least = space.least_use * bare.tree.units * (1 - 1e-12)
+    fan_outs, may_be_ragged = list(fan_outs_of(bare).values()), space.ragged is not Ragged.NONE
+    picked = some_rows(bare, fan_outs, tables, least, may_be_ragged=may_be_ragged)
+    found = _different(bare, *_asked(bare, space, tables), picked)
+    assert found is not None
+    return replace(found, more_than=more_than)
+
+
+def _asked(bare: PlacedNest, space: SpatialSpace, tables: Sequence[NDArray[np.int64]]) -> tuple[Axes, Rules]:
+    """What is asked of every choice."""
+    given = [[(axis.name, loop.name) in space.given for loop in bare.nest.loops] for axis in bare.tree.axes]
+    axes = Axes(
+        np.concatenate(tables),
+        np.array([sum(map(len, tables[:at])) for at in range(len(tables) + 1)], np.int64),
+        np.array([axis.size for axis in bare.tree.axes], np.int64),
+        np.array(bare.nest.extents, np.int64),
+        np.array(given, np.bool_),
     )
+    rules = Rules(
+        space.ragged is not Ragged.NONE,
+        space.ragged is Ragged.FILLING,
+        bare.tree.units,
+        space.least_use * (1 - 1e-12),
+    )
+    return axes, rules
 
 
 def _are_twins(
@@ -164,8 +191,8 @@ def _products(options: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int
                 yield (one, *rest)
 
 
-def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.int32]) -> Choices:
-    """The rows of options that are allowed, one of those that must cost the same.
+def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.int32]) -> Choices | None:
+    """The rows of options that are allowed, one of those that must cost the same; None where there are too many.
 
     Such spread all loops alike over each fan-out, so that nothing but the names of their axes differs; or, with whole
     factors only, one is the other with loops exchanged that the nest does not tell apart, as rows and columns. Axes
@@ -180,11 +207,11 @@ def _different(bare: PlacedNest, axes: Axes, rules: Rules, picked: NDArray[np.in
     orders = np.array(exchanged, np.int64)
     for seed in count():
         rows, codes = allowed_rows(axes, rules, picked, group, orders, seed)
-        _, first, back = np.unique(codes, return_index=True, return_inverse=True)
+        first, back = firsts_of(codes)
         if len(first) > MOST_CHOICES:
-            raise _too_many(bare, MOST_CHOICES, "")
+            return None
         if are_alike(axes, rules, picked, rows, rows[first[back]], group, orders):
-            return Choices(*averaged_rows(axes, rules, picked, rows[np.sort(first)]))
+            return Choices(*averaged_rows(axes, rules, picked, rows[first]))
     raise AssertionError("unreachable")
 
 

@@ -32,6 +32,11 @@ def least_cycles(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[
     return found
 
 
+def port_cycles(task: SpreadTask) -> list[NDArray[np.float64]]:
+    """Of each port the cycles of an access of its whole width: of every operand, level, side and direction."""
+    return [_occupying(task, port, stopping=False) for port in _ports(task)]
+
+
 def _cycles(task: SpreadTask, choices: Choices, access: NDArray[np.float64], *, loose: bool) -> NDArray[np.float64]:
     """What so many cycles of an access add up to at least; nothing where no mapping fits."""
     if not access.any():

@@ -63,11 +63,15 @@ class FoundMapping(Brief):
 
 @dataclass(frozen=True, slots=True)
 class SpatialSearch:
-    """The best mapping of all choices, and how many there were and were opened."""
+    """The best mapping of all choices, and how many were compared and opened.
+
+    `more_than` is 0 where they were all there are; else there are more ways to spread loops than that.
+    """
 
     found: FoundMapping
     choices: int
     opened: int
+    more_than: int = 0
 
 
 @dataclass(frozen=True, slots=True)

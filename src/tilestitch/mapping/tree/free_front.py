@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
+from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
+from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.labels import NEVER, NOTHING
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
 from tilestitch.mapping.tree.spatial import Opener, placement
-from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
+from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, task_of, units_fj
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 from tilestitch.mapping.tree.timed_search import FrontPoint, front_with
 from tilestitch.mapping.tree.timed_spread import FEW
@@ -28,19 +29,24 @@ from tilestitch.mapping.tree.timed_spread import FEW
 
 @dataclass(frozen=True, slots=True)
 class SpatialFront:
-    """The front in ascending order of energy, and how many choices there were and were opened."""
+    """The front in ascending order of energy, and how many choices were compared and opened.
+
+    `more_than` is 0 where they were all there are; else points may be missing, and there are more ways than that.
+    """
 
     points: tuple[FoundMapping, ...]
     choices: int
     opened: int
+    more_than: int = 0
 
 
 def front_of_choices(
     bare: PlacedNest, space: SpatialSpace = SpatialSpace(), sums: Sums = Sums.FULL, most_labels: int = MOST_LABELS
 ) -> SpatialFront:
-    """The front over all choices, proven unless labels run out.
+    """The front over all choices, proven unless labels run out or there are too many choices.
 
-    Raises `DoesNotFit` where no choice has a mapping that fits, or none uses as many units as is asked.
+    Raises `DoesNotFit` where no choice has a mapping that fits, or none uses as many units as is asked, and `TooLarge`
+    where none fits of some of too many.
     """
     choices = choices_of(bare, space)
     if len(choices) == 0:
@@ -48,6 +54,18 @@ def front_of_choices(
             f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
         )
     task = task_of(bare, sums)
+    if not choices.more_than:
+        return _front_of(task, choices, most_labels)
+    with of_some(bare, choices):
+        front = _front_of(task, choices, most_labels)
+    floor = least_of_all(task, space)
+    points = (replace(above_floor(one, floor), is_proven=False, bound_value=None) for one in front.points)
+    return replace(front, points=tuple(points), more_than=choices.more_than)
+
+
+def _front_of(task: SpreadTask, choices: Choices, most_labels: int) -> SpatialFront:
+    """The front over these choices."""
+    bare, sums = task.bare, task.sums
     is_plain = not needs_tables(bare)
     arithmetic = round(bare.tree.mac_pj * bare.nest.macs * FEMTO)
     energies = np.minimum(units_fj(task, choices) + bounds_fj(task, choices, loose=not is_plain), NEVER)

@@ -36,14 +36,13 @@ class Opener:
         self._cycles = np.empty(0, np.int64)
         self._heads = np.full(0, -1, np.int32)
         self._rows: dict[int, int] = {}  # of the choices that were taken
+        self._places: list[int] = []  # states of their searches
         cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
         self._states = 2 * prod(one + 1 for one in cuts)
 
     def blocks(self, numbers: _Whole) -> Iterator[slice]:
         """Choices in groups that are laid out together."""
-        task, steps = self._task, self._choices.steps[numbers]
-        known = {one: points_of([one]) for one in np.unique(steps).tolist()}
-        points = np.array([known[one] for one in steps.ravel().tolist()], np.int64).reshape(steps.shape)
+        task, points = self._task, self._points_of(numbers)
         sizes = np.zeros(len(numbers), np.int64)
         for number, operand in enumerate(task.operands):
             sizes += 2 * (len(operand.memories) + 1) * np.where(task.arrays.moving[number], points, 1).prod(axis=1)
@@ -51,6 +50,12 @@ class Opener:
         group = np.cumsum(sizes * kinds) // TOGETHER
         ends = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(numbers)]
         yield from (slice(start, end) for start, end in pairwise(ends) if start < end)
+
+    def _points_of(self, numbers: _Whole) -> _Whole:
+        """How many points the lattice of the steps of each loop has: [choice, loop]."""
+        different, back = np.unique(self._choices.steps[numbers], return_inverse=True)
+        points = np.array([points_of([one]) for one in different.tolist()], np.int64)
+        return points[back].reshape(len(numbers), self._choices.steps.shape[1])
 
     def each(self, numbers: _Whole) -> Iterator[int]:
         """Choices one after another, some of them laid out together."""
@@ -64,6 +69,7 @@ class Opener:
         pairs = [seen_factors(task.view(chosen, number), task.levels) for number in range(len(task.operands))]
         self._over, self._under = (np.stack([pair[part] for pair in pairs], axis=1) for part in (0, 1))
         self._rows = {number: row for row, number in enumerate(numbers.tolist())}
+        self._places = (self._states * self._points_of(numbers).prod(axis=1)).tolist()
         self._offsets = np.empty((len(numbers), len(task.operands)), np.int64)
         tables: list[_Whole] = []
         for number in range(len(task.operands)):
@@ -107,7 +113,7 @@ class Opener:
         if number not in self._rows:
             self.take(np.array([number]))
         task, steps, row = self._task, self._choices.steps[number], self._rows[number]
-        places = self._states * points_of(steps.tolist())
+        places = self._places[row]
         if places > MOST_STATES:
             raise TooLarge(f"{task.bare.nest.name}: {places:,} states of the search; at most {MOST_STATES:,} are kept")
         if places > len(self._heads):

@@ -14,6 +14,7 @@ from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, choices_of
+from tilestitch.mapping.tree.floor import above_floor, least_of_all, of_some
 from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -53,10 +54,11 @@ def best_spread(
     most_labels: int = MOST_LABELS,
     objective: Objective = Objective.ENERGY,
 ) -> SpatialSearch:
-    """The best mapping of all choices, proven unless labels run out.
+    """The best mapping of all choices, proven unless labels run out or there are too many choices.
 
-    Raises `DoesNotFit` where no choice has a mapping that fits, or none uses as many units as is asked, and
-    `InputError` for a front, which is not searched over choices.
+    Of too many some are searched, and what nothing comes below is said of all. Raises `DoesNotFit` where no choice has
+    a mapping that fits, or none uses as many units as is asked, `TooLarge` where none fits of those that are searched,
+    and `InputError` for a front, which is not searched over choices.
     """
     if objective is Objective.PARETO:
         raise InputError(f"{bare.nest.name}: a front has several mappings; ask free_front for it")
@@ -66,6 +68,17 @@ def best_spread(
             f"{bare.nest.name}: no choice of what to spread uses {space.least_use:.0%} of {bare.tree.units:,} units"
         )
     task = task_of(bare, sums)
+    if not choices.more_than:
+        return _best_of(task, choices, most_labels, objective)
+    with of_some(bare, choices):
+        searched = _best_of(task, choices, most_labels, objective)
+    found = above_floor(searched.found, least_of_all(task, space))
+    return replace(searched, found=found, more_than=choices.more_than)
+
+
+def _best_of(task: SpreadTask, choices: Choices, most_labels: int, objective: Objective) -> SpatialSearch:
+    """The best mapping of these choices."""
+    bare, sums = task.bare, task.sums
     units = units_fj(task, choices)
     bounds = np.minimum(units + bounds_fj(task, choices, loose=True), labels.NEVER)
     if objective is not Objective.ENERGY:

@@ -4,6 +4,7 @@ Bounds are sums over operands, and an operand sees little of a choice: it is pri
 apart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.tree import labels
-from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, seen_codes, seen_factors
+from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, firsts_of, seen_codes, seen_factors
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
 from tilestitch.mapping.tree.even_bounds import even_tables, least_together
@@ -57,7 +58,7 @@ class SpreadTask:
 
 def _different(view: View, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     for seed in count():
-        _, first, back = np.unique(seen_codes(view, levels, seed), return_index=True, return_inverse=True)
+        first, back = firsts_of(seen_codes(view, levels, seed))
         if are_seen_alike(view, levels, first[back]):
             return first, back
     raise AssertionError("unreachable")
@@ -86,10 +87,14 @@ def task_of(bare: PlacedNest, sums: Sums) -> SpreadTask:
 def units_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     """What the results of each choice cost at the units, in femtojoules."""
     result = len(task.operands) - 1
-    first, back = task.different(choices, result, sees_steps=True)
-    chosen = choices[first]
+    if _is_free(task, result) and (task.bounds.ports[result, 0, 0, [0, 2]] > 0).all():
+        return np.zeros(len(choices), np.int64)
+    return _for_each_view(task, choices, result, _units_of_each, sees_all=True, sees_steps=True)
+
+
+def _units_of_each(task: SpreadTask, chosen: Choices, result: int) -> NDArray[np.int64]:
     over, under = seen_factors(task.view(chosen, result), task.levels)
-    return compared(task, units_alone(task.bounds, over, under, chosen.steps))[back]
+    return compared(task, units_alone(task.bounds, over, under, chosen.steps))
 
 
 def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.int64]:
@@ -100,9 +105,21 @@ def bounds_fj(task: SpreadTask, choices: Choices, *, loose: bool) -> NDArray[np.
     """
     total = np.zeros(len(choices), np.int64)
     for number, operand in enumerate(task.operands):
-        if not any(map(operand.is_sliding, range(len(operand.memories)))):
-            total = np.minimum(total + _least(task, choices, number, loose=loose), labels.NEVER)
+        if any(map(operand.is_sliding, range(len(operand.memories)))):
+            continue
+        if _is_free(task, number):  # nothing but where it fits counts, which no price changes
+            key = ("fits", number, loose, task.sums)
+            own = choices.memo.once(key, lambda at=number: _least(task, choices, at, loose=loose))
+        else:
+            own = _least(task, choices, number, loose=loose)
+        total = np.minimum(total + own, labels.NEVER)
     return total
+
+
+def _is_free(task: SpreadTask, number: int) -> bool:
+    """Whether nothing that moves an operand costs anything, as where only what one port moves of others is counted."""
+    bounds = task.bounds
+    return bounds.mac_pj == 0 and not bounds.access_pj[number].any() and not bounds.network_pj[number].any()
 
 
 def stores_evenly(bare: PlacedNest) -> bool:
@@ -152,8 +169,46 @@ def compared(task: SpreadTask, found: NDArray[np.int64]) -> NDArray[np.int64]:
 def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     """`least_alone`, once for all choices that are alike to an operand."""
     # units without latches read at every step, of whatever loop
-    first, back = task.different(choices, number, sees_all=not loose, sees_steps=not task.arrays.has_latches)
-    chosen = choices[first]
+    sees_steps = not task.arrays.has_latches
+    if loose:
+        return _for_each_view(task, choices, number, _loose_of_each, sees_all=False, sees_steps=sees_steps)
+    first, back = task.different(choices, number, sees_steps=sees_steps)
+    return _least_of_each(task, choices[first], number, loose=False)[back]
+
+
+def _loose_of_each(task: SpreadTask, chosen: Choices, number: int) -> NDArray[np.int64]:
+    return _least_of_each(task, chosen, number, loose=True)
+
+
+def _least_of_each(task: SpreadTask, chosen: Choices, number: int, *, loose: bool) -> NDArray[np.int64]:
     over, under = seen_factors(task.view(chosen, number, sees_all=not loose), task.levels)
     options = (task.sums is Sums.FINAL, loose)
-    return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))[back]
+    return compared(task, least_alone(task.bounds, number, over, under, chosen.steps, options))
+
+
+def _for_each_view(
+    task: SpreadTask,
+    choices: Choices,
+    number: int,
+    price: Callable[[SpreadTask, Choices, int], NDArray[np.int64]],
+    *,
+    sees_all: bool,
+    sees_steps: bool,
+) -> NDArray[np.int64]:
+    """A price of each of the choices, asked once for all that are alike to an operand.
+
+    Where they are some of others, of which parts are asked about in turn, it is kept for those too.
+    """
+    whole, numbers = (choices, None) if choices.whole is None else choices.whole
+    first, back = task.different(whole, number, sees_all=sees_all, sees_steps=sees_steps)
+    back = back if numbers is None else back[numbers]
+    bounds = task.bounds
+    prices = (bounds.access_pj[number].tobytes(), bounds.network_pj[number].tobytes(), bounds.mac_pj)
+    key = (price.__name__, number, task.sums, *prices, bounds.counts_copies)
+    known = whole.memo.once(key, lambda: np.full(len(first), -1, np.int64))
+    asked = np.zeros(len(first), np.bool_)
+    asked[back] = True
+    new = np.flatnonzero(asked & (known < 0))
+    if len(new):
+        known[new] = price(task, whole[first[new]], number)
+    return known[back]
