@@ -209,7 +209,7 @@ def test_options_of_trees_are_refused_on_chips_and_arrays(fixed):
         ("gemmini", TreeOptions("pareto"), "pareto is a front"),
         ("gemmini", TreeOptions("energy", uneven=True), "uneven storage goes with a PE array"),
         ("gemmini", TreeOptions(utilization=2), "utilization: expected a share from 0 to 1"),
-        ("gemmini", TreeOptions(spatial="x.yaml", ragged=True), "leave out ragged and utilization"),
+        ("gemmini", TreeOptions(spatial="x.yaml", ragged=True), "leave out ragged, utilization and energies"),
         ("eyeriss", TreeOptions(), "TreeOptions go with a tree, or with a PE array and uneven"),
     ],
 )

@@ -72,7 +72,7 @@ class Choices:
         return len(self.over)
 
     def __getitem__(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "Choices":
-        numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        numbers = np.arange(len(self), dtype=np.int64)[chosen]
         whole = (self, numbers) if self.whole is None else (self.whole[0], self.whole[1][numbers])
         return Choices(self.over[numbers], self.under[numbers], self.steps[numbers], self.more_than, whole)
 

@@ -77,8 +77,8 @@ class Border:
 class _Counts:
     """Iterations of a loop that a tile has: in each memory inside, and of what lies around those together."""
 
-    inner: Counter[int]
-    outer: Counter[tuple[int, ...]]  # for each memory outside the tiles along the border
+    inner: Mapping[int, int]
+    outer: Mapping[tuple[int, ...], int]  # for each memory outside the tiles along the border
 
 
 def crossed(run: TreeRun, digits: Digits, number: int, place: int, border: Border) -> Crossed:
