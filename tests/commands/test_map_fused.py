@@ -11,6 +11,7 @@ from tilestitch.api import load_graph
 from tilestitch.base.errors import InputError
 from tilestitch.cli.main import main
 from tilestitch.commands.map.chains import chains_of, einsum_chain
+from tilestitch.ir.choices import Objective
 from tilestitch.passes import simplify
 
 ATTENTION = "S[m,n] += I[m,d] * W[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=4 n=4 d=2 e=2 S:8 V:8"
@@ -69,7 +70,7 @@ def test_a_line_that_is_no_chain_is_refused(text, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--machine", "tpu-v4i", "--objective", "latency"], "--fuse minimises energy only"),
+        (["--machine", "tpu-v4i", "--objective", "pareto"], "--fuse has no front"),
         (["--machine", "eyeriss", "--objective", "energy"], "--storage uneven"),
         (["--machine", "tpu-v4i", "--objective", "energy", "--top", "2"], "--top"),
     ],
@@ -99,3 +100,31 @@ def test_a_machine_without_a_home_says_so():
     )
     assert found.energy_pj == found.unfused_pj
     assert "nothing runs together" in str(found)
+
+
+@pytest.mark.parametrize("objective", ["latency", "edp", "ed2p"])
+def test_other_objectives_are_no_worse_than_unfused(tmp_path, objective):
+    """Text and JSON say the latency fused and unfused, and a bound of the objective that is reached."""
+    machine = str(small_tree(tmp_path))
+    options = ["map", ATTENTION, "--machine", machine, "--fuse", "2", "--objective", objective]
+    told = CliRunner().invoke(main, options)
+    assert told.exit_code == 0, told.output
+    assert "proven best" in told.stdout
+    found = json.loads(CliRunner().invoke(main, [*options, "--json", "-"]).stdout)
+    (chain,) = found["chains"]
+    assert f"{found['latency_cycles']:,} cycles, {found['unfused_cycles']:,} cycles unfused" in told.stdout
+    name = {"latency": "bound_cycles", "edp": "bound_pj_cycles", "ed2p": "bound_pj_cycles2"}[objective]
+    energy, cycles = {"latency": (0, 1), "edp": (1, 1), "ed2p": (1, 2)}[objective]
+    value = chain["energy_pj"] ** energy * chain["latency_cycles"] ** cycles
+    assert value <= chain["unfused_pj"] ** energy * chain["unfused_cycles"] ** cycles
+    assert chain[name] == pytest.approx(value, rel=1e-9)
+
+
+def test_a_search_that_stops_says_how_far_it_may_be_from_the_best(tmp_path):
+    """With few labels nothing is proven, and the bound is below what was found."""
+    machine = str(small_tree(tmp_path))
+    found = map_fused(ATTENTION, machine, FuseOptions(2, effort=1, objective=Objective.LATENCY))
+    assert not found.is_proven
+    assert found.bound is not None
+    assert found.bound < found.latency_cycles
+    assert "too much" in str(found)

@@ -29,6 +29,7 @@ COMMANDS = {  # by the name in the list: the runs that come to all that it calls
             f"{GEMM} --machine nvdla --check proof.json",
             f"{GEMM} --machine eyeriss --storage uneven --objective energy",
             f"{PAIR} --machine tpu-v4i --fuse 2 --objective energy",
+            f"{PAIR} --machine tpu-v4i --fuse 2 --objective edp",
         )
     ),
     "simulate": ("simulate resnet18:small --machine eyeriss",),

@@ -532,8 +532,12 @@ def random_case(seed, most_loops=4) -> PlacedNest:
 def timed_case(seed, most_loops=3) -> PlacedNest:
     """A random case whose memories have one or two buffers, and ports for reading and writing, or for operands."""
     placed = random_case(seed, most_loops)
-    memories = tuple(_with_ports(seed, memory) for memory in placed.tree.memories)
-    return replace(placed, tree=replace(placed.tree, memories=memories))
+    return replace(placed, tree=timed_memories(placed.tree, seed))
+
+
+def timed_memories(tree: MachineTree, seed) -> MachineTree:
+    """The same tree with random ports and numbers of buffers."""
+    return replace(tree, memories=tuple(_with_ports(seed, memory) for memory in tree.memories))
 
 
 def with_engines(placed: PlacedNest, seed) -> PlacedNest:

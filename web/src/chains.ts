@@ -1,7 +1,7 @@
 // The panes of fused mappings: the verdict, the chains, what runs together in one of them, and the machine.
 
 import { element } from "./dom";
-import { count, counted, energy, percent } from "./format";
+import { count, counted, cycles, energy, percent } from "./format";
 import { LayerTable, layerAt } from "./layers";
 import { figure, made, verdictPane } from "./made";
 import type { ResultPage, ResultPane, ResultSummary } from "./results";
@@ -23,7 +23,8 @@ interface ChainRow {
   times: number;
   energy_pj: number;
   unfused_pj: number;
-  bound_pj: number;
+  latency_cycles: number;
+  unfused_cycles: number;
   proven_best: boolean;
   labels: number;
 }
@@ -33,19 +34,23 @@ interface ChainsSummary extends ResultSummary {
   picture: string; // SVG
   most: number;
   proof: string;
+  unit: string; // of the objective
   memories: string[]; // the outermost first
   report: {
     network: string;
     machine: string;
     energy_pj: number;
     unfused_pj: number;
-    bound_pj: number;
+    latency_cycles: number;
+    unfused_cycles: number;
+    bound_pj?: number; // the objective is energy
+    bound_cycles?: number; // it is latency
     proven_best: boolean;
     notes: string[];
     chains: ChainRow[];
     unmapped: { operators: string[]; reason: string }[];
   };
-  chains: { verdict: string; outside_pj: number; groups: Group[] }[];
+  chains: { verdict: string; value: number; unfused_value: number; outside_pj: number; groups: Group[] }[];
 }
 
 export async function chainPanes(page: ResultPage, summary: ChainsSummary): Promise<ResultPane[]> {
@@ -53,13 +58,14 @@ export async function chainPanes(page: ResultPage, summary: ChainsSummary): Prom
   const names = namesOf(chains);
   const rows = chains.map((chain, at) => [
     count(chain.times),
-    energy(chain.unfused_pj),
     energy(chain.energy_pj),
-    percent(chain.energy_pj / chain.unfused_pj),
+    cycles(chain.latency_cycles),
+    percent(summary.chains[at].value / summary.chains[at].unfused_value),
     summary.chains[at].groups.map((group) => count(group.operators.length)).join(" + "),
     summary.chains[at].verdict,
   ]);
-  const heads = ["chain", "times", "unfused (estimated)", "fused (estimated)", "fused / unfused", "together", "proof"];
+  const share = `fused / unfused, ${summary.unit}`;
+  const heads = ["chain", "times", "energy (estimated)", "latency (estimated)", share, "together", "proof"];
   const table = new LayerTable(page, names, heads, rows, "Chains");
   return [verdict(summary), table, new ChainPane(page, summary, names), machinePane(machine, summary.picture)];
 }
@@ -82,18 +88,17 @@ function verdict(summary: ChainsSummary): ResultPane {
   ];
   return verdictPane(
     [
-      figure(energy(report.energy_pj), "energy, fused", "estimated", `bound ${energy(report.bound_pj)}`),
       figure(
-        energy(report.unfused_pj),
-        "energy, unfused",
+        energy(report.energy_pj),
+        "energy, fused",
         "estimated",
-        "every operator alone, mapped as well as it can be",
+        `${energy(report.unfused_pj)} unfused${report.bound_pj === undefined ? "" : `, bound ${energy(report.bound_pj)}`}`,
       ),
       figure(
-        percent(report.energy_pj / report.unfused_pj),
-        "fused / unfused",
-        "estimated / estimated",
-        "of all chains",
+        cycles(report.latency_cycles),
+        "latency, fused",
+        "estimated",
+        `${cycles(report.unfused_cycles)} unfused${report.bound_cycles === undefined ? "" : `, bound ${cycles(report.bound_cycles)}`}`,
       ),
       figure(`${summary.most}`, "operators together, at most", "chosen by --fuse", "they share outer loops"),
     ],

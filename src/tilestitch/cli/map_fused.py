@@ -48,8 +48,8 @@ def map_fused_chains(
     expect_none_given(_NOT_FUSED, "has no meaning yet with --fuse")
     if model is None:
         raise InputError("MODEL is missing: a network, or a line of several products, each behind a ';'")
-    if Objective(given["objective"]) is not Objective.ENERGY:
-        raise InputError("--fuse minimises energy only; write --objective energy")
+    if Objective(given["objective"]) is Objective.PARETO:
+        raise InputError("--fuse has no front; write --objective energy, latency, edp or ed2p")
     if not is_given("machine") or not (given["storage"] == UNEVEN or goes_on_tree(machine)):
         raise InputError(
             "--fuse goes with a tree as --machine, such as tpu-v4i; a PE array is one with --storage uneven"
@@ -69,7 +69,13 @@ def map_fused_chains(
         found = map_fused(
             model,
             uneven_array(machine) if is_uneven else machine,
-            FuseOptions(most, Sums(given["sums"]), SpatialSpace(ragged, given["utilization"]), given["effort"]),
+            FuseOptions(
+                most,
+                Sums(given["sums"]),
+                SpatialSpace(ragged, given["utilization"]),
+                given["effort"],
+                Objective(given["objective"]),
+            ),
             batch=choices.batch,
             dims=choices.dims,
             fold_bn=choices.fold_bn,

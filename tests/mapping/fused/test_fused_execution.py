@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.fused_brute_force import random_chain, windows_in_a_row
 from tests.helpers.fused_execution import execute
 from tilestitch.base.errors import DoesNotFit
-from tilestitch.mapping.fused.mapping import fused_price
+from tilestitch.mapping.fused.price import fused_price
 from tilestitch.mapping.fused.search import best_chain
 
 

@@ -3,7 +3,15 @@
 from tilestitch.base.json_values import Json
 from tilestitch.commands.map.chains import NamedChain
 from tilestitch.commands.map.fused_nest import nest_rows
-from tilestitch.commands.map.fused_text import fused_text, fused_values, proof_text, stays_text, verdict_text
+from tilestitch.commands.map.fused_text import (
+    UNITS,
+    fused_text,
+    fused_values,
+    proof_text,
+    stays_text,
+    time_text,
+    verdict_text,
+)
 from tilestitch.commands.map.fused_value import MappedChains
 from tilestitch.commands.map.tree_page import drawn
 from tilestitch.formats.einsum import nest_text
@@ -25,6 +33,7 @@ def fused_result(mapped: MappedChains) -> Result:
             "picture": tree_svg(tree),
             "most": mapped.task.most,
             "proof": proof_text(mapped),
+            "unit": UNITS[mapped.task.objective],
             "memories": [memory.name for memory in reversed(tree.memories)],
             "chains": [_chain(mapped, chain, found) for chain, found in mapped.chains],
         },
@@ -34,6 +43,8 @@ def fused_result(mapped: MappedChains) -> Result:
 def _chain(mapped: MappedChains, chain: NamedChain, found: FoundChain) -> dict[str, Json]:
     return {
         "verdict": verdict_text(found),
+        "value": found.value,
+        "unfused_value": found.unfused_value,
         "outside_pj": found.outside_pj,
         "groups": [_group(mapped, chain, found, group) for group in found.groups],
     }
@@ -49,7 +60,7 @@ def _group(mapped: MappedChains, chain: NamedChain, found: FoundChain, group: Fo
         "energy_pj": group.energy_pj,
         "unfused_pj": sum(found.unfused[number].price.energy_pj for number in numbers)
         + sum(found.passes_pj[link] for link in numbers[:-1]),
-        "stays": stays_text(chain, group),
+        "stays": [*stays_text(chain, group), *([] if group.alone is not None else [time_text(found, group)])],
         "alone": drawn(group.alone) if group.alone is not None else None,
         "rows": []
         if group.mapping is None

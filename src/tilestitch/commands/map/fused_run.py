@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilestitch.api import Model, choice_of, expect_count
-from tilestitch.base.errors import DoesNotFit, TooLarge
+from tilestitch.base.errors import DoesNotFit, InputError, TooLarge
 from tilestitch.base.html import Record
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Shown
@@ -15,6 +15,7 @@ from tilestitch.commands.map.fused_text import fused_json, fused_text
 from tilestitch.commands.map.fused_value import FusedTask, MappedChains, UnmappedChain
 from tilestitch.commands.map.tree_machines import GivenTree, open_tree
 from tilestitch.commands.map.tree_sources import SUMS_AS_RESULTS, TreeLayer, as_wide_as_on, bound_nest
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, homes_of
 from tilestitch.mapping.fused.search import MOST_LABELS, FoundChain, best_chain
 from tilestitch.mapping.tree.bound import wired
@@ -28,12 +29,16 @@ NO_HOME = "nothing runs together: no memory but the outermost is one for all uni
 
 @dataclass(frozen=True, slots=True)
 class FuseOptions:
-    """How chains are fused: at most so many operators together, of two to four, and labels of each group."""
+    """How chains are fused: at most so many operators together, of two to four, labels of each group, and for what.
+
+    The objective is energy, latency, edp or ed2p; products are those of a whole chain.
+    """
 
     most: int = MOST_OPERATORS
     sums: Sums = Sums.FULL
     space: SpatialSpace = field(default_factory=SpatialSpace)
     effort: int = MOST_LABELS
+    objective: Objective = Objective.ENERGY
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,8 +61,8 @@ class FusedChains(MappedChains, Shown):
     def heading(self) -> str:
         """Chains, machine, and the sums."""
         return (
-            f"{self.task.name} on {self.task.tree.name}: {self.energy_pj:,.0f} pJ fused, {self.unfused_pj:,.0f} pJ "
-            "unfused (estimated)"
+            f"{self.task.name} on {self.task.tree.name}: {self.energy_pj:,.0f} pJ and {self.latency_cycles:,} cycles "
+            f"fused, {self.unfused_pj:,.0f} pJ and {self.unfused_cycles:,} cycles unfused (estimated)"
         )
 
     def records(self) -> tuple[Record, ...]:
@@ -68,7 +73,9 @@ class FusedChains(MappedChains, Shown):
                 "times": chain.times,
                 "energy_pj": found.energy_pj,
                 "unfused_pj": found.unfused_pj,
-                "bound_pj": found.bound_pj,
+                "latency_cycles": found.latency_cycles,
+                "unfused_cycles": found.unfused_cycles,
+                "bound": found.bound,
                 "groups": len(found.groups),
                 "proven_best": found.is_proven,
             }
@@ -87,17 +94,20 @@ def map_fused(
     layers: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> FusedChains:
-    """The fused mapping of least energy of every different chain of products of a network, on a machine tree.
+    """The best fused mapping of every different chain of products of a network, on a machine tree.
 
     A model may also be a line of several products, such as `S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) *
     V[n,e]; m=8 n=8 d=4 e=4`. `layers` names operators whose
     chains are mapped. Raises `InputError` for a model without products, and `DoesNotFit` where no chain has a mapping.
     """
     told, most, sums = progress or quiet, options.most, choice_of("sums", options.sums, Sums)
+    objective = choice_of("objective", options.objective, Objective)
+    if objective is Objective.PARETO:
+        raise InputError("objective: chains have no front; ask for energy, latency, edp or ed2p")
     expect_count("effort", options.effort)
     expect_together(most)
     name, chains = open_chains(model, layers, batch=batch, dims=dims, fold_bn=fold_bn)
-    task = _task(name, machine, chains, options.space, most)
+    task = _task(name, machine, chains, options.space, most, objective)
     found: list[tuple[NamedChain, FoundChain]] = []
     unmapped: list[UnmappedChain] = []
     links = homes = 0
@@ -109,7 +119,7 @@ def map_fused(
         homes += sum(len(homes_of(bound, link)) for link in range(len(bound.links)))
         spaces = [wired(one, task.space) for one in placed]
         try:
-            found.append((chain, best_chain(bound, sums, spaces, options.effort, most=most)))
+            found.append((chain, best_chain(bound, sums, spaces, options.effort, most=most, objective=objective)))
         except (DoesNotFit, TooLarge) as error:
             unmapped.append(UnmappedChain(chain.names, str(error)))
     if not found:
@@ -126,7 +136,14 @@ def map_fused(
     return FusedChains(task, sums, tuple(found), tuple(unmapped), call)
 
 
-def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: SpatialSpace, most: int) -> FusedTask:
+def _task(
+    name: str,
+    machine: GivenTree,
+    chains: Sequence[NamedChain],
+    space: SpatialSpace,
+    most: int,
+    objective: Objective = Objective.ENERGY,
+) -> FusedTask:
     opened = open_tree(machine)
     flat = [TreeLayer(nest, nest.write.element_bits, nest.kind) for chain in chains for nest in chain.nests]
     wide, notes = as_wide_as_on(opened.tree, flat, (SUMS_AS_RESULTS,))
@@ -135,4 +152,4 @@ def _task(name: str, machine: GivenTree, chains: Sequence[NamedChain], space: Sp
     for chain in chains:
         layers.append(wide[at : at + len(chain.nests)])
         at += len(chain.nests)
-    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), (*notes, *opened.notes), space, most)
+    return FusedTask(name, opened.tree, tuple(chains), tuple(layers), (*notes, *opened.notes), space, most, objective)

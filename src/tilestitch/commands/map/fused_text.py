@@ -8,11 +8,25 @@ from tilestitch.commands.map.chains import NamedChain
 from tilestitch.commands.map.fused_nest import nest_rows
 from tilestitch.commands.map.fused_value import MappedChains
 from tilestitch.formats.einsum import nest_text
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup
 from tilestitch.mapping.tree.chain import PricedFlow
 from tilestitch.report.table import table, title
 
+NAMES = {Objective.ENERGY: "energy", Objective.LATENCY: "latency", Objective.EDP: "EDP", Objective.ED2P: "ED2P"}
+UNITS = {
+    Objective.ENERGY: "pJ",
+    Objective.LATENCY: "cycles",
+    Objective.EDP: "pJ x cycles",
+    Objective.ED2P: "pJ x cycles^2",
+}
+BETTER = {
+    Objective.ENERGY: "costs less",
+    Objective.LATENCY: "is faster",
+    Objective.EDP: "has less EDP",
+    Objective.ED2P: "has less ED2P",
+}
 FORMAT = "tilestitch.fused"
 VERSION = 1
 
@@ -20,13 +34,16 @@ VERSION = 1
 def fused_text(mapped: MappedChains) -> str:
     """Totals, a table of chains, and of each chain its groups, their loops and where their energy goes."""
     task = mapped.task
-    lines = title(f"{task.name} on {task.tree.name}: fused mappings by exact search, least energy", "=")
+    lines = title(
+        f"{task.name} on {task.tree.name}: fused mappings by exact search, least {NAMES[task.objective]}", "="
+    )
     chains = len(mapped.chains)
     times = sum(chain.times for chain, _ in mapped.chains)
     lines += [
         f"chains       {chains if chains == times else f'{chains} different of {times}'}; every number is estimated",
         f"together     up to {task.most} operators",
         f"energy       {mapped.energy_pj:,.3f} pJ, {mapped.unfused_pj:,.3f} pJ unfused",
+        f"latency      {mapped.latency_cycles:,} cycles, {mapped.unfused_cycles:,} cycles unfused",
         f"proof        {proof_text(mapped)}",
     ]
     lines += [f"not mapped   {' > '.join(one.names)}: {one.reason}" for one in mapped.unmapped]
@@ -37,15 +54,16 @@ def fused_text(mapped: MappedChains) -> str:
             str(number),
             " > ".join(chain.names) if len(chain.names) < 5 else f"{chain.names[0]} > ... > {chain.names[-1]}",
             f"{chain.times:,}",
-            f"{found.unfused_pj:,.0f}",
-            f"{found.energy_pj:,.0f}",
-            f"{found.energy_pj / found.unfused_pj:.3f}",
+            _number(task.objective, found.unfused_value),
+            _number(task.objective, found.value),
+            f"{found.value / found.unfused_value:.3f}",
             " ".join(str(group.last - group.first + 1) for group in found.groups),
             verdict_text(found),
         )
         for number, (chain, found) in enumerate(mapped.chains, 1)
     ]
-    head = ("", "operators", "times", "unfused pJ", "fused pJ", "of it", "together", "")
+    unit = UNITS[task.objective]
+    head = ("", "operators", "times", f"unfused {unit}", f"fused {unit}", "of it", "together", "")
     lines += table(head, rows, "rlrrrrll")
     for number, (chain, found) in enumerate(mapped.chains, 1):
         for group in found.groups:
@@ -56,17 +74,28 @@ def fused_text(mapped: MappedChains) -> str:
 
 def proof_text(mapped: MappedChains) -> str:
     """What is proven of all chains together."""
+    objective = mapped.task.objective
     if mapped.is_proven:
-        return "no fused mapping of these chains costs less; the search of every group came to its end"
-    gap = mapped.energy_pj / mapped.bound_pj - 1
-    return f"none of all chains; nothing costs less than {mapped.bound_pj:,.0f} pJ, so at most {gap:.2%} too much"
+        return f"no fused mapping of these chains {BETTER[objective]}; the search of every group came to its end"
+    if mapped.bound is None:
+        gap = max(found.value / found.bound - 1 for _, found in mapped.chains)
+        return f"none of all chains; of each the {NAMES[objective]} is at most {gap:.2%} too much"
+    value = mapped.energy_pj if objective is Objective.ENERGY else mapped.latency_cycles
+    least = f"{mapped.bound:,.0f} {UNITS[objective]}"
+    return f"none of all chains; nothing has less than {least}, so at most {value / mapped.bound - 1:.2%} too much"
 
 
 def verdict_text(found: FoundChain) -> str:
-    """What is proven of a chain."""
+    """What is proven of a chain, and whether none of its operators run together."""
+    alone = ", unfused" if len(found.groups) == len(found.chain.operators) > 1 else ""
     if found.is_proven:
-        return "proven best"
-    return f"at most {found.energy_pj / found.bound_pj - 1:.2%} too much"
+        return f"proven best{alone}"
+    return f"at most {found.value / found.bound - 1:.2%} too much{alone}"
+
+
+def _number(objective: Objective, value: float) -> str:
+    """A value of an objective; products with six digits."""
+    return f"{value:,.0f}" if objective in (Objective.ENERGY, Objective.LATENCY) else f"{value:.5e}"
 
 
 def _group_lines(
@@ -80,7 +109,7 @@ def _group_lines(
         alone = found.unfused[group.first + at].price.energy_pj
         lines.append(f"  {name}: {nest_text(mapping.chain.operators[at].nest)}")
         lines.append(f"    {format_energy(energy)}, {format_energy(alone)} unfused")
-    lines += [f"  {line}" for line in stays_text(chain, group)]
+    lines += [f"  {line}" for line in [*stays_text(chain, group), time_text(found, group)]]
     lines += ["", *("  " * (1 + row.depth) + row.text for row in nest_rows(mapping, names)), ""]
     rows: list[tuple[str, ...]] = []
     total = price.energy_pj
@@ -96,6 +125,13 @@ def _group_lines(
             )
     head = ("operator", "memory", "", "direction", "accesses", "energy", "share")
     return [*lines, *table(head, rows, "llllrrr")]
+
+
+def time_text(found: FoundChain, group: FoundGroup) -> str:
+    """How long the operators of a group take together, and one after another unfused."""
+    alone = sum(one.price.latency_cycles for one in found.unfused[group.first : group.last + 1])
+    alone += sum(found.passes_cycles[group.first : group.last])
+    return f"{group.latency_cycles:,} cycles together, {alone:,} unfused"
 
 
 def stays_text(chain: NamedChain, group: FoundGroup) -> list[str]:
@@ -132,14 +168,23 @@ def fused_values(mapped: MappedChains) -> dict[str, Json]:
         "network": mapped.task.name,
         "machine": mapped.task.tree.name,
         "estimated": True,
+        "objective": mapped.task.objective.value,
         "energy_pj": mapped.energy_pj,
         "unfused_pj": mapped.unfused_pj,
-        "bound_pj": mapped.bound_pj,
+        "latency_cycles": mapped.latency_cycles,
+        "unfused_cycles": mapped.unfused_cycles,
+        **_bound_json(mapped.task.objective, mapped.bound),
         "proven_best": mapped.is_proven,
         "notes": list(mapped.task.notes),
         "chains": [_chain_json(chain, found) for chain, found in mapped.chains],
         "unmapped": [{"operators": list(one.names), "reason": one.reason} for one in mapped.unmapped],
     }
+
+
+def _bound_json(objective: Objective, bound: float | None) -> dict[str, Json]:
+    """What nothing comes below, under the name of the objective; of several chains products have no bound."""
+    names = {Objective.ENERGY: "bound_pj", Objective.LATENCY: "bound_cycles", Objective.EDP: "bound_pj_cycles"}
+    return {} if bound is None else {names.get(objective, "bound_pj_cycles2"): bound}
 
 
 def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:
@@ -149,7 +194,9 @@ def _chain_json(chain: NamedChain, found: FoundChain) -> dict[str, Json]:
         "times": chain.times,
         "energy_pj": found.energy_pj,
         "unfused_pj": found.unfused_pj,
-        "bound_pj": found.bound_pj,
+        "latency_cycles": found.latency_cycles,
+        "unfused_cycles": found.unfused_cycles,
+        **_bound_json(found.objective, found.bound),
         "proven_best": found.is_proven,
         "labels": found.labels,
         "groups": [_group_json(chain, group) for group in found.groups],
@@ -161,7 +208,7 @@ def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
     found: dict[str, Json] = {
         "operators": list(names),
         "energy_pj": group.energy_pj,
-        "bound_pj": group.bound_pj,
+        "latency_cycles": group.latency_cycles,
     }
     mapping, price = group.mapping, group.price
     if mapping is None or price is None:

@@ -6,6 +6,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.commands.map.chains import NamedChain
 from tilestitch.commands.map.tree_sources import TreeLayer
 from tilestitch.hardware.tree import MachineTree
+from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.search import FoundChain
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.tables import Sums
@@ -22,6 +23,7 @@ class FusedTask:
     notes: tuple[str, ...]
     space: SpatialSpace
     most: int
+    objective: Objective = Objective.ENERGY
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,20 @@ class MappedChains(Brief):
         return sum(chain.times * found.unfused_pj for chain, found in self.chains)
 
     @property
-    def bound_pj(self) -> float:
-        return sum(chain.times * found.bound_pj for chain, found in self.chains)
+    def latency_cycles(self) -> int:
+        """Of all chains, one after another."""
+        return sum(chain.times * found.latency_cycles for chain, found in self.chains)
+
+    @property
+    def unfused_cycles(self) -> int:
+        return sum(chain.times * found.unfused_cycles for chain, found in self.chains)
+
+    @property
+    def bound(self) -> float | None:
+        """What no mapping of all chains comes below, in pJ or cycles; none for products, which are of each chain."""
+        if self.task.objective in (Objective.ENERGY, Objective.LATENCY):
+            return sum(chain.times * found.bound for chain, found in self.chains)
+        return None
 
     @property
     def is_proven(self) -> bool:

@@ -1,7 +1,8 @@
 """Blocks of neighbours that are joined: their cuts on the lattice of the loops that go through all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,13 @@ from numpy.typing import NDArray
 from tilestitch.mapping.fused.inner import Laid
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix
+from tilestitch.mapping.fused.timed_inner import Clock, visits, without_energy
+from tilestitch.mapping.fused.timed_sweep import TimedSwept, Timing
+from tilestitch.mapping.fused.timing import TimedCut, timing_of
 from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.crossings import PortCycles
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
+from tilestitch.mapping.tree.loads import Loads
 from tilestitch.mapping.tree.problem import least_from
 
 
@@ -23,10 +29,16 @@ class Rows:
     spent: NDArray[np.int64]
     taken: NDArray[np.float64]
     label: NDArray[np.int64]  # which way of an operator, or which label of a block
+    cycles: NDArray[np.int64]  # for latency the time of a visit, and how long ports are busy in it
 
     def __getitem__(self, chosen: NDArray[np.bool_] | slice) -> "Rows":
         return Rows(
-            self.placed[chosen], self.partial[chosen], self.spent[chosen], self.taken[chosen], self.label[chosen]
+            self.placed[chosen],
+            self.partial[chosen],
+            self.spent[chosen],
+            self.taken[chosen],
+            self.label[chosen],
+            self.cycles[chosen],
         )
 
     def __len__(self) -> int:
@@ -51,11 +63,12 @@ class Block:
     lattice: Lattice
     cuts: Field
     operands: tuple[tuple[int, int], ...]  # operator and operand, of each chain of cuts that is left
-    swept: Swept | None = None
+    timing: Timing | None = None
+    swept: Swept | TimedSwept | None = None
     came: list[Came] = field(default_factory=list)
     by_point: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
-    def keep(self, swept: Swept, count: int, came: list[Came]) -> None:
+    def keep(self, swept: Swept | TimedSwept, count: int, came: list[Came]) -> None:
         """Take the labels of a sweep."""
         self.swept, self.came = swept, came
         alive = np.flatnonzero(~swept.dead[:count])
@@ -70,7 +83,11 @@ class Block:
         if found is None or self.swept is None:
             return None
         state = self.swept.state[found]
-        return Rows(self.counts(state), state % 2 == 1, self.swept.spent[found], self.swept.taken[found], found)
+        cycles = np.empty((len(found), 0), np.int64)
+        if self.timing is not None and isinstance(self.swept, TimedSwept):
+            cycles = visits(self.timing, self.swept.pace[found])
+        spent, taken = self.swept.spent[found], self.swept.taken[found]
+        return Rows(self.counts(state), state % 2 == 1, spent, taken, found, cycles)
 
     def counts(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many cuts of each operand are placed."""
@@ -95,7 +112,7 @@ class Block:
         return total <= budget
 
 
-def block_of(group: Group, first: int, last: int) -> Block:
+def block_of(group: Group, first: int, last: int, clock: Clock | None = None) -> Block:
     """A block with the cuts of its operators in memories that all units share, and without labels."""
     threads = group.chain.threads(first, last)
     lattice = lattice_of(group.extents(first, last))
@@ -127,7 +144,14 @@ def block_of(group: Group, first: int, last: int) -> Block:
         shape=np.array(shape, np.int64),
         order=order_of_states(starts),
     )
-    return Block(first, last, threads, lattice, made, tuple(operands))
+    timing = None
+    if clock is not None:
+        left = prod(lattice.steps) // lattice.tiles().prod(axis=1)
+        timed = [list(at_tiles[number].timed(group, number, operand)) for number, operand in operands]
+        is_all = (first, last) == (0, group.last)
+        timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, is_block=True, is_all=is_all)
+        made = made if clock.counts_energy else without_energy(made)
+    return Block(first, last, threads, lattice, made, tuple(operands), timing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,10 +192,38 @@ class _AtTiles:
             )
         return found
 
+    def timed(self, group: Group, number: int, operand: int) -> Iterator[TimedCut]:
+        """The same cuts with what their crossings do to ports."""
+        one = self.bases[0]
+        at = one.operands.index(operand)
+        every = [group.loads(number, base.tables.placed.nest.extents)[at] for base in self.bases]
+        for which, cut in enumerate(self.cuts(group, operand), one.outer[at]):
+            loads = [own[which].loads for own in every]
+            if all(own is every[0] for own in every):
+                ways = [{port: found[self.points] for port, found in way.items()} for way in _ways_of(loads[0])]
+            else:
+                ways = [
+                    {
+                        port: np.array([own[port][point] for own, point in zip(way, self.points, strict=True)])
+                        for port in way[0]
+                    }
+                    for way in zip(*map(_ways_of, loads), strict=True)
+                ]
+            yield TimedCut(cut, cut.cost, Loads(*ways), is_inside=False)
+
     def _column(self, of: Callable[[Laid], NDArray]) -> NDArray:
         if all(one is self.bases[0] for one in self.bases):
             return of(self.bases[0])[..., self.points]
         return np.stack([of(one)[..., at] for one, at in zip(self.bases, self.points, strict=True)], axis=-1)
+
+
+def _ways_of(loads: Loads) -> tuple[PortCycles, ...]:
+    return loads.inwards, loads.outwards, loads.stops
+
+
+def _at_points(way: Sequence[PortCycles], points: NDArray[np.int64]) -> PortCycles:
+    """Of the loads of several nests those of each at its point."""
+    return {port: np.array([own[port][at] for own, at in zip(way, points, strict=True)]) for port in way[0]}
 
 
 def _at_tiles(group: Group, number: int, first: int, threads: Sequence[tuple[int, ...]], lattice: Lattice) -> _AtTiles:

@@ -173,7 +173,7 @@ def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:
     ports = tuple(replace(port, flows=tuple(one for one in port.flows if one[0] == name)) for port in home.ports)
     copy = replace(
         home,
-        name=f"{home.name} ({name})",
+        name=_copy_name(home, name),
         operands=(name,),
         ports=tuple(port for port in ports if port.flows),
         size_bits=2**62,
@@ -189,4 +189,19 @@ def at_home(placed: PlacedNest, operand: int, home: TreeMemory) -> PlacedNest:
         found.append(kept)
         if memory.name == home.name:
             found.append(copy)
-    return replace(placed, tree=replace(placed.tree, memories=tuple(found)))
+    engines = tuple(replace(one, outer=copy.name) for one in placed.tree.engines if one.outer == home.name)
+    tree = replace(placed.tree, memories=tuple(found), engines=(*placed.tree.engines, *engines))
+    return replace(placed, tree=tree)
+
+
+def _copy_name(memory: TreeMemory, operand: str) -> str:
+    return f"{memory.name} ({operand})"
+
+
+def original_memory(tree: MachineTree, name: str) -> TreeMemory:
+    """The memory of a tree that has this name, or whose copy has it, made by `at_home`."""
+    return next(
+        memory
+        for memory in tree.memories
+        if memory.name == name or any(_copy_name(memory, operand) == name for operand in memory.operands)
+    )

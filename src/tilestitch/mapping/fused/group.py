@@ -7,18 +7,23 @@ at a time. From the join on cuts of all operators are placed on one chain of til
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of
-from tilestitch.mapping.fused.inner import InnerSearch, Joint
+from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step
 from tilestitch.mapping.fused.shapes import Group, Place
 from tilestitch.mapping.fused.sweep import radix, sweep
+from tilestitch.mapping.fused.timed_inner import Clock, TimedInner, paces_of, within
+from tilestitch.mapping.fused.timed_sweep import Aim, timed_sweep
+from tilestitch.mapping.fused.ways import Ways
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.placed import PlacedNest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,8 @@ class Alone:
     """An operator on the way to a mapping: how it comes to where it is joined."""
 
     operator: int
-    joint: Joint
-    budget: int
-    search: InnerSearch
+    placed: PlacedNest
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,13 @@ class GroupSearch:
     group: Group
     spaces: tuple[SpatialSpace | None, ...]
     most: int
+    clock: Clock | None = None  # for latency; and then what is looked for
+    aim: Aim | None = None
     labels: int = 0
     _inner: dict[tuple[int, tuple[int, ...], int], InnerSearch] = field(default_factory=dict)
+    _timed: dict[tuple[int, tuple[int, ...], int], TimedInner] = field(default_factory=dict)
     _blocks: dict[tuple[int, int], Block] = field(default_factory=dict)
+    _cycles: list[int] = field(default_factory=list)
     _least: tuple[int, ...] = ()
 
     def least_fj(self) -> int:
@@ -79,11 +87,7 @@ class GroupSearch:
 
     def _searches(self, number: int) -> list[InnerSearch]:
         """The searches of an operator, of all its windows."""
-        group = self.group
-        threads = group.chain.threads(0, group.last) if group.has_halo else ()
-        extents = group.extents(0, group.last) if group.has_halo else ()
-        places = [group.place(number, 0, threads, tile) for tile in lattice_of(extents).tiles().tolist()]
-        return [self._search(number, *kind) for kind in sorted({(one.base, one.times) for one in places})]
+        return [self._search(number, *kind) for kind in self._kinds(number)]
 
     def _least_of(self, number: int) -> int:
         """What an operator costs at least over all windows; those whose bound is above the least are not searched."""
@@ -93,6 +97,22 @@ class GroupSearch:
                 break
             best = min(best, one.least_fj())
         return best
+
+    def _kinds(self, number: int) -> list[tuple[tuple[int, ...], int]]:
+        """The nests of which an operator may make one at a time, and how often: by windows that overlap."""
+        group = self.group
+        if not group.has_halo:
+            return [(group.bare[number].nest.extents, 1)]
+        threads, lattice = group.chain.threads(0, group.last), lattice_of(group.extents(0, group.last))
+        places = [group.place(number, 0, threads, tile) for tile in lattice.tiles().tolist()]
+        return sorted({(one.base, one.times) for one in places})
+
+    def _timed_of(self, number: int, base: tuple[int, ...], times: int) -> TimedInner:
+        key = (number, base, times)
+        if key not in self._timed:
+            assert self.clock is not None
+            self._timed[key] = TimedInner(self._search(*key), self.clock)
+        return self._timed[key]
 
     def _search(self, number: int, base: tuple[int, ...], times: int) -> InnerSearch:
         key = (number, base, times)
@@ -116,6 +136,77 @@ class GroupSearch:
         """
         if self.least_fj() > budget:
             return None
+        found = self._all_joined(budget)
+        if found is None:
+            return None
+        block, rows = found
+        at = int(np.argmin(rows.spent))
+        return int(rows.spent[at]) + self.group.fixed_fj, self._joined(block, int(rows.label[at]), budget)
+
+    def points(self, aim: Aim) -> list[tuple[int, int, Joined]]:
+        """Energies (0 if they do not count) and latencies within an aim, that none other beats, and how each is made.
+
+        Raises `TooLarge` where there are more labels than allowed.
+        """
+        assert self.clock is not None
+        self.aim = aim._replace(other_busy=np.zeros(len(self.clock.kept), np.int64))
+        self._cycles = [int(self._bounds_of(number)[1]) for number in range(self.group.last + 1)]
+        if not self._tighten():
+            return []
+        found = self._all_joined(0)
+        if found is None:
+            return []
+        block, rows = found
+        spent = rows.spent + (self.group.fixed_fj if self._counts_energy else 0)
+        points: list[tuple[int, int, Joined]] = []
+        least = labels.NEVER
+        for at in np.lexsort((rows.label, rows.cycles[:, 0], spent)).tolist():
+            if rows.cycles[at, 0] < least:
+                least = int(rows.cycles[at, 0])
+                points.append((int(spent[at]), least, self._joined(block, int(rows.label[at]), 0)))
+        return points
+
+    def bounds(self) -> tuple[int, int]:
+        """Below which energy and which latency the group does not come; without a search."""
+        pairs = [self._bounds_of(number) for number in range(self.group.last + 1)]
+        energy = sum(one for one, _ in pairs) + self.group.fixed_fj
+        return min(energy, labels.NEVER), min(sum(one for _, one in pairs) + self.group.fixed_cycles, labels.NEVER)
+
+    @property
+    def _counts_energy(self) -> bool:
+        return self.clock is not None and self.clock.counts_energy
+
+    def _tighten(self) -> bool:
+        """Find the ways of operators in turn, each within what the others leave; none may be without."""
+        if self.group.has_halo:
+            return True
+        for number, placed in enumerate(self.group.bare):
+            timed = self._timed_of(number, placed.nest.extents, 1)
+            _, count = timed.ways(self._aim_of(number, number), self.most)
+            self.labels += count
+            if timed.least_cycles >= labels.NEVER:
+                return False
+            self._cycles[number] = timed.least_cycles
+        return True
+
+    def _bounds_of(self, number: int) -> tuple[int, int]:
+        """Below which energy, and which cycles in all its visits, an operator does not come."""
+        pairs = [self._timed_of(number, *kind).bounds() for kind in self._kinds(number)]
+        energies, cycles = (min(int(pair[at].min(initial=labels.NEVER)) for pair in pairs) for at in (0, 1))
+        return energies, cycles
+
+    def _aim_of(self, first: int, last: int) -> Aim:
+        """What is looked for in a block, beside the least that all others add."""
+        aim = self.aim
+        assert aim is not None
+        others = [number for number in range(self.group.last + 1) if not first <= number <= last]
+        links = [link for link in range(self.group.last) if not first <= link < last]
+        fj = sum(self._bounds_of(number)[0] for number in others) + self.group.fixed_fj if self._counts_energy else 0
+        cycles = sum(self._cycles[number] for number in others) + sum(self.group.pass_cycles[link] for link in links)
+        return aim._replace(other_fj=aim.other_fj + fj, other_cycles=aim.other_cycles + cycles)
+
+    def _all_joined(self, budget: int) -> tuple[Block, Rows] | None:
+        """The block of all operators, and its labels that are complete; none where there are none."""
         self._blocks.clear()
         last = self.group.last
         if self.group.has_halo:
@@ -129,24 +220,24 @@ class GroupSearch:
         if rows is None:
             return None
         whole = (rows.placed == np.diff(block.cuts.first)).all(axis=1)
-        if not whole.any():
-            return None
-        rows = rows[whole]
-        at = int(np.argmin(rows.spent))
-        return int(rows.spent[at]) + self.group.fixed_fj, self._joined(block, int(rows.label[at]), budget)
+        return (block, rows[whole]) if whole.any() else None
 
     def _join(self, first: int, last: int, ways: Sequence[Sequence[tuple[int, int]]], budget: int) -> None:
         """Join the operators of a block in each of several ways, at every tile that they share."""
-        block = block_of(self.group, first, last)
+        block = block_of(self.group, first, last, self.clock)
         self._blocks[first, last] = block
-        others = (value for number, value in enumerate(self.each_fj()) if not first <= number <= last)
-        rest = budget - sum(others) - self.group.fixed_fj
+        rest, aim = labels.NEVER, None
+        if self.clock is None:
+            others = (value for number, value in enumerate(self.each_fj()) if not first <= number <= last)
+            rest = budget - sum(others) - self.group.fixed_fj
+        else:
+            aim = self._aim_of(first, last)
         points: list[NDArray[np.int64]] = []
         seeds: list[Rows] = []
         came: list[Came] = []
         for point, tile in enumerate(block.lattice.tiles().tolist()):
             for blocks in ways:
-                found = _Fold(self, block, tile, rest, budget).all_of(blocks)
+                found = _Fold(self, block, tile, rest, aim, budget).all_of(blocks)
                 if found is None:
                     continue
                 rows, origins = found
@@ -156,21 +247,27 @@ class GroupSearch:
                 came += [Came(tuple(blocks), one) for one, kept in zip(origins, keep.tolist(), strict=True) if kept]
         if not came:
             return
-        heads = np.full(radix(block.cuts.first.tolist())[-1] * block.lattice.points, -1, np.int64)
-        count, swept = sweep(
-            block.cuts,
-            np.concatenate(points),
-            np.concatenate([block.states(rows) for rows in seeds]),
-            np.concatenate([rows.spent for rows in seeds]),
-            np.concatenate([rows.taken for rows in seeds]),
-            heads,
-            rest,
-            self.most,
-        )
+        states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
+        at, placed = np.concatenate(points), np.concatenate([block.states(rows) for rows in seeds])
+        spent, taken = np.concatenate([rows.spent for rows in seeds]), np.concatenate([rows.taken for rows in seeds])
+        if aim is None or block.timing is None:
+            heads = np.full(states, -1, np.int64)
+            count, swept = sweep(block.cuts, at, placed, spent, taken, heads, rest, self.most)
+        else:
+            heads = np.full(2 * states, -1, np.int64)
+            cycles = np.concatenate([rows.cycles for rows in seeds])
+            order = np.lexsort((taken.sum(axis=1), spent, cycles.sum(axis=1), at))  # what beats others goes first
+            came = [came[one] for one in order.tolist()]
+            paces = paces_of(block.timing, cycles[order])
+            at, placed, spent, taken = at[order], placed[order], spent[order], taken[order]
+            count, swept = timed_sweep(
+                block.cuts, block.timing, aim, at, placed, spent, taken, paces, heads, self.most
+            )  # fmt: skip
         if count < 0:
             raise TooLarge(f"{self.group.chain.name}: more than {self.most:,} labels of the fused search; allow more")
         self.labels += count
-        block.keep(swept, count, came)
+        if count:
+            block.keep(swept, count, came)
 
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
         """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""
@@ -191,6 +288,12 @@ class GroupSearch:
         return rows[keep]
 
     def _ways_at(self, place: Place, number: int, budget: int) -> Rows | None:
+        if self.clock is not None:
+            timed = self._timed_of(number, place.base, place.times)
+            known = timed.known_ways()[1] if not self.group.has_halo else None
+            ways, count = (known, 0) if known is not None else timed.ways(self._aim_of(number, number), self.most)
+            self.labels += count
+            return _rows_of(ways, lattice_of(place.base).point(place.tile))
         each = self.each_fj()
         own = budget - self.group.fixed_fj - sum(each) + each[number]
         search = self._search(number, place.base, place.times)
@@ -198,11 +301,7 @@ class GroupSearch:
             return None
         ways, count = search.ways(own, self.most)
         self.labels += count
-        rows = ways.at(lattice_of(place.base).point(place.tile))
-        if rows.start == rows.stop:
-            return None
-        numbers = np.arange(rows.start, rows.stop)
-        return Rows(ways.placed[rows], ways.partial[rows], ways.spent[rows], ways.taken[rows], numbers)
+        return _rows_of(ways, lattice_of(place.base).point(place.tile))
 
     def _joined(self, block: Block, label: int, budget: int) -> Joined:
         """How a label of a block came about."""
@@ -230,17 +329,31 @@ class GroupSearch:
         return Joined(block.first, block.last, inside, block.threads, joint, tuple(reversed(steps)))
 
     def _alone(self, place: Place, number: int, row: int) -> Alone:
-        search = self._search(number, place.base, place.times)
-        budget, ways = search.known_ways()
-        joint = Joint(
-            int(ways.point[row]),
-            tuple(ways.placed[row].tolist()),
-            bool(ways.partial[row]),
-            int(ways.spent[row]),
-            tuple(ways.taken[row].tolist()),
-            int(ways.choice[row]),
-        )
-        return Alone(number, joint, budget, search)
+        key = number, place.base, place.times
+        if self.clock is None:
+            search = self._search(*key)
+            budget, ways = search.known_ways()
+            placed, steps = search.path(_joint(ways, row), budget)
+        else:
+            timed = self._timed_of(*key)
+            aim, ways = timed.known_ways()
+            placed, steps = timed.path(_joint(ways, row), aim)
+        return Alone(number, placed, tuple(steps))
+
+
+def _joint(ways: Ways, row: int) -> Joint:
+    return Joint(int(ways.choice[row]), int(ways.label[row]))
+
+
+def _rows_of(ways: Ways, point: int) -> Rows | None:
+    """The ways of an operator to one point."""
+    rows = ways.at(point)
+    if rows.start == rows.stop:
+        return None
+    numbers = np.arange(rows.start, rows.stop)
+    return Rows(
+        ways.placed[rows], ways.partial[rows], ways.spent[rows], ways.taken[rows], numbers, ways.cycles[rows]
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -254,6 +367,7 @@ class _Fold:
     outer: Block
     tile: Sequence[int]
     rest: int
+    aim: Aim | None
     budget: int
 
     def all_of(self, blocks: Sequence[tuple[int, int]]) -> tuple[Rows, list[tuple[int, ...]]] | None:
@@ -269,18 +383,24 @@ class _Fold:
                 room, part = self._room(start - 1, is_read=True)
                 taken = rows.taken.copy()
                 taken[:, part] += room[0]
-                rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label)
+                rows = Rows(rows.placed, rows.partial, rows.spent, taken, rows.label, rows.cycles)
             left = np.repeat(np.arange(len(origins)), len(rows))
             right = np.tile(np.arange(len(rows)), len(origins))
             spent = rows.spent[right] + (now.spent[left] if now is not None else 0)
             placed = rows.placed[right] if now is None else np.hstack([now.placed[left], rows.placed[right]])
-            both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right])
+            cycles = rows.cycles[right] + (now.cycles[left] if now is not None else 0)
+            if self.aim is not None and end < self.outer.last:
+                cycles = cycles + self._between(end)
+            both = Rows(placed, rows.partial[right], spent, rows.taken[right], rows.label[right], cycles)
             after = both.taken.copy()
             if end < self.outer.last:
                 room, part = self._room(end, is_read=False)
                 after[:, part] += np.where(both.partial, room[1], room[0])
             after = np.maximum(done[left], after)
             keep = (spent <= self.rest) & (after <= limit).all(axis=1)
+            if self.aim is not None:
+                tiles = prod(self.outer.lattice.steps) // prod(self.tile)
+                keep &= within(self.aim, spent, tiles * cycles[:, 0])
             now, done = both[keep], after[keep]
             labels_there = now.label.tolist()
             origins = [(*origins[one], label) for one, label in zip(left[keep].tolist(), labels_there, strict=True)]
@@ -289,7 +409,14 @@ class _Fold:
         assert now is not None
         owners = [owner for start, end in blocks for owner in self.search.group.operands(start, end)]
         kept = [at for at, owner in enumerate(owners) if owner in self.outer.operands]
-        return Rows(now.placed[:, kept], now.partial, now.spent, done, now.label), origins
+        return Rows(now.placed[:, kept], now.partial, now.spent, done, now.label, now.cycles), origins
+
+    def _between(self, link: int) -> NDArray[np.int64]:
+        """The time of what is done to an intermediate, and for how long ports are busy with it."""
+        search = self.search
+        assert search.clock is not None
+        busy = search.group.between(link, search.group.place(link, self.outer.first, self.outer.threads, self.tile))
+        return np.array([max(busy.values(), default=0), *(busy.get(port, 0) for port in search.clock.kept)], np.int64)
 
     def _room(self, link: int, *, is_read: bool) -> tuple[NDArray[np.float64], int]:
         number = link + 1 if is_read else link

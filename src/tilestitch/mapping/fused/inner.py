@@ -7,6 +7,7 @@ units. So of all choices of what is spread only those ways to the tile are kept 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.fused.chain import is_shared_by_all
 from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix, sweep
+from tilestitch.mapping.fused.ways import Ways, merged
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.floor import least_of_all
@@ -31,27 +33,6 @@ class Rooms:
 
     names: tuple[str, ...]
     limit_bits: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ways:
-    """Ways of one operator to tiles at which it may be joined: a row each, in the order of their points.
-
-    Points are of the lattice of the operator's own extents; `placed` counts the cuts of each operand in memories that
-    all units share.
-    """
-
-    point: NDArray[np.int64]
-    placed: NDArray[np.int64]
-    partial: NDArray[np.bool_]
-    spent: NDArray[np.int64]
-    taken: NDArray[np.float64]
-    choice: NDArray[np.int64]
-
-    def at(self, point: int) -> slice:
-        """The rows of one point."""
-        first, last = np.searchsorted(self.point, [point, point + 1])
-        return slice(int(first), int(last))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,14 +142,25 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A row of `Ways`."""
+    """A row of `Ways`: which label of which choice."""
 
-    point: int
-    placed: tuple[int, ...]
-    partial: bool
-    spent: int
-    taken: tuple[float, ...]
     choice: int
+    label: int
+
+
+class Labels(Protocol):
+    """The labels of a sweep, for energy or for latency."""
+
+    @property
+    def state(self) -> np.ndarray: ...
+    @property
+    def point(self) -> np.ndarray: ...
+    @property
+    def parent(self) -> np.ndarray: ...
+    @property
+    def action(self) -> np.ndarray: ...
+    @property
+    def dead(self) -> np.ndarray: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -222,6 +214,18 @@ class InnerSearch:
         self._prepare()
         least = int(self._bounds.min(initial=labels.NEVER))
         return labels.NEVER if least >= labels.NEVER else least * self.times
+
+    def bounds_fj(self) -> NDArray[np.int64]:
+        """Of every choice below which energy it does not come; NEVER where it does not fit."""
+        self._prepare()
+        return np.where(self._bounds >= labels.NEVER, labels.NEVER, self._bounds * self.times)
+
+    def steps(self) -> NDArray[np.int64]:
+        """Of every choice how many steps the units take."""
+        self._prepare()
+        if self._choices is None:
+            return np.array([self.bare.total_steps], np.int64)
+        return self._choices.steps.prod(axis=1)
 
     def _known(self, below: int) -> dict[int, int]:
         """Choices that cost less than so much, each with what it costs."""
@@ -288,9 +292,9 @@ class InnerSearch:
             ways, more = self._swept(choice, budget, most - count)
             count += more
             found.append(ways)
-        merged = _merged(found, len(self.rooms.names), len(self.bare.operands))
-        self._ways = budget, merged
-        return merged, count
+        both = merged(found, len(self.rooms.names), len(self.bare.operands))
+        self._ways = budget, both
+        return both, count
 
     def known_ways(self) -> tuple[int, Ways]:
         """The ways that were found last, and their budget."""
@@ -301,7 +305,19 @@ class InnerSearch:
         placed = self.placement(choice)
         one = laid(placed, self.sums, self.parts)
         field_, count, swept = swept_choice(one, self.rooms, self.times, budget, most)
-        points, tiles = self._joints(placed, one.lattice)
+        rows, points, placed_cuts = self.rows_at_joints(placed, one, field_, swept, count)
+        fixed = one.fixed_fj * self.times
+        taken = swept.taken[rows][:, : len(self.rooms.names)]
+        nothing = np.empty((len(rows), 0), np.int64)
+        chosen = np.full(len(rows), choice, np.int64)
+        spent = swept.spent[rows] + fixed
+        return Ways(points, placed_cuts, swept.state[rows] % 2 == 1, spent, taken, chosen, nothing, rows), count
+
+    def rows_at_joints(
+        self, placed: PlacedNest, one: Laid, field_: Field, swept: Labels, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The labels at which the operator may be joined, the points of these tiles, and the outer cuts placed."""
+        points, tiles = self.joints(placed, one.lattice)
         legal = np.full(one.lattice.points, -1, np.int64)
         legal[points] = tiles
         at = legal[swept.point[:count]]
@@ -313,20 +329,10 @@ class InnerSearch:
             placed_cuts[:, operand] = state // steps[operand] % (len(one.cuts[operand]) + 1)
         outer = np.array(one.outer, np.int64)
         keep = (placed_cuts >= outer).all(axis=1)
-        rows, placed_cuts = rows[keep], placed_cuts[keep] - outer
-        fixed = one.fixed_fj * self.times
-        taken = swept.taken[rows][:, : len(self.rooms.names)]
-        ways = Ways(
-            at[rows],
-            placed_cuts,
-            swept.state[rows] % 2 == 1,
-            swept.spent[rows] + fixed,
-            taken,
-            np.full(len(rows), choice, np.int64),
-        )
-        return ways, count
+        rows = rows[keep]
+        return rows, at[rows], placed_cuts[keep] - outer
 
-    def _joints(self, placed: PlacedNest, lattice: Lattice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def joints(self, placed: PlacedNest, lattice: Lattice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tiles at which the operator may be joined: points of its lattice of steps, and of that of its extents."""
         tiles, steps = lattice.tiles(), np.array(placed.steps, np.int64)
         extents = np.array(placed.nest.extents, np.int64)
@@ -350,31 +356,22 @@ class InnerSearch:
         """The cuts on the way to a joint, in the order in which they were placed."""
         placed = self.placement(row.choice)
         one = laid(placed, self.sums, self.parts)
-        field_, count, swept = swept_choice(one, self.rooms, self.times, budget, 2**62)
-        points, tiles = self._joints(placed, one.lattice)
-        point = int(points[tiles == row.point][0])
-        steps = radix(field_.first.tolist())
-        state = int(row.partial)
-        for operand, cuts in enumerate(row.placed):
-            state += (cuts + one.outer[operand]) * steps[operand]
-        fixed = one.fixed_fj * self.times
-        at = np.flatnonzero((swept.point[:count] == point) & (swept.state[:count] == state) & ~swept.dead[:count])
-        same = [
-            label
-            for label in at.tolist()
-            if swept.spent[label] + fixed == row.spent
-            and tuple(swept.taken[label][: len(self.rooms.names)].tolist()) == row.taken
-        ]
-        label, found = same[0], []
-        all_tiles = one.lattice.tiles()
-        while label >= 0:
-            action = int(swept.action[label])
-            if action >= 0:
-                operand = int(np.searchsorted(field_.first, action, side="right")) - 1
-                tile = tuple(all_tiles[swept.point[label]].tolist())
-                found.append(Step(one.operands[operand], action - int(field_.first[operand]), tile))
-            label = int(swept.parent[label])
-        return placed, found[::-1]
+        field_, _, swept = swept_choice(one, self.rooms, self.times, budget, 2**62)
+        return placed, steps_to(one, field_, swept, row.label)
+
+
+def steps_to(one: Laid, field_: Field, swept: Labels, label: int) -> list[Step]:
+    """The cuts that a label has placed, in the order in which it did."""
+    found: list[Step] = []
+    all_tiles = one.lattice.tiles()
+    while label >= 0:
+        action = int(swept.action[label])
+        if action >= 0:
+            operand = int(np.searchsorted(field_.first, action, side="right")) - 1
+            tile = tuple(all_tiles[swept.point[label]].tolist())
+            found.append(Step(one.operands[operand], action - int(field_.first[operand]), tile))
+        label = int(swept.parent[label])
+    return found[::-1]
 
 
 def swept_choice(one: Laid, rooms: Rooms, times: int, budget: int, most: int) -> tuple[Field, int, Swept]:
@@ -412,45 +409,3 @@ def _alone(placed: PlacedNest, sums: Sums) -> int:
     if ended == labels.STOPPED:
         raise TooLarge(f"{placed.nest.name}: more than {MOST_LABELS:,} labels")
     return int(value) + tables.fixed_fj + round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
-
-
-def _merged(found: Sequence[Ways], rooms: int, operands: int) -> Ways:
-    """All ways of several choices that none of another choice beats."""
-    if not found:
-        return Ways(
-            np.empty(0, np.int64),
-            np.empty((0, operands), np.int64),
-            np.empty(0, np.bool_),
-            np.empty(0, np.int64),
-            np.empty((0, rooms)),
-            np.empty(0, np.int64),
-        )
-    point = np.concatenate([one.point for one in found])
-    placed = np.concatenate([one.placed for one in found])
-    partial = np.concatenate([one.partial for one in found])
-    spent = np.concatenate([one.spent for one in found])
-    taken = np.concatenate([one.taken for one in found])
-    choice = np.concatenate([one.choice for one in found])
-    keys = np.column_stack([point, placed, partial.astype(np.int64)])
-    order = np.lexsort((choice, *taken.T[::-1], spent, *keys.T[::-1]))
-    keep = _undominated(keys[order], spent[order], taken[order])
-    order = order[keep]
-    return Ways(point[order], placed[order], partial[order], spent[order], taken[order], choice[order])
-
-
-def _undominated(keys: NDArray[np.int64], spent: NDArray[np.int64], taken: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of rows sorted by key and then by cost, those that no other of the same key beats in cost and all rooms."""
-    keep = np.ones(len(keys), np.bool_)
-    if len(keys) == 0:
-        return keep
-    starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-        if end - start == 1:
-            continue
-        best = np.empty((0, taken.shape[1]))
-        for row in range(start, end):
-            if len(best) and (best <= taken[row]).all(axis=1).any():
-                keep[row] = False
-            else:
-                best = np.vstack([best, taken[row]])
-    return keep

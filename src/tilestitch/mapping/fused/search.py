@@ -1,30 +1,43 @@
 """The best fused mapping of a chain: which neighbours run together, where intermediates wait, and all loops.
 
 An intermediate in the outermost memory couples nothing: its two operators run as well one after the other, each with
-all memories for itself. So a chain is divided into groups whose intermediates stay inside, and its energy is the sum of
-theirs. Groups of one are mapped as `map` maps them; so nothing fused is above what is not.
+all memories for itself. So a chain is divided into groups whose intermediates stay inside, and its energy and its
+latency are the sums of theirs. Groups of one are mapped as `map` maps them; so nothing fused is above what is not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from math import inf
 
-from tilestitch.base.errors import InputError, TooLarge
+from tilestitch.base.errors import InputError
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.shown import Brief
-from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, chain_faults, homes_of
-from tilestitch.mapping.fused.group import GroupSearch
-from tilestitch.mapping.fused.mapping import FusedMapping, FusedPrice, fused_mapping, fused_price
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import MOST_OPERATORS, Chain, chain_faults
+from tilestitch.mapping.fused.latency import pass_latency
+from tilestitch.mapping.fused.mapping import FusedMapping
+from tilestitch.mapping.fused.price import FusedPrice
 from tilestitch.mapping.fused.shapes import Group, passes_pj
-from tilestitch.mapping.tree import labels
+from tilestitch.mapping.fused.spans import (
+    Beside,
+    Searched,
+    Task,
+    Together,
+    best_product,
+    groups_of,
+    least_energy,
+    least_latency,
+)
 from tilestitch.mapping.tree.choices import SpatialSpace
-from tilestitch.mapping.tree.found import FoundMapping
+from tilestitch.mapping.tree.found import FoundMapping, value_of
+from tilestitch.mapping.tree.free_front import front_of_choices
+from tilestitch.mapping.tree.search import MOST_LABELS as MOST_ALONE
 from tilestitch.mapping.tree.search import best_of
 from tilestitch.mapping.tree.spatial import best_spread
 from tilestitch.mapping.tree.tables import FEMTO, Sums
+from tilestitch.mapping.tree.timed_search import pareto_front
 
 MOST_LABELS = 10_000_000
-STEPS = (1.0, 1.02, 1.06, 1.15, 1.35, 1.8, 2.5, 4.0)  # budgets, of the least that operators cost by themselves
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,14 +47,10 @@ class FoundGroup(Brief):
     first: int
     last: int
     energy_pj: float
-    bound_pj: float
+    latency_cycles: int
     alone: FoundMapping | None  # of one operator
     mapping: FusedMapping | None  # of several
     price: FusedPrice | None
-
-    @property
-    def is_proven(self) -> bool:
-        return self.bound_pj >= self.energy_pj
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,15 +59,28 @@ class FoundChain(Brief):
 
     chain: Chain
     sums: Sums
+    objective: Objective
     groups: tuple[FoundGroup, ...]
     unfused: tuple[FoundMapping, ...]
     passes_pj: tuple[float, ...]  # of each link, in the outermost memory
-    bound_pj: float
+    passes_cycles: tuple[int, ...]
+    bound: float  # of the objective, for every mapping of the chain
     labels: int
 
     @property
     def energy_pj(self) -> float:
         return sum(group.energy_pj for group in self.groups) + self.outside_pj
+
+    @property
+    def latency_cycles(self) -> int:
+        """Of all operators, one group after another."""
+        between = sum(self.passes_cycles[group.last] for group in self.groups[:-1])
+        return sum(group.latency_cycles for group in self.groups) + between
+
+    @property
+    def value(self) -> float:
+        """Of the objective: pJ, cycles, or their products, of the whole chain."""
+        return value_of(self.objective, self.energy_pj, self.latency_cycles)
 
     @property
     def outside_pj(self) -> float:
@@ -70,9 +92,37 @@ class FoundChain(Brief):
         return sum(one.price.energy_pj for one in self.unfused) + sum(self.passes_pj)
 
     @property
+    def unfused_cycles(self) -> int:
+        return sum(one.price.latency_cycles for one in self.unfused) + sum(self.passes_cycles)
+
+    @property
+    def unfused_value(self) -> float:
+        return value_of(self.objective, self.unfused_pj, self.unfused_cycles)
+
+    @property
     def is_proven(self) -> bool:
-        """Whether no fused mapping of the model costs less, to a femtojoule for each cut."""
-        return self.bound_pj >= self.energy_pj * (1 - 1e-12)
+        """Whether no fused mapping of the model is better, to a femtojoule for each cut."""
+        return self.bound >= self.value * (1 - 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class _Searches:
+    """Chain and objective, and what every search may do; of each span of operators what is known of it."""
+
+    chain: Chain
+    sums: Sums
+    spaces: tuple[SpatialSpace | None, ...]
+    most_labels: int
+    objective: Objective
+    passes_pj: tuple[float, ...]
+    passes_cycles: tuple[int, ...]
+
+    def task(self, first: int, last: int) -> Task:
+        return Task(self.chain.part(first, last), self.sums, self.spaces[first : last + 1], self.most_labels)
+
+
+Spans = dict[tuple[int, int], list[FoundGroup]]
+Bounds = Mapping[tuple[int, int], float]
 
 
 def best_chain(
@@ -82,8 +132,9 @@ def best_chain(
     most_labels: int = MOST_LABELS,
     progress: Progress = quiet,
     most: int = MOST_OPERATORS,
+    objective: Objective = Objective.ENERGY,
 ) -> FoundChain:
-    """The fused mapping of a chain with the least energy.
+    """The fused mapping of a chain with the least energy, latency, EDP or ED2P; products are of the whole chain.
 
     `spaces` say for each operator what may be spread; where there is none the spread of its nest is fixed. The result
     is proven unless labels run out or an operator has too many choices, over all divisions into groups of at most
@@ -96,121 +147,249 @@ def best_chain(
         raise InputError(
             f"{chain.tree.name}: memories that store evenly hold no fused mappings; use a machine without even storage"
         )
-    given = tuple(spaces) or (None,) * len(chain.operators)
-    unfused: list[FoundMapping] = []
-    for number, placed in enumerate(chain.operators):
+    if objective is Objective.PARETO:
+        raise InputError(f"{chain.name}: chains have no front; ask for energy, latency, edp or ed2p")
+    tops = [chain.operators[link].chain(len(chain.operators[link].nest.reads))[-1] for link in range(len(chain.links))]
+    searches = _Searches(
+        chain,
+        sums,
+        tuple(spaces) or (None,) * len(chain.operators),
+        most_labels,
+        objective,
+        tuple(passes_pj(chain, link, memory) for link, memory in enumerate(tops)),
+        tuple(pass_latency(chain, link, memory) for link, memory in enumerate(tops)),
+    )
+    alone: list[list[FoundMapping]] = []
+    for number in range(len(chain.operators)):
         progress("map", number, len(chain.operators))
-        space = given[number]
-        unfused.append(best_of([placed], sums) if space is None else best_spread(placed, space, sums).found)
-    outermost = [
-        chain.operators[link].chain(len(chain.operators[link].nest.reads))[-1] for link in range(len(chain.links))
-    ]
-    passes = tuple(passes_pj(chain, link, memory) for link, memory in enumerate(outermost))
-    groups: dict[tuple[int, int], FoundGroup] = {}
-    count = 0
-    for number, one in enumerate(unfused):
-        groups[number, number] = FoundGroup(number, number, one.price.energy_pj, one.bound_pj, one, None, None)
-    spans = [
+        alone.append(_alone(searches, number))
+    spans: Spans = {(at, at): [_single(at, one) for one in own] for at, own in enumerate(alone)}
+    unfused = _division(searches, spans, 0, len(alone) - 1)
+    wanted = [
         (first, first + length - 1)
         for length in range(2, min(most, len(chain.operators)) + 1)
         for first in range(len(chain.operators) - length + 1)
     ]
-    for number, (first, last) in enumerate(spans):
-        progress("fuse", number, len(spans))
-        best = _least_division(groups, passes, first, last)
-        found, more = _best_group(chain.part(first, last), sums, given[first : last + 1], best, most_labels)
-        count += more
-        if found is not None:
-            groups[first, last] = FoundGroup(
-                first, last, found.energy_pj, found.bound_pj, None, found.mapping, found.price
-            )
-    value, division = _division(groups, passes, 0, len(chain.operators) - 1)
-    bound = _bound(groups, passes, len(chain.operators))
-    return FoundChain(chain, sums, tuple(division), tuple(unfused), passes, min(bound, value), count)
+    groups = {span: groups_of(searches.task(*span)) for span in wanted}
+    if objective is Objective.ENERGY:
+        bound, count = _by_energy(searches, spans, groups, alone, progress)
+    elif objective is Objective.LATENCY:
+        bound, count = _by_latency(searches, spans, groups, alone, progress)
+    else:
+        bound, count = _by_product(searches, spans, groups, alone, progress)
+    division = _division(searches, spans, 0, len(alone) - 1)
+    each = tuple(one.alone for one in unfused if one.alone is not None)
+    found = FoundChain(
+        chain, sums, objective, tuple(division), each, searches.passes_pj, searches.passes_cycles, bound, count
+    )
+    return replace(found, bound=min(bound, found.value))
+
+
+def _alone(searches: _Searches, number: int) -> list[FoundMapping]:
+    """The best mapping of an operator by itself; for products of energy and latency all that none beats in both."""
+    placed, space, objective = searches.chain.operators[number], searches.spaces[number], searches.objective
+    if objective in (Objective.ENERGY, Objective.LATENCY):
+        if space is None:
+            return [best_of([placed], searches.sums, objective=objective)]
+        return [best_spread(placed, space, searches.sums, objective=objective).found]
+    if space is None:
+        return list(pareto_front([placed], searches.sums, MOST_ALONE).points)
+    return list(front_of_choices(placed, space, searches.sums).points)
+
+
+def _single(at: int, one: FoundMapping) -> FoundGroup:
+    return FoundGroup(at, at, one.price.energy_pj, one.price.latency_cycles, one, None, None)
+
+
+def _joined(first: int, last: int, one: Together) -> FoundGroup:
+    return FoundGroup(first, last, one.price.energy_pj, one.price.latency_cycles, None, one.mapping, one.price)
+
+
+Groups = Mapping[tuple[int, int], Sequence[Group]]
+Alone = Sequence[Sequence[FoundMapping]]
+
+
+def _by_energy(
+    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
+) -> tuple[float, int]:
+    """Search every span for its least energy; a bound of the chain, and how many labels there were."""
+    bounds = {(at, at): own[0].bound_pj for at, own in enumerate(alone)}
+    count = 0
+    for number, ((first, last), some) in enumerate(groups.items()):
+        progress("fuse", number, len(groups))
+        known = _sum_pj(_division(searches, spans, first, last), searches.passes_pj)
+        searched = least_energy(searches.task(first, last), some, known)
+        count += searched.labels
+        _take(spans, bounds, (first, last), searched, Objective.ENERGY)
+    return _least_sum(bounds, searches.passes_pj, 0, len(alone) - 1), count
+
+
+def _by_latency(
+    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
+) -> tuple[float, int]:
+    """The same for latency."""
+    bounds = {(at, at): own[0].bound for at, own in enumerate(alone)}
+    count = 0
+    for number, ((first, last), some) in enumerate(groups.items()):
+        progress("fuse", number, len(groups))
+        known = _division(searches, spans, first, last)
+        searched = least_latency(
+            searches.task(first, last),
+            some,
+            _sum_cycles(known, searches.passes_cycles),
+            _sum_pj(known, searches.passes_pj),
+        )
+        count += searched.labels
+        _take(spans, bounds, (first, last), searched, Objective.LATENCY)
+    return _least_sum(bounds, searches.passes_cycles, 0, len(alone) - 1), count
+
+
+def _take(
+    spans: Spans, bounds: dict[tuple[int, int], float], span: tuple[int, int], searched: Searched, by: Objective
+) -> None:
+    """Keep what a search of a span found."""
+    least = searched.bound
+    if searched.found:
+        spans[span] = [_joined(*span, one) for one in searched.found]
+        best = searched.found[0].price
+        least = min(least, value_of(by, best.energy_pj, best.latency_cycles))
+    if least < inf:
+        bounds[span] = least
+
+
+def _by_product(
+    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
+) -> tuple[float, int]:
+    """Search for the least product: what is known and what others of the chain add at least say what may be part.
+
+    The mappings of least energy and of least latency of every span say both, and are something to begin with.
+    """
+    end = len(alone) - 1
+    energies: Spans = {(at, at): [_single(at, own[0])] for at, own in enumerate(alone)}
+    fastest: Spans = {(at, at): [_single(at, own[-1])] for at, own in enumerate(alone)}
+    least_pj: dict[tuple[int, int], float] = {}
+    least_cycles: dict[tuple[int, int], float] = {}
+    left = inf
+    for at, own in enumerate(alone):
+        is_whole = own[0].is_proven  # its front has no gaps
+        least_pj[at, at] = own[0].price.energy_pj if is_whole else own[0].bound_pj
+        least_cycles[at, at] = own[-1].price.latency_cycles if is_whole else own[0].bound_cycles
+        if not is_whole:
+            left = min(left, value_of(searches.objective, own[0].bound_pj, own[0].bound_cycles))
+    own_least: dict[tuple[int, int], tuple[float, int]] = {}  # of mappings in which all of a span run together
+    by_energy = replace(searches, objective=Objective.ENERGY)
+    by_latency = replace(searches, objective=Objective.LATENCY)
+    count = 0
+    for number, ((first, last), some) in enumerate(groups.items()):
+        progress("fuse", 2 * number, 3 * len(groups))
+        task = searches.task(first, last)
+        known = _sum_pj(_division(by_energy, energies, first, last), searches.passes_pj)
+        searched = least_energy(task, some, known)
+        _take(energies, least_pj, (first, last), searched, Objective.ENERGY)
+        before = _division(by_latency, fastest, first, last)
+        cycles, picojoules = _sum_cycles(before, searches.passes_cycles), _sum_pj(before, searches.passes_pj)
+        fast = least_latency(task, some, cycles, picojoules)
+        _take(fastest, least_cycles, (first, last), fast, Objective.LATENCY)
+        count += searched.labels + fast.labels
+        own_least[first, last] = (
+            least_pj.get((first, last), known),
+            int(least_cycles.get((first, last), cycles)),
+        )
+        both = [*energies.get((first, last), []), *fastest.get((first, last), [])]
+        if both:
+            spans[first, last] = both
+    for number, ((first, last), some) in enumerate(groups.items()):
+        progress("fuse", 2 * len(groups) + number, 3 * len(groups))
+        known = _value(searches, _division(searches, spans, 0, end))
+        beside = None if (first, last) == (0, end) else _beside(searches, least_pj, least_cycles, (first, last), end)
+        least = own_least[first, last]
+        searched = best_product(searches.task(first, last), some, searches.objective, known, least, beside)
+        count, left = count + searched.labels, min(left, searched.bound)
+        if searched.found:
+            added = (_joined(first, last, one) for one in searched.found)
+            spans[first, last] = [*spans.get((first, last), []), *added]
+    return left, count
+
+
+def _beside(
+    searches: _Searches, least_pj: Bounds, least_cycles: Bounds, span: tuple[int, int], end: int
+) -> Beside:  # fmt: skip
+    """What the operators before and behind a span add at least, with what is done to intermediates in between."""
+    (first, last), picojoules, cycles = span, 0.0, 0.0
+    for start, stop, link in ((0, first - 1, first - 1), (last + 1, end, last)):
+        if start <= stop:
+            picojoules += _least_sum(least_pj, searches.passes_pj, start, stop) + searches.passes_pj[link]
+            cycles += _least_sum(least_cycles, searches.passes_cycles, start, stop) + searches.passes_cycles[link]
+    return Beside(max(0, int(picojoules * FEMTO * (1 - 1e-9)) - 1), int(cycles))
+
+
+def _sum_pj(division: Sequence[FoundGroup], passes: Sequence[float]) -> float:
+    return sum(one.energy_pj for one in division) + sum(passes[one.last] for one in division[:-1])
+
+
+def _sum_cycles(division: Sequence[FoundGroup], passes: Sequence[int]) -> int:
+    return sum(one.latency_cycles for one in division) + sum(passes[one.last] for one in division[:-1])
+
+
+def _value(searches: _Searches, division: Sequence[FoundGroup]) -> float:
+    energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
+    return value_of(searches.objective, energy, cycles)
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _Way:
+    """Operators from the first on as groups, with their sums."""
+
     energy_pj: float
-    bound_pj: float
-    mapping: FusedMapping | None
-    price: FusedPrice | None
+    cycles: int
+    groups: tuple[FoundGroup, ...]
 
 
-def _best_group(
-    chain: Chain, sums: Sums, spaces: Sequence[SpatialSpace | None], below_pj: float, most_labels: int
-) -> tuple[_Group | None, int]:
-    """The best of a group if it costs less than so much, or what it costs at least if that is not known; and labels."""
-    last = len(chain.operators) - 1
-    along = [replace(chain, overlaps=frozenset({axis})) for axis in chain.window_axes()]
-    ways = [chain, *(one for one in along if one.has_halo(0, last))]
-    homes = list(product(*(homes_of(chain, link) for link in range(len(chain.links)))))
-    searches = [GroupSearch(Group(way, one, sums), tuple(spaces), most_labels) for one in homes for way in ways]
-    best_fj, best, left_fj = round(below_pj * FEMTO), None, labels.NEVER
-    some = [search for search in searches if search.has_more()]
-    is_open, left_fj = bool(some), min([left_fj, *(search.floor_fj() for search in some)])
-    for search in sorted(searches, key=lambda one: one.least_fj()):
-        least = search.least_fj()
-        if least >= best_fj:
-            break
-        proven = least
-        try:
-            for step in STEPS:
-                budget = min(round(least * step), best_fj - 1)
-                found = search.best(budget)
-                if found is not None:
-                    best_fj, best = found[0], (search.group, found[1])
-                    proven = best_fj
-                    break
-                proven = budget + 1
-                if budget >= best_fj - 1:
-                    break
-            else:
-                found = search.best(best_fj - 1)
-                if found is not None:
-                    best_fj, best = found[0], (search.group, found[1])
-                proven = best_fj
-        except TooLarge:
-            is_open = True
-            left_fj = min(left_fj, proven)
-    count = sum(search.labels for search in searches)
-    if best is None:
-        return (_Group(float("inf"), left_fj / FEMTO, None, None), count) if is_open else (None, count)
-    mapping = fused_mapping(*best)
-    price = fused_price(mapping)
-    bound = price.energy_pj if not is_open else min(price.energy_pj, left_fj / FEMTO)
-    return _Group(price.energy_pj, bound, mapping, price), count
-
-
-def _least_division(groups: dict[tuple[int, int], FoundGroup], passes: Sequence[float], first: int, last: int) -> float:
-    return _division(groups, passes, first, last)[0]
-
-
-def _division(
-    groups: dict[tuple[int, int], FoundGroup], passes: Sequence[float], first: int, last: int
-) -> tuple[float, list[FoundGroup]]:
-    """The division of some operators into groups that costs least."""
-    best: list[tuple[float, list[FoundGroup]]] = [(0.0, [])]
+def _division(searches: _Searches, spans: Spans, first: int, last: int) -> list[FoundGroup]:
+    """The division of some operators into groups that is best in the objective."""
+    objective = searches.objective
+    ways: list[list[_Way]] = [[_Way(0.0, 0, ())]]
     for end in range(first, last + 1):
-        options: list[tuple[float, list[FoundGroup]]] = []
+        options: list[_Way] = []
         for start in range(first, end + 1):
-            group = groups.get((start, end))
-            if group is not None and group.energy_pj < float("inf"):
-                before, chosen = best[start - first]
-                between = passes[start - 1] if start > first else 0.0
-                options.append((before + between + group.energy_pj, [*chosen, group]))
-        best.append(min(options, key=lambda one: (one[0], len(one[1]))))
-    return best[-1]
+            for group in spans.get((start, end), []):
+                between_pj = searches.passes_pj[start - 1] if start > first else 0.0
+                between = searches.passes_cycles[start - 1] if start > first else 0
+                options += [
+                    _Way(
+                        way.energy_pj + between_pj + group.energy_pj,
+                        way.cycles + between + group.latency_cycles,
+                        (*way.groups, group),
+                    )
+                    for way in ways[start - first]
+                ]
+        if objective is Objective.ENERGY:
+            ways.append([min(options, key=lambda one: (one.energy_pj, len(one.groups)))])
+        elif objective is Objective.LATENCY:
+            ways.append([min(options, key=lambda one: (one.cycles, one.energy_pj, len(one.groups)))])
+        else:
+            ways.append(_unbeaten(options))
+    chosen = min(ways[-1], key=lambda one: (value_of(objective, one.energy_pj, one.cycles), one.energy_pj))
+    return list(chosen.groups)
 
 
-def _bound(groups: dict[tuple[int, int], FoundGroup], passes: Sequence[float], count: int) -> float:
-    """Below what no division into groups comes."""
+def _unbeaten(ways: Sequence[_Way]) -> list[_Way]:
+    """Those that no other beats in both energy and latency."""
+    kept: list[_Way] = []
+    for one in sorted(ways, key=lambda one: (one.energy_pj, one.cycles, len(one.groups))):
+        if not kept or one.cycles < kept[-1].cycles:
+            kept.append(one)
+    return kept
+
+
+def _least_sum(bounds: Bounds, passes: Sequence[float], first: int, last: int) -> float:
+    """Below what no division of some operators into groups comes."""
     best = [0.0]
-    for end in range(count):
-        options: list[float] = []
-        for start in range(end + 1):
-            group = groups.get((start, end))
-            if group is not None:
-                options.append(best[start] + (passes[start - 1] if start else 0.0) + group.bound_pj)
+    for end in range(first, last + 1):
+        options = [
+            best[start - first] + (passes[start - 1] if start > first else 0.0) + bounds[start, end]
+            for start in range(first, end + 1)
+            if (start, end) in bounds
+        ]
         best.append(min(options))
     return best[-1]

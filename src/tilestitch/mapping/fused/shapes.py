@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from tilestitch.hardware.tree import Flow, TreeMemory
 from tilestitch.mapping.fused.chain import Chain, at_home, is_shared_by_all, windowed
 from tilestitch.mapping.fused.inner import Laid, Rooms, laid
+from tilestitch.mapping.fused.latency import pass_cycles, pass_latency
+from tilestitch.mapping.fused.timing import TimedCut, own_loads, ports_outside
+from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
 from tilestitch.mapping.tree.lattice import lattice_of
+from tilestitch.mapping.tree.pace import Cycles
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
@@ -39,6 +43,7 @@ class Group:
     bare: tuple[PlacedNest, ...] = field(init=False)  # each operator with its intermediates ending in their homes
     rooms: Rooms = field(init=False)
     _laid: dict[tuple[int, tuple[int, ...]], Laid] = field(default_factory=dict)
+    _loads: dict[tuple[int, tuple[int, ...]], list[list[TimedCut]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         chain, names = self.chain, {memory.name for memory in self.homes}
@@ -69,6 +74,15 @@ class Group:
         """What is done to intermediates between their operators."""
         return sum(round(passes_pj(self.chain, link, one) * FEMTO) for link, one in enumerate(self.homes))
 
+    @property
+    def pass_cycles(self) -> tuple[int, ...]:
+        """What that takes at least over each link."""
+        return tuple(pass_latency(self.chain, link, one) for link, one in enumerate(self.homes))
+
+    @property
+    def fixed_cycles(self) -> int:
+        return sum(self.pass_cycles)
+
     def _limit_bits(self, memory: TreeMemory) -> float:
         """What operators may share of a memory: without what has nowhere else to be."""
         bits = memory.size_bits
@@ -98,6 +112,26 @@ class Group:
             placed = replace(self.base(number, extents), unrolled=())
             self._laid[key] = laid(placed, self.sums, self.parts(number, extents))
         return self._laid[key]
+
+    def loads(self, number: int, extents: tuple[int, ...]) -> list[list[TimedCut]]:
+        """What these cuts do to ports, operand by operand."""
+        key = (number, extents)
+        if key not in self._loads:
+            self._loads[key] = own_loads(self.chain.tree, self.laid(number, extents))
+        return self._loads[key]
+
+    def ports_outside(self) -> tuple[PortNumber, ...]:
+        """The ports that crossings use which may lie outside of shared loops."""
+        found = (ports_outside(self.loads(number, one.nest.extents)) for number, one in enumerate(self.bare))
+        return tuple(sorted(set().union(*found)))
+
+    def between(self, link: int, place: "Place") -> Cycles:
+        """Cycles of ports for what is done to an intermediate where its two operators are joined."""
+        one = self.laid(link, place.base)
+        operand = operands_on_tree(one.tables.placed)[-1]
+        tile = np.array([place.tile], np.int64)
+        elements = round(float(operand.held(len(operand.memories) - 1, tile)[0]))
+        return pass_cycles(self.chain, link, self.homes[link], elements)
 
     def parts(self, number: int, extents: tuple[int, ...]) -> frozenset[int]:
         """The loops along which a nest is one window of several."""

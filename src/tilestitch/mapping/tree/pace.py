@@ -4,7 +4,7 @@ A tile is followed by others, or it is the last. A *turn* is the time of a tile 
 at which the units begin with it until they can begin with the next one, with all that was moved for that one meanwhile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -51,9 +51,21 @@ class Pace:
         return Pace(turn, self.work, self.ahead, stopped, first, last, busy)
 
 
+def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:
+    """Whole nests one after another, with what ports do in between, as one tile: nothing of two of them overlaps."""
+    ended = list(paces)
+    others = list(between)
+    turn = sum(one.latency for one in ended) + sum(_most(one) for one in others)
+    return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others))
+
+
 def _most(cycles: Cycles) -> int:
     return max(cycles.values(), default=0)
 
 
-def _added(one: Cycles, other: Cycles) -> Cycles:
-    return {port: one.get(port, 0) + other.get(port, 0) for port in {**one, **other}}
+def _added(*parts: Cycles) -> Cycles:
+    found: dict[PortNumber, int] = {}
+    for one in parts:
+        for port, cycles in one.items():
+            found[port] = found.get(port, 0) + cycles
+    return found

@@ -1,0 +1,245 @@
+"""The best mappings of operators that all run together, as far as they may be part of the best of a chain."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf
+
+import numpy as np
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import Chain, homes_of
+from tilestitch.mapping.fused.drawn import fused_mapping
+from tilestitch.mapping.fused.group import GroupSearch, Joined
+from tilestitch.mapping.fused.mapping import FusedMapping
+from tilestitch.mapping.fused.price import FusedPrice, fused_price
+from tilestitch.mapping.fused.shapes import Group
+from tilestitch.mapping.fused.timed_inner import Clock
+from tilestitch.mapping.fused.timed_sweep import Aim
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.choices import SpatialSpace
+from tilestitch.mapping.tree.found import value_of
+from tilestitch.mapping.tree.tables import FEMTO, Sums
+
+STEPS = (1.0, 1.02, 1.06, 1.15, 1.35, 1.8, 2.5, 4.0)  # budgets, of the least that operators cost by themselves
+POWERS = {Objective.LATENCY: (0, 1), Objective.EDP: (1, 1), Objective.ED2P: (1, 2)}  # of energy and of latency
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Operators that run together, what each may spread, and how far a search goes."""
+
+    chain: Chain
+    sums: Sums
+    spaces: tuple[SpatialSpace | None, ...]
+    most_labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A mapping of operators that run together, and its price."""
+
+    mapping: FusedMapping
+    price: FusedPrice
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found, below what nothing else comes in the objective, and how many labels there were."""
+
+    found: tuple[Together, ...]
+    bound: float  # infinite where nothing is left; of energy in pJ, of latency in cycles
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the operators of a chain that are not searched add at least."""
+
+    fj: int = 0
+    cycles: int = 0
+
+
+def groups_of(task: Task) -> list[Group]:
+    """All homes of the intermediates, and all axes along which windows may be shared."""
+    chain = task.chain
+    last = len(chain.operators) - 1
+    along = [replace(chain, overlaps=frozenset({axis})) for axis in chain.window_axes()]
+    ways = [chain, *(one for one in along if one.has_halo(0, last))]
+    homes = product(*(homes_of(chain, link) for link in range(len(chain.links))))
+    return [Group(way, one, task.sums) for one in homes for way in ways]
+
+
+def least_energy(task: Task, groups: Sequence[Group], below_pj: float) -> Searched:
+    """The mapping of least energy if it costs less than so much."""
+    searches = [GroupSearch(group, task.spaces, task.most_labels) for group in groups]
+    best_fj, best = round(below_pj * FEMTO), None
+    left_fj = min((search.floor_fj() for search in searches if search.has_more()), default=labels.NEVER)
+    for search in sorted(searches, key=lambda one: one.least_fj()):
+        least = search.least_fj()
+        if least >= best_fj:
+            break
+        proven = least
+        try:
+            for budget in _budgets(least, best_fj - 1):
+                found = search.best(round(budget))
+                if found is not None:
+                    best_fj, best = found[0], (search.group, found[1])
+                    break
+                proven = round(budget) + 1
+        except TooLarge:
+            left_fj = min(left_fj, proven)
+    bound = left_fj / FEMTO if left_fj < labels.NEVER else inf
+    return Searched(_priced([] if best is None else [best]), bound, sum(search.labels for search in searches))
+
+
+def _budgets(least: float, most: float) -> Iterator[float]:
+    """Budgets in ascending order, from the least to the most."""
+    for step in STEPS:
+        if least * step >= most:
+            break
+        yield least * step
+    yield most
+
+
+def _priced(found: Sequence[tuple[Group, Joined]]) -> tuple[Together, ...]:
+    mappings = [fused_mapping(group, joined) for group, joined in found]
+    return tuple(Together(one, fused_price(one)) for one in mappings)
+
+
+def least_latency(task: Task, groups: Sequence[Group], known_cycles: int, known_pj: float) -> Searched:
+    """The fastest mapping if it is better than what is known: faster, or as fast and of less energy.
+
+    Its energy is the least of all of the fastest unless labels run out.
+    """
+    most, best, left = known_cycles, None, labels.NEVER
+    searches = _timed(task, groups, counts_energy=False)
+    for search in sorted(searches, key=lambda one: one.bounds()[1]):
+        least = search.bounds()[1]
+        if least >= most:
+            break
+        proven = least
+        try:
+            for budget in _budgets(least, most - 1):
+                points = search.points(_aim(most_cycles=round(budget)))
+                if points:
+                    most, best = points[0][1], (search.group, points[0][2])
+                    break
+                proven = round(budget) + 1
+        except TooLarge:
+            left = min(left, proven)
+    fast = None if best is None else _priced([best])[0]
+    count = sum(search.labels for search in searches)
+    if fast is None:
+        cheaper, more = _cheapest(task, groups, known_cycles, known_pj)
+    else:
+        cheaper, more = _cheapest(task, groups, fast.price.latency_cycles, fast.price.energy_pj)
+    found = cheaper or fast
+    bound = left if left < labels.NEVER else inf
+    return Searched(() if found is None else (found,), bound, count + more)
+
+
+def _cheapest(
+    task: Task, groups: Sequence[Group], most_cycles: int, known_pj: float
+) -> tuple[Together | None, int]:  # fmt: skip
+    """A mapping of no more cycles that costs less than what is known: the least unless labels run out."""
+    best, least_pj, count = None, known_pj, 0
+    for search in sorted(_timed(task, groups, counts_energy=True), key=lambda one: one.bounds()[0]):
+        least_fj, cycles = search.bounds()
+        most_fj = _below(round(least_pj * FEMTO))
+        if least_fj > most_fj or cycles > most_cycles:
+            continue
+        try:
+            for budget in _budgets(least_fj, most_fj):
+                points = search.points(_aim(most_cycles=most_cycles, most_fj=round(budget)))
+                if points:
+                    (one,) = _priced([(search.group, points[0][2])])
+                    if one.price.energy_pj < least_pj:
+                        best, least_pj = one, one.price.energy_pj
+                    break
+        except TooLarge:
+            continue
+        finally:
+            count += search.labels
+    return best, count
+
+
+def _below(number: float) -> int:
+    """What is less by more than sums of rounded numbers differ."""
+    return int(number * (1 - 1e-9)) - 1
+
+
+def best_product(
+    task: Task,
+    groups: Sequence[Group],
+    objective: Objective,
+    below: float,
+    own_least: tuple[float, int],
+    beside: Beside | None,
+) -> Searched:
+    """Mappings that may be the best in EDP or ED2P, with what others of the chain add; the bound is of that product.
+
+    Values are below so much, in pJ x cycles; `own_least` are the least energy and the least latency of the operators.
+    Where these are all of the chain (`beside` is none) the best one is enough; else all are wanted that no other beats
+    in both energy and latency.
+    """
+    searches = _timed(task, groups, counts_energy=True)
+    others = beside or Beside()
+    most, left = below * FEMTO * (1 - 1e-12), inf
+    found: list[tuple[Group, Joined]] = []
+
+    most_fj, most_cycles = labels.NEVER, labels.NEVER
+    if below < inf:
+        least_fj, power = _below(own_least[0] * FEMTO) + others.fj, POWERS[objective][1]
+        most_fj = int(min(labels.NEVER, most / max(1, own_least[1] + others.cycles) ** power * (1 + 1e-12)))
+        most_cycles = int(min(labels.NEVER, (most / max(1, least_fj)) ** (1 / power) * (1 + 1e-12)))
+
+    def least_of(search: GroupSearch) -> float:
+        fj, cycles = search.bounds()
+        if fj + others.fj > most_fj or cycles + others.cycles > most_cycles:
+            return inf
+        if labels.NEVER in (fj, cycles):
+            return inf
+        return value_of(objective, float(fj + others.fj), cycles + others.cycles)
+
+    for search in sorted(searches, key=least_of):
+        least = least_of(search)
+        if least > most:
+            break
+        proven = least
+        try:
+            for budget in _budgets(least, most) if beside is None else [most]:
+                points = search.points(
+                    _aim(objective, budget, others, most_cycles=most_cycles, most_fj=most_fj)
+                )  # fmt: skip
+                if points:
+                    found += [(search.group, joined) for *_, joined in points]
+                    if beside is None:
+                        most = min(value_of(objective, float(fj), cycles) for fj, cycles, _ in points) * (1 - 1e-12)
+                    break
+                proven = budget
+        except TooLarge:
+            left = min(left, proven)
+    return Searched(_priced(found), left / FEMTO, sum(search.labels for search in searches))
+
+
+def _timed(task: Task, groups: Sequence[Group], *, counts_energy: bool) -> list[GroupSearch]:
+    clocks = [Clock(group.chain.tree, group.ports_outside(), counts_energy) for group in groups]
+    return [
+        GroupSearch(group, task.spaces, task.most_labels, clock) for group, clock in zip(groups, clocks, strict=True)
+    ]
+
+
+def _aim(
+    objective: Objective = Objective.LATENCY,
+    most_value: float = inf,
+    beside: Beside = Beside(),
+    *,
+    most_cycles: int = labels.NEVER,
+    most_fj: int = labels.NEVER,
+) -> Aim:
+    energy, cycles = POWERS[objective]
+    return Aim(
+        most_fj, most_cycles, most_value, energy, cycles, beside.fj, beside.cycles, np.zeros(0, np.int64)
+    )  # fmt: skip

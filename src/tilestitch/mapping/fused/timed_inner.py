@@ -1,0 +1,209 @@
+"""What an operator of a group costs by itself in time and energy, up to the tile at which it is joined.
+
+A visit is what the operator does inside the loops that it shares: a whole nest, from its first load to its last store.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilestitch.base.errors import TooLarge
+from tilestitch.hardware.tree import MachineTree
+from tilestitch.mapping.fused.inner import InnerSearch, Joint, Laid, Step, field_of, laid, steps_to
+from tilestitch.mapping.fused.sweep import Field, radix
+from tilestitch.mapping.fused.timed_sweep import Aim, TimedSwept, Timing, is_above, timed_sweep
+from tilestitch.mapping.fused.timing import own_loads, timing_of, units_loads
+from tilestitch.mapping.fused.ways import Ways, merged
+from tilestitch.mapping.tree import labels
+from tilestitch.mapping.tree.crossings import PortNumber
+from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.problem import MOST_STATES
+from tilestitch.mapping.tree.timed_pace import AHEAD, FIRST, LAST, TURN, WORK
+
+_KEPT = 128  # choices of which the arrays of the sweep are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The tree whose ports are counted, those that are kept to the end, and whether energy counts beside latency."""
+
+    tree: MachineTree
+    kept: tuple[PortNumber, ...]
+    counts_energy: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    placed: PlacedNest
+    one: Laid
+    field: Field
+    timing: Timing
+    start: NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class TimedInner:
+    """One operator of a group with every choice of what it spreads, in time; what it may spread is known by `base`."""
+
+    base: InnerSearch
+    clock: Clock
+    _prepared: dict[int, _Prepared] = field(default_factory=dict)
+    _cycles: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _ways: tuple[Aim, Ways] | None = None
+    least_cycles: int = 0  # that all visits take, of the ways that were found last
+
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of every choice below which energy and which cycles inside shared loops it does not come.
+
+        Raises `TooLarge` where there are too many choices to search all of them.
+        """
+        if self.base.has_more():
+            raise TooLarge(
+                f"{self.base.bare.nest.name}: too many choices of what to spread to fuse it in time; name loops for "
+                "some axes, or ask for --objective energy"
+            )
+        energies = self.base.bounds_fj()
+        if not self._cycles.size:
+            self._cycles = self.base.steps() * self.base.times
+        return energies, np.where(energies < labels.NEVER, self._cycles, labels.NEVER)
+
+    def ways(self, aim: Aim, most: int) -> tuple[Ways, int]:
+        """Ways to where the operator may be joined that may end within an aim, and how many labels it took.
+
+        Raises `TooLarge` where there are more labels than `most`.
+        """
+        if self._ways is not None and _is_same(self._ways[0], aim):
+            return self._ways[1], 0
+        energies, cycles = self.bounds()
+        found: list[Ways] = []
+        count, self.least_cycles = 0, labels.NEVER
+        for number in np.lexsort((energies, cycles)).tolist():
+            spent = int(energies[number]) if self.clock.counts_energy else 0
+            if energies[number] >= labels.NEVER or _misses(aim, spent, int(cycles[number])):
+                continue
+            ways, more = self._swept(number, aim, most - count)
+            count += more
+            found.append(ways)
+        both = merged(found, len(self.base.rooms.names), len(self.base.bare.operands), 1 + len(self.clock.kept))
+        self._ways = aim, both
+        return both, count
+
+    def known_ways(self) -> tuple[Aim, Ways]:
+        """The ways that were found last, and what they were found for."""
+        assert self._ways is not None
+        return self._ways
+
+    def _prepare(self, choice: int) -> _Prepared:
+        if choice in self._prepared:
+            return self._prepared[choice]
+        base = self.base
+        placed = base.placement(choice)
+        one = laid(placed, base.sums, base.parts)
+        found = field_of(one, base.rooms, base.times)
+        states = radix(found.first.tolist())[-1]
+        if states * one.lattice.points > MOST_STATES:
+            raise TooLarge(
+                f"{placed.nest.name}: {states * one.lattice.points:,} states of the search; at most "
+                f"{MOST_STATES:,} are kept"
+            )
+        if not self.clock.counts_energy:
+            found = without_energy(found)
+        tiles = one.lattice.tiles()
+        left = placed.total_steps // tiles.prod(axis=1) * base.times
+        timing, start = timing_of(
+            own_loads(self.clock.tree, one),
+            units_loads(self.clock.tree, one),
+            left,
+            one.lattice.shape,
+            self.clock.kept,
+            is_block=False,
+            is_all=False,
+        )
+        made = _Prepared(placed, one, found, timing, start)
+        if len(self._prepared) < _KEPT:
+            self._prepared[choice] = made
+        return made
+
+    def _sweep(self, made: _Prepared, aim: Aim, most: int) -> tuple[int, TimedSwept]:
+        states = radix(made.field.first.tolist())[-1]
+        heads = np.full(states * made.one.lattice.points, -1, np.int64)
+        fixed = made.one.fixed_fj * self.base.times if self.clock.counts_energy else 0
+        count, swept = timed_sweep(
+            made.field,
+            made.timing,
+            aim._replace(other_fj=aim.other_fj + fixed),
+            np.zeros(1, np.int64),
+            np.full(1, int(made.one.tables.partial_from_units), np.int64),
+            np.zeros(1, np.int64),
+            np.zeros((1, len(made.field.limit))),
+            made.start[np.newaxis],
+            heads,
+            most,
+        )
+        if count < 0:
+            raise TooLarge(f"{made.placed.nest.name}: more labels of the fused search than allowed; allow more")
+        return count, swept
+
+    def _swept(self, choice: int, aim: Aim, most: int) -> tuple[Ways, int]:
+        made = self._prepare(choice)
+        count, swept = self._sweep(made, aim, most)
+        rows, points, placed_cuts = self.base.rows_at_joints(made.placed, made.one, made.field, swept, count)
+        fixed = made.one.fixed_fj * self.base.times if self.clock.counts_energy else 0
+        cycles = visits(made.timing, swept.pace[rows])
+        ways = Ways(
+            points,
+            placed_cuts,
+            swept.state[rows] % 2 == 1,
+            swept.spent[rows] + fixed,
+            swept.taken[rows][:, : len(self.base.rooms.names)],
+            np.full(len(rows), choice, np.int64),
+            cycles,
+            rows,
+        )
+        least = made.timing.left[swept.point[rows]] * cycles[:, 0]
+        keep = within(aim, ways.spent, least)
+        self.least_cycles = min(self.least_cycles, int(least[keep].min(initial=labels.NEVER)))
+        return ways[keep], count
+
+    def path(self, row: Joint, aim: Aim) -> tuple[PlacedNest, list[Step]]:
+        """The cuts on the way to a joint, in the order in which they were placed."""
+        made = self._prepare(row.choice)
+        _, swept = self._sweep(made, aim, 2**62)
+        return made.placed, steps_to(made.one, made.field, swept, row.label)
+
+
+def without_energy(found: Field) -> Field:
+    """A field of which only says what fits."""
+    cost, togo = (np.where(one >= labels.NEVER, labels.NEVER, 0) for one in (found.cost, found.togo))
+    return found._replace(cost=cost, togo=togo)
+
+
+def visits(timing: Timing, pace: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The time of each of some tiles as a whole nest, and for how long it keeps the ports busy that are kept."""
+    whole = np.maximum(pace[:, TURN], pace[:, AHEAD] + pace[:, FIRST] + pace[:, LAST])
+    busy = timing.columns.busy
+    return np.column_stack([whole, pace[:, busy : busy + timing.outer]])
+
+
+def paces_of(timing: Timing, cycles: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The paces of nests one after another, of which `visits` has told the times."""
+    found = np.zeros((len(cycles), timing.columns.end), np.int64)
+    found[:, [TURN, WORK, AHEAD]] = cycles[:, :1]
+    found[:, timing.columns.busy :] = cycles[:, 1:]
+    return found
+
+
+def within(aim: Aim, spent: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which energies and latencies, with those of what is not counted in them, are not above an aim."""
+    energies, latencies = spent + aim.other_fj, cycles + aim.other_cycles
+    value = energies.astype(np.float64) ** aim.energy_power * latencies.astype(np.float64) ** aim.cycles_power
+    return (energies <= aim.most_fj) & (latencies <= aim.most_cycles) & (value <= aim.most_value)
+
+
+def _misses(aim: Aim, fj: int, cycles: int) -> bool:
+    return bool(is_above(aim, fj + aim.other_fj, cycles + aim.other_cycles))
+
+
+def _is_same(one: Aim, other: Aim) -> bool:
+    return one[:-1] == other[:-1] and bool((one.other_busy == other.other_busy).all())

@@ -1,0 +1,284 @@
+"""Energy and cycles of every fused mapping of a small chain: visits tile by tile, then the loops around them."""
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from math import ceil, inf, prod
+
+from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage
+from tests.helpers.tree_brute_force import primes, slow_latency, timed_memories, with_engines
+from tilestitch.hardware.tree import Flow
+
+
+def timed_chain(chain, seed):
+    """The same chain where memories have one or two buffers, several ports, and DMA engines between some."""
+    tree = timed_memories(chain.tree, seed)
+    tree = with_engines(replace(chain.operators[0], tree=tree), seed).tree if seed.random() < 0.3 else tree
+    return replace(chain, operators=tuple(replace(one, tree=tree) for one in chain.operators))
+
+
+def all_fused(chain, *, final_sums):
+    """Energy and cycles of all fused mappings that no other beats in both, in ascending order of energy."""
+    count = len(chain.operators)
+    homes = []
+    for link in range(count - 1):
+        writer, reader = chain.operators[link], chain.operators[link + 1]
+        written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
+        every = {axis.name for axis in chain.tree.axes}
+        homes.append([one.name for one in written if one in read and set(one.serves) == every])
+    front = []
+    for one in itertools.product(*homes):
+        _Timed(chain, one, final_sums, front).all()
+    return front
+
+
+def _keep(front, point):
+    if any(energy <= point[0] and cycles <= point[1] for energy, cycles in front):
+        return
+    front[:] = sorted([one for one in front if one[0] < point[0] or one[1] < point[1]] + [point])
+
+
+class _Timed:
+    def __init__(self, chain, homes, final_sums, front):
+        self.chain, self.homes, self.front = chain, homes, front
+        self.counted = _Counted(chain, final_sums)
+        self.final_sums = final_sums
+        self.options = cache(self._options)
+        self.limits = {memory.name: memory.size_bits for memory in chain.tree.memories}
+        self.passes_pj = sum(_passes(chain, link, home) for link, home in enumerate(homes))
+
+    def all(self):
+        count = len(self.chain.operators)
+        orders = [
+            sorted(
+                set(
+                    itertools.permutations(
+                        (loop, prime) for loop, extent in enumerate(placed.steps) for prime in primes(extent)
+                    )
+                )
+            )
+            for placed in self.chain.operators
+        ]
+        outermost = self.chain.tree.memories[-1].name
+
+        def grow(number, chosen, shared):
+            if number == count:
+                self.price(chosen, shared)
+                return
+            for order in orders[number]:
+                if number == 0:
+                    grow(1, [order], [])
+                    continue
+                before = chosen[-1]
+                onward = {one.writes: one.reads for one in self.chain.crossings(number - 1)}
+                for some in range(min(len(order), len(before)) + 1):
+                    if some:
+                        (loop, prime), (other, other_prime) = before[-some], order[-some]
+                        # what is in the outermost memory couples nothing
+                        if self.homes[number - 1] == outermost or onward.get(loop) != other or prime != other_prime:
+                            break
+                    grow(number + 1, [*chosen, order], [*shared, some])
+
+        grow(0, [], [])
+
+    def price(self, orders, shared):
+        """All places of all operands in these orders."""
+        count = len(orders)
+        lists = [
+            self.options(at, orders[at], shared[at - 1] if at else None, shared[at] if at < count - 1 else None)
+            for at in range(count)
+        ]
+
+        @cache
+        def latency(timings):
+            return _Run(self, orders, shared, timings).block(0, count - 1, 0)[0]
+
+        least = [0, *itertools.accumulate(min((one[0] for one in some), default=inf) for some in lists[::-1])][::-1]
+
+        def combine(chosen, energy):
+            visits = sum(
+                one[4][0] * prod(factor for _, factor in orders[at][one[4][3] :]) for at, one in enumerate(chosen)
+            )
+            bound = energy + least[len(chosen)] + self.passes_pj
+            if any(e <= bound and c <= visits for e, c in self.front):
+                return
+            plain = [one[:4] for one in chosen]
+            if any(bits > self.limits[memory] for (memory, _), bits in _usage(self.homes, shared, plain).items()):
+                return
+            if len(chosen) == count:
+                _keep(self.front, (bound, latency(tuple(one[4] for one in chosen))))
+                return
+            for one in lists[len(chosen)]:
+                combine([*chosen, one], energy + one[0])
+
+        combine([], 0)
+
+    def _options(self, number, order, left, right):
+        """Energy, rooms, what intermediates take, and times, of all places of all operands of one operator."""
+        chain, homes, counted = self.chain, self.homes, self.counted
+        placed = chain.operators[number]
+        forks = [some for some in (left, right) if some is not None]
+        every = {axis.name for axis in chain.tree.axes}
+        fork = len(order) - max(forks, default=0)
+        lists = []
+        for at in range(len(placed.operands)):
+            is_read = number > 0 and at == chain.links[number - 1].read
+            is_written = number < len(homes) and at == len(placed.nest.reads)
+            home = homes[number - 1] if is_read else homes[number] if is_written else None
+            operand = counted.operand(number, at, home)
+            bare = Truncated(replace(placed, unrolled=()), at, self.final_sums).end_at(home)
+            most = len(order) - (left if is_read else right if is_written else 0)
+            found = {}
+            for ends in itertools.combinations_with_replacement(range(most + 1), len(operand.chain) - 1):
+                if any(set(operand.chain[level].serves) != every and end > fork for level, end in enumerate(ends)):
+                    continue
+                energy, rooms, top = counted.at(number, at, home, order, ends, forks, most)
+                if energy == inf:
+                    continue
+                top = top if is_read or is_written else 0
+                key = (tuple(rooms), top, self._crossings(operand, bare, order, ends, forks, fork))
+                found[key] = min(float(energy), found.get(key, inf))
+            lists.append([(energy, *key, is_read, is_written, operand) for key, energy in found.items()])
+        kept = {}
+        for chosen in itertools.product(*lists):
+            rooms = [one for item in chosen for one in item[1]]
+            alone = Counter()
+            for memory, bits, _ in rooms:
+                alone[memory] += bits
+            if any(bits > self.limits[memory] for memory, bits in alone.items()):
+                continue
+            energy = sum(item[0] for item in chosen) + placed.tree.mac_pj * placed.nest.macs
+            read = next((item[2] for item in chosen if item[4]), None)
+            written = next((item[2] for item in chosen if item[5]), None)
+            key = (tuple(sorted(rooms)), written, read, self._times(placed, order, fork, chosen))
+            kept[key] = min(energy, kept.get(key, inf))
+        return [(energy, *key) for key, energy in sorted(kept.items(), key=lambda item: item[1])]
+
+    def _crossings(self, operand, bare, order, ends, forks, fork):
+        """Inside crossings as (number, part, tile); those outside with depth and cycles in, out, and of stops."""
+        inside, outside = [], []
+        stops = {len(order) - some for some in forks}
+        end = 0
+        for number, cut in enumerate((0, *ends)):
+            end = max(end, cut)
+            while end < len(order) and end not in stops and order[end][0] not in operand.moving:
+                end += 1
+            at_units = number == 0 and (operand.is_write or not operand.placed.tree.has_latches)
+            place = 0 if at_units else end
+            tile = operand._tile(order[:place])
+            if place <= fork:
+                inside.append((number, ("all", None), tile))
+                continue
+            placed = operand.placed
+            scaled = tuple(
+                n * extent // steps for n, extent, steps in zip(tile, placed.nest.extents, placed.steps, strict=True)
+            )
+            ways = bare.occupied(number, ("all", None), scaled)
+            waits = number > 0 and bare.chain[number - 1].buffers == 1
+            stop = sum((Counter(way) for way in (*ways, *bare.behind(number))), Counter()) if waits else Counter()
+            outside.append((len(order) - place, *(tuple(sorted(one.items(), key=str)) for one in (*ways, stop))))
+        return tuple(inside), tuple(outside)
+
+    def _times(self, placed, order, fork, chosen):
+        """The time of a visit, for how long it keeps ports busy, what crosses outside, and how many loops it has."""
+        operands = [item[6] for item in chosen]
+        tiles = [item[3][0] for item in chosen]
+        inner = order[:fork]
+        whole = prod(factor for _, factor in inner)
+        busy = Counter()
+        for operand, its in zip(operands, tiles, strict=True):
+            for number, part, tile in its:
+                for way in operand.occupied(number, part, tile):
+                    for port, cycles in way.items():
+                        busy[port] += cycles * whole // prod(tile)
+        outside = tuple(sorted((one for item in chosen for one in item[3][1]), key=str))
+        return slow_latency(operands, tiles, inner), tuple(sorted(busy.items(), key=str)), outside, fork
+
+
+class _Run:
+    """The operators of a chain, with what each does in a visit."""
+
+    def __init__(self, timed, orders, shared, timings):
+        self.timed, self.orders, self.shared, self.timings = timed, orders, shared, timings
+
+    def block(self, first, last, outside):
+        """The time of some operators inside so many shared loops, and for how long ports are busy."""
+        if first == last:
+            return self.timings[first][0], Counter(dict(self.timings[first][1]))
+        until = min(self.shared[first:last])
+        base, busy, start = 0, Counter(), first
+        for link in [link for link in range(first, last) if self.shared[link] == until] + [last]:
+            time, its = self.block(start, link, until)
+            base, busy, start = base + time, busy + its, link + 1
+            if link < last:
+                between = self.between(link)
+                base, busy = base + max(between.values(), default=0), busy + between
+        factors = [self.orders[first][len(self.orders[first]) - 1 - depth][1] for depth in range(until)][::-1]
+        factors = factors[: until - outside]
+        crossings = [
+            [one for number in range(first, last + 1) for one in self.timings[number][2] if one[0] == until - 1 - at]
+            for at in range(len(factors))
+        ]
+        return _row(base, busy, factors, crossings)
+
+    def between(self, link):
+        timed, chain = self.timed, self.timed.chain
+        if not chain.links[link].passes:
+            return Counter()
+        order, placed = self.orders[link], chain.operators[link]
+        home = next(one for one in chain.tree.memories if one.name == timed.homes[link])
+        tile = list(placed.nest.extents)
+        for loop, factor in order[len(order) - self.shared[link] :]:
+            tile[loop] //= factor
+        elements = prod(tile[terms[0][0]] for terms in placed.nest.write.axes)
+        bits = elements * chain.operators[link + 1].nest.reads[chain.links[link].read].element_bits
+        found = Counter()
+        for name, flow in (
+            (chain.operators[link + 1].homes[chain.links[link].read], Flow.FEED),
+            (placed.homes[-1], Flow.COLLECT),
+        ):
+            ((at, port),) = [one for one in enumerate(home.ports) if (name, flow) in one[1].flows]
+            granules = ceil(bits / port.granule_bits) * port.granule_bits
+            found[home.name, at] += chain.links[link].passes * ceil(granules / port.width_bits)
+        return found
+
+
+def _row(base, base_busy, factors, crossings):
+    """The time of loops around something that takes `base`, as docs/trees.md says, and for how long ports are busy."""
+    upto = [[one for level in crossings[:number] for one in level] for number in range(len(factors) + 1)]
+
+    def busy(number):
+        found = Counter({port: cycles * prod(factors[:number]) for port, cycles in base_busy.items()})
+        for at in range(number):
+            for _, inwards, outwards, _ in crossings[at]:
+                for port, cycles in (*inwards, *outwards):
+                    found[port] += cycles * prod(factors[at + 1 : number])
+        return found
+
+    def stop(number):
+        return max(sum((Counter(dict(one[3])) for one in upto[number]), Counter()).values(), default=0)
+
+    @cache
+    def turn(number):
+        if number == 0:
+            return base
+        inner = factors[number - 1] * turn(number - 1)
+        return (
+            max(inner, units(number, True) + stop(number), *busy(number).values()) if crossings[number - 1] else inner
+        )
+
+    @cache
+    def units(number, is_ahead):
+        if number == 0:
+            return base
+        last = (factors[number - 1] - 1) * turn(number - 1)
+        if not is_ahead:
+            return last + units(number - 1, False)
+        second = units(number - 1, False) + stop(number - 1)
+        return min(last + units(number - 1, True), last - turn(number - 1) + second + units(number - 1, False))
+
+    end = len(factors)
+    first, last = (sum((Counter(dict(one[way])) for one in upto[end]), Counter()) for way in (1, 2))
+    whole = units(end, True) + max(first.values(), default=0) + max(last.values(), default=0)
+    return max(turn(end), whole), busy(end)

@@ -1,0 +1,64 @@
+"""The least latency, and the least of energy and latency together, of chains of operators that run together."""
+
+import random
+
+import pytest
+
+from tests.helpers.fused_brute_force import random_chain
+from tests.helpers.fused_time_brute_force import all_fused, timed_chain
+from tilestitch.base.errors import DoesNotFit
+from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.search import best_chain
+from tilestitch.mapping.tree.found import value_of
+from tilestitch.mapping.tree.tables import Sums
+
+IN_TIME = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
+
+
+def check_chain(chain, sums):
+    """The least of each objective is that of all mappings, or none fits; whether operators run together in one."""
+    front = all_fused(chain, final_sums=sums is Sums.FINAL)
+    together = False
+    for objective in IN_TIME:
+        try:
+            found = best_chain(chain, sums, objective=objective)
+        except DoesNotFit:
+            assert objective is Objective.LATENCY
+            return False
+        assert found.is_proven
+        assert found.value <= found.unfused_value * (1 + 1e-12)
+        expected = min(value_of(objective, *point) for point in front)
+        assert found.value == pytest.approx(expected, rel=1e-9), (objective, chain)
+        if objective is Objective.LATENCY:
+            assert found.energy_pj == pytest.approx(min(e for e, c in front if c == expected), rel=1e-9), chain
+        together = together or len(found.groups) < len(chain.operators)
+    return together
+
+
+def check_block(name, cases, operators, most_loops):
+    """So many random chains, of which some run together in their best mapping."""
+    seed = random.Random(name)
+    fused = 0
+    for _ in range(cases):
+        chain = timed_chain(random_chain(seed, operators, most_loops), seed)
+        fused += check_chain(chain, seed.choice(list(Sums)))
+    assert fused > cases / 8, fused
+
+
+def test_no_fused_mapping_of_two_products_is_faster():
+    """All orders, places, homes and shared loops of small random chains have the same least latency, EDP and ED2P."""
+    check_block("two in time", 4, 2, 3)
+
+
+def test_no_fused_mapping_of_longer_chains_is_faster():
+    """Three products and four: what blocks share, and what is brought while others run."""
+    check_block("3 products in time 0", 3, 3, 2)
+    check_block("4 products in time 0", 2, 4, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 20), (3, 2, 10), (4, 2, 3)])
+def test_no_fused_mapping_of_many_chains_is_faster(operators, most_loops, cases, block):
+    """200 chains of two products, 100 of three, and 30 of four."""
+    check_block(f"{operators} products in time {block}", cases, operators, most_loops)
