@@ -47,6 +47,7 @@ interface TreeRow {
   lattice_points: number;
   spatial_choices: number | null;
   spatial_choices_opened: number | null;
+  spatial_choices_of_more_than?: number;
   notes: string[];
   flows: { operand: string; memory: string; direction: string; accesses: number; energy_pj: number }[];
 }
@@ -337,6 +338,8 @@ function proof(row: TreeRow, layer: TreeSummary["layers"][number]): HTMLElement[
       `${count(row.spatial_choices)} choices of what is spread; ${count(row.spatial_choices_opened ?? 0)} of them were ` +
         "searched, the bounds of the others are above what was found.",
     );
+    const most = row.spatial_choices_of_more_than;
+    if (most !== undefined) lines.push(`There are more than ${count(most)} choices, of which these are some.`);
   }
   lines.push(
     `No mapping takes less than ${energy(row.bound_pj)} or ${cycles(row.bound_cycles)} (bounds). This layer: ` +
