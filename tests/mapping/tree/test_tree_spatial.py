@@ -17,9 +17,12 @@ from tests.helpers.tree_brute_force import (
 )
 from tests.helpers.tree_spatial import all_placements, with_axes, with_limits
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.formats.einsum import einsum_nest
+from tilestitch.hardware.tree_load import parse_tree
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.search import best_mapping
 from tilestitch.mapping.tree.sliding import needs_tables
 from tilestitch.mapping.tree.spatial import Opener, best_spread, placement
@@ -129,6 +132,43 @@ def test_both_searches_and_their_bounds_agree(kind, least):
     assert compared > least[0]
     assert fractions > least[1]
     assert mixed > 5 or kind == "plain"
+
+
+STRIDED = """
+name: strided
+mac_pj: 0
+moves_boxes: true
+axes:
+  - {name: a, size: 2, networks: [{operands: [I], shares_windows: true}]}
+  - {name: b, size: 4}
+memories:
+  - name: registers
+    size: 64 B
+    operands: [I, W, O]
+    serves: []
+    read_pj: 0
+    write_pj: 0
+    ports: [{width_bits: 8}]
+  - name: dram
+    size: 1 MiB
+    operands: [I, W, O]
+    serves: [a, b]
+    read_pj: 10
+    write_pj: 10
+    ports: [{width_bits: 8}]
+"""
+
+
+@pytest.mark.parametrize("loose", [True, False])
+def test_a_box_with_gaps_is_no_bound_of_boxes_apart(loose):
+    """Neighbours along one axis share windows and along the other do not; with strides the box around all is larger."""
+    nest = einsum_nest("O[x,k] += I[4*x+r] * W[r,k]; x=8 r=2 k=4")
+    bare = PlacedNest(nest, nest.write.element_bits, ("I", "W", "O"), (), parse_tree(STRIDED, "strided.yaml"))
+    choices, task = choices_of(bare, SpatialSpace(Ragged.NONE)), task_of(bare, Sums.FULL)
+    bounds = bounds_fj(task, choices, loose=loose) + units_fj(task, choices)
+    for number in range(len(choices)):
+        best = best_mapping(placement(bare, choices, number)).price.energy_pj * FEMTO
+        assert bounds[number] <= best * (1 + 1e-12), choices.over[number]
 
 
 def test_nothing_within_limits_costs_less():

@@ -167,6 +167,17 @@ def _delivered_pj(
 
 
 @lending
+def _around(arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, shared: float) -> float:
+    """Elements that the memory around exchanges at once for `held` in each inside, or `shared` in them together."""
+    sharing, apart = arrays.sharing[operand, crossing], held * placed.differing[operand, crossing]
+    if sharing < TOGETHER or operand == len(arrays.axes) - 1:
+        return apart
+    return (
+        min(apart, shared) if sharing == LEAST else shared
+    )  # a box around all may have gaps, so it is not always less
+
+
+@lending
 def crossing_fj(
     arrays: Arrays,
     placed: Placed,
@@ -184,7 +195,6 @@ def crossing_fj(
     """
     is_write = operand == len(arrays.axes) - 1
     bits = arrays.bits[operand, 1 if is_write and not partial else 0]
-    is_together = arrays.sharing[operand, crossing] >= TOGETHER and not is_write
     energy = _delivered_pj(arrays, placed, operand, crossing, held, bits, times, back)
     for end in range(2 if crossing > 0 else 1):
         level = crossing - end
@@ -192,10 +202,8 @@ def crossing_fj(
         amount = held
         if end == 1:
             copies = placed.exchanging[operand, crossing]
-        elif is_together:
-            amount = shared
         else:
-            amount = held * placed.differing[operand, crossing]
+            amount = _around(arrays, placed, operand, crossing, held, shared)
         energy += ends_pj(
             arrays.ports[operand, level, end], arrays.access_pj[operand, level, end], amount, bits, times, back, copies
         )
