@@ -68,6 +68,36 @@ def test_sums_in_a_ring_lie_one_behind_the_other():
             assert start == 0 or stop <= start < stop + 64
 
 
+def weights(done: Compilation) -> list[tuple[int, int]]:
+    """Of the first core, the interval of the weight buffers of each kernel that has any, in running order."""
+    program = done.program
+    assert program is not None
+    rows = np.repeat(np.arange(len(program)), np.diff(program.operand_offsets))
+    used = program.operand_buffer
+    levels = [(space.level, space.core) for space in program.spaces]
+    here = np.array([level is Level.WEIGHTS and core == 0 for level, core in levels])[program.buffers.space[used]]
+    kernels = program.kernel[rows][here]
+    starts = program.buffers.address[used][here]
+    stops = starts + program.buffers.size_bytes[used][here]
+    return [
+        (int(starts[kernels == one].min()), int(stops[kernels == one].max())) for one in dict.fromkeys(kernels.tolist())
+    ]
+
+
+def test_tiles_behind_those_of_the_kernel_before():
+    """Each kernel's begin where the last one's end, or at the first address; else they take turns at both ends."""
+    _, schedule = begun("resnet18:small")
+    memory = load_machine(MACHINE).memory(Level.WEIGHTS)
+    assert memory is not None
+    in_turns = weights(by_hand("resnet18:small", schedule))
+    assert {start == 0 for start, _ in in_turns} == {False, True}
+    assert all(start == 0 or memory.size_bytes - 64 < stop <= memory.size_bytes for start, stop in in_turns)
+    behind = weights(by_hand("resnet18:small", replace(schedule, behind=True)))
+    assert len({start for start, _ in behind}) > 3
+    for (_, stop), (start, _) in pairwise(behind):
+        assert start == 0 or stop <= start < stop + 64
+
+
 def products_in_order(program: Program) -> dict[int, list[tuple[int, int]]]:
     """By engine, operator and iterations of its products."""
     found: dict[int, list[tuple[int, int]]] = {}

@@ -45,6 +45,7 @@ class Kernel:
     strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, overlapping; none: the tiling says
     mapping: LoopMapping | None = None  # of the anchor on an array: its tiles of the scratchpad are the kernel's
     ring: bool = False  # whether sums lie one behind the other in the accumulators; else all at the first address
+    behind: bool = False  # whether its tiles lie behind those of the kernel before; else at the other end
 
     @property
     def sink(self) -> str:

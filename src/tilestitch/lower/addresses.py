@@ -18,9 +18,9 @@ from tilestitch.lower.link import ADDRESS, BASE, SIZE, SPACE, TENSOR, Section
 class Ring:
     """Addresses one behind the other, so that what comes need not wait for the end of what was there just before.
 
-    That is what is on the way to the cores in GB, so that loads can run far ahead; and the sums of a core, so that its
-    products may change places. Each is read for the last time before the next is written, in program order, so that any
-    address is free for the next.
+    That is what is on the way to the cores in GB, so that loads can run far ahead; the sums of a core, so that its
+    products may change places; and the tiles of kernels, so that more than the next one may load. Each is read for the
+    last time before the next is written, in program order, so that any address is free for the next.
     """
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class Surface:
     windows: Mapping[Level, tuple[int, int]]  # of the levels at which something is kept: the largest free interval
     ring: Ring | None  # of staging in GB, where kernels are stitched
     sums: Mapping[int, Ring]  # of accumulators, by number of the memory
+    tiles: Mapping[int, Ring]  # of kernels behind one another, by number of the memory
     upper: bool  # whether the kernel's own places lie at the upper end of those, rather than at the lower
 
 
@@ -134,7 +135,7 @@ def _beyond(cluster: Cluster, space: int, own_bytes: int, free: Surface) -> tupl
 
 
 def _begin(cluster: Cluster, kernel: Kernel, space: int, own_bytes: int, free: Surface) -> int:
-    """Where the own places of a kernel begin, at the lower or upper end of its window."""
+    """Where the own places of a kernel begin in its window: behind the kernel before it, or at one of the ends."""
     low, high = _window(cluster, space, free)
     if own_bytes > high - low:
         where = cluster.spaces[space]
@@ -143,5 +144,7 @@ def _begin(cluster: Cluster, kernel: Kernel, space: int, own_bytes: int, free: S
             f"{own_bytes:,} B of {where.name}, which holds {where.size_bytes:,} B, of which {high - low:,} B are free "
             "in one piece"
         )
+    if kernel.behind and space in free.tiles:
+        return free.tiles[space].take(own_bytes, low, high)
     room = (high - low - own_bytes) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
     return low + room if free.upper else low

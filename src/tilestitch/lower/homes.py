@@ -37,13 +37,15 @@ class Homes:
         self.live: list[tuple[Home, HomeBuffers]] = []
         self.of_tensor: dict[str, list[tuple[Home, HomeBuffers]]] = {}  # those that live and some that lived
         self.upper, self.ring = False, Ring()
-        spaces = enumerate(linker.cluster.spaces)
-        self.sums = {number: Ring() for number, space in spaces if space.level is Level.ACCUMULATORS}
+        levels = {number: space.level for number, space in enumerate(linker.cluster.spaces)}
+        self.sums = {number: Ring() for number, level in levels.items() if level is Level.ACCUMULATORS}
+        self.tiles = {number: Ring() for number, level in levels.items() if level in (Level.LB, Level.WEIGHTS)}
 
     def enter(self, number: int, kernel: Kernel) -> tuple[Around, Surface]:
         """What lies around kernel `number`, whose results get their buffers, and what is free for it.
 
-        Stitched kernels take turns at both ends of the memories, so that one loads while the one before computes.
+        Stitched kernels take turns at both ends of the memories, so that one loads while the one before computes; or
+        each lies behind the one before, so that more of them do.
         """
         if kernel.launches:
             self.ring = Ring()
@@ -62,7 +64,7 @@ class Homes:
         windows = free_windows(self.linker.cluster, [home for home, _ in self.live])
         ring = None if kernel.launches else self.ring
         around = Around(sources, results, made, tuple(home.tensor for home in fetched))
-        return around, Surface(windows, ring, self.sums, self.upper)
+        return around, Surface(windows, ring, self.sums, self.tiles, self.upper)
 
     def _keep(self, home: Home, buffers: HomeBuffers) -> None:
         self.live.append((home, buffers))

@@ -58,8 +58,9 @@ def plan(
     kernels, homes = stay_on_chip(
         graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
     )
-    if isinstance(partition, ByHand) and partition.schedule.ring:
-        kernels = tuple(replace(kernel, ring=True) for kernel in kernels)
+    if isinstance(partition, ByHand):
+        by_hand = partition.schedule
+        kernels = tuple(replace(kernel, ring=by_hand.ring, behind=by_hand.behind) for kernel in kernels)
     return Schedule(
         run.strategy,
         graph,

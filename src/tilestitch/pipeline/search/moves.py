@@ -146,8 +146,9 @@ def places(scene: Scene) -> Iterator[Candidate]:
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
-    """Another rule for who gives way where there is no room, for how kernels are divided among cores, or for sums."""
+    """Another rule for where tiles and sums lie, who gives way for room, and how kernels are divided among cores."""
     candidate = scene.candidate
+    yield replace(candidate, behind=not candidate.behind)
     yield replace(candidate, ring=not candidate.ring)
     for spill in Spill:
         if spill is not candidate.spill:
