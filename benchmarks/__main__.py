@@ -14,7 +14,7 @@ BENCHMARKS = (
     "trees",
     "wide",
 )
-BY_NAME = ("peers", "zigzag_networks", "gpu_case_study")  # install other programs, or need a GPU
+BY_NAME = ("peers", "zigzag_networks", "stream_network", "gpu_case_study")  # install other programs, or need a GPU
 
 
 def main(names: list[str]) -> None:
