@@ -12,6 +12,8 @@ from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
+DIFFERENT = -1  # instead of a loop along which windows slide: values, even where tiles are boxes
+
 
 def primes(number):
     found, prime = [], 2
@@ -228,8 +230,10 @@ class _Operand:
         """Elements of the tile with what is spread along these axes; or those that the next one along a loop shares."""
         count = Fraction(1)
         size = [Fraction(n) * self.factor(axes, loop) for loop, n in enumerate(tile)]
-        if self.placed.tree.moves_boxes and slides_along is None:
-            return prod(1 + sum(step * (size[loop] - 1) for loop, step in terms) for terms in self.array.axes)
+        if self.placed.tree.moves_boxes and slides_along != DIFFERENT:
+            ends = [sum(step * (size[loop] - 1) for loop, step in terms) for terms in self.array.axes]
+            begins = [sum(step * size[at] for at, step in terms if at == slides_along) for terms in self.array.axes]
+            return prod(max(0, end + 1 - begin) for begin, end in zip(begins, ends, strict=True))
         for terms, there in zip(self.array.axes, self.array.shape, strict=True):
             if len(terms) == 1:
                 count *= size[terms[0][0]]
@@ -341,8 +345,9 @@ class _Operand:
         parts = round(parts)
 
         def of_window(axes):
-            kept = self.together(tile, axes, loop)
-            return round(kept if kind == "first" else self.together(tile, axes) - kept)
+            whole = self.together(tile, axes)
+            new = round(whole - self.together(tile, axes, loop))
+            return round(whole) - new if kind == "first" else new
 
         inner = 1 if number == 0 else round(self.together(tile, inside))
         plain = inner if not wide else round(self.together(tile, inside | wide))
@@ -356,7 +361,7 @@ class _Operand:
 
     def differing(self, axes):
         """Values of one step that differ along these axes."""
-        return self.together((1,) * len(self.placed.steps), axes, slides_along=-1)
+        return self.together((1,) * len(self.placed.steps), axes, slides_along=DIFFERENT)
 
     def _bits(self, number, tile):
         """Bits of an element that crosses, and of it as a partial sum that comes back."""

@@ -10,9 +10,11 @@ from tests.helpers.tree_cycles import cycles_of
 from tests.helpers.tree_draws import drawn, every_kind
 from tilestitch.base.errors import InvalidIR
 from tilestitch.base.progress import quiet
+from tilestitch.commands.map.tree_value import map_on_tree
 from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tree_layers
 from tilestitch.hardware.tree import Axis, Flow
 from tilestitch.ir.choices import Objective, Values
+from tilestitch.mapping.tree.chain import window_rows
 from tilestitch.mapping.tree.rooms import fullest, too_full
 from tilestitch.sim.tree.simulated import simulate_on_tree
 from tilestitch.sim.tree.streams import streams_of
@@ -141,3 +143,56 @@ def test_what_is_not_simulated_is_said_with_what_was_simulated_instead(tmp_path)
         " simulated instead: the best that spreads the same without that ",
         " simulated instead: the best of factors that divide ",
     }
+
+
+SLIDING = """
+name: sliding
+mac_pj: 0.04
+axes: [{name: D1, size: 3, loops: [m]}]
+memories:
+  - {name: line, size: LINE, operands: [I], read_pj: 0.02, write_pj: 0.02, sliding_window: true, serves: [],
+     ports: [{width_bits: 16}]}
+  - {name: buffer, size: BUFFER, operands: [I, W, O], read_pj: 7, write_pj: 7.5, serves: [D1],
+     ports: [{width_bits: 64, granule_bits: 8}]}
+  - {name: dram, size: 1 MiB, operands: [I, W, O], read_pj: 700, write_pj: 750, serves: [D1],
+     ports: [{width_bits: 64, granule_bits: 8}]}
+"""
+
+
+def on_sliding(folder, line, buffer):
+    """A layer of 5 channels in 2 steps over 3 units: its best mapping on such a machine, and what is simulated."""
+    path = folder / f"sliding{line}-{buffer}.yaml"
+    path.write_text(SLIDING.replace("LINE", str(line)).replace("BUFFER", str(buffer)))
+    text = "O[m,x] += I[k,x+f] * W[m,k,f]; m=5 x=7 k=2 f=3"
+    task = open_simulated(text, str(path), (), batch=None, dims={}, fold_bn=True)
+    best = map_on_tree(task, progress=quiet, objective=Objective.ENERGY).layers[0].found
+    (one,) = simulate_tree_layers(task, Objective.ENERGY, Values.INTEGERS, quiet)
+    return best, one
+
+
+@pytest.mark.parametrize("line, buffer", [(8, 30), (14, 36), (14, 60)])
+def test_where_windows_slide_the_best_mapping_without_that_is_simulated(tmp_path, line, buffer):
+    """Another mapping of the same spread, and a sentence with both prices."""
+    best, one = on_sliding(tmp_path, line, buffer)
+    chosen = one.mapped.found
+    assert window_rows(best.placed, best.mapping)
+    assert not chosen.mapping.rows
+    assert chosen.placed.unrolled == best.placed.unrolled
+    assert chosen.price.energy_pj > best.price.energy_pj
+    assert one.simulated.values is Values.INTEGERS  # held against numpy's
+    before, after = (f"({found.price.latency_cycles:,} cycles, " for found in (best, chosen))
+    assert one.instead.startswith(f"layer einsum: windows slide in its best mapping {before}")
+    assert f"simulated instead: the best that spreads the same without that {after}" in one.instead
+
+
+@pytest.mark.parametrize("buffer, is_full", [(34, False), (42, True)])
+def test_where_no_row_of_windows_has_steps_they_do_not_slide(tmp_path, buffer, is_full):
+    """A mapping may end a row where it begins: it is simulated, unless its fullest step does not fit."""
+    best, one = on_sliding(tmp_path, 8, buffer)
+    chosen = one.mapped.found
+    assert best.mapping.rows
+    assert not window_rows(best.placed, best.mapping)
+    assert not chosen.mapping.rows
+    assert ("in the fullest step" in one.instead) == is_full
+    assert "windows slide" not in one.instead
+    assert (chosen.price == best.price) == (not is_full)

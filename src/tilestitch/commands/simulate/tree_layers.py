@@ -14,7 +14,7 @@ from tilestitch.commands.map.tree_machines import GivenTree
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeTask, map_on_tree, open_free_task
 from tilestitch.ir.choices import Objective, Values
 from tilestitch.mapping.tree.bound import wired
-from tilestitch.mapping.tree.chain import TreeMapping, price
+from tilestitch.mapping.tree.chain import TreeMapping, price, window_rows
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -91,9 +91,12 @@ def _simulated_mapping(task: TreeTask, found: FoundMapping) -> tuple[FoundMappin
     """The mapping that is simulated: that which was found, or what comes nearest to it and why."""
     why: list[str] = []
     what = "the best that spreads the same without that"
-    if found.mapping.rows:
+    if window_rows(found.placed, found.mapping):
         why.append(f"windows slide in its best mapping ({_price(found)}), which is not simulated on trees")
         found = best_mapping(replace(found.placed, slides=()), found.sums, objective=found.objective)
+    elif found.mapping.rows:  # none of them has steps: the same mapping where none slide
+        bare = replace(found.placed, slides=())
+        found = replace(found, placed=bare, mapping=replace(found.mapping, rows=()))
     overfull = too_full(fullest(found.placed), found.mapping)
     if overfull:
         why.append(
@@ -121,7 +124,7 @@ def run_of(placed: PlacedNest, mapping: TreeMapping) -> TreeRun:
 
     Raises `InputError` for what it does not simulate.
     """
-    if mapping.rows:
+    if window_rows(placed, mapping):
         raise InputError(
             f"{placed.nest.name} on {placed.tree.name}: windows slide in this mapping, which is not simulated on "
             "trees; leave sliding_window and forwarding out of the machine's file"

@@ -20,7 +20,6 @@ from tilestitch.mapping.fused.price import FusedPrice
 from tilestitch.mapping.fused.shapes import Group, passes_pj
 from tilestitch.mapping.fused.spans import (
     Beside,
-    Searched,
     Task,
     Together,
     best_product,
@@ -171,12 +170,8 @@ def best_chain(
         for first in range(len(chain.operators) - length + 1)
     ]
     groups = {span: groups_of(searches.task(*span)) for span in wanted}
-    if objective is Objective.ENERGY:
-        bound, count = _by_energy(searches, spans, groups, alone, progress)
-    elif objective is Objective.LATENCY:
-        bound, count = _by_latency(searches, spans, groups, alone, progress)
-    else:
-        bound, count = _by_product(searches, spans, groups, alone, progress)
+    by = _by_sum if objective in (Objective.ENERGY, Objective.LATENCY) else _by_product
+    bound, count = by(searches, spans, groups, alone, progress)
     division = _division(searches, spans, 0, len(alone) - 1)
     each = tuple(one.alone for one in unfused if one.alone is not None)
     found = FoundChain(
@@ -209,52 +204,45 @@ Groups = Mapping[tuple[int, int], Sequence[Group]]
 Alone = Sequence[Sequence[FoundMapping]]
 
 
-def _by_energy(
-    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
-) -> tuple[float, int]:
-    """Search every span for its least energy; a bound of the chain, and how many labels there were."""
-    bounds = {(at, at): own[0].bound_pj for at, own in enumerate(alone)}
-    count = 0
-    for number, ((first, last), some) in enumerate(groups.items()):
-        progress("fuse", number, len(groups))
-        known = _sum_pj(_division(searches, spans, first, last), searches.passes_pj)
-        searched = least_energy(searches.task(first, last), some, known)
-        count += searched.labels
-        _take(spans, bounds, (first, last), searched, Objective.ENERGY)
-    return _least_sum(bounds, searches.passes_pj, 0, len(alone) - 1), count
-
-
-def _by_latency(
-    searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress
-) -> tuple[float, int]:
-    """The same for latency."""
+def _by_sum(searches: _Searches, spans: Spans, groups: Groups, alone: Alone, progress: Progress) -> tuple[float, int]:
+    """Search every span for its least energy or latency; a bound of the chain, and how many labels there were."""
     bounds = {(at, at): own[0].bound for at, own in enumerate(alone)}
     count = 0
-    for number, ((first, last), some) in enumerate(groups.items()):
+    for number, (span, some) in enumerate(groups.items()):
         progress("fuse", number, len(groups))
-        known = _division(searches, spans, first, last)
-        searched = least_latency(
-            searches.task(first, last),
-            some,
-            _sum_cycles(known, searches.passes_cycles),
-            _sum_pj(known, searches.passes_pj),
-        )
-        count += searched.labels
-        _take(spans, bounds, (first, last), searched, Objective.LATENCY)
-    return _least_sum(bounds, searches.passes_cycles, 0, len(alone) - 1), count
+        _, labels = _search(searches, spans, bounds, span, some)
+        count += labels
+    passes = searches.passes_pj if searches.objective is Objective.ENERGY else searches.passes_cycles
+    return _least_sum(bounds, passes, 0, len(alone) - 1), count
 
 
-def _take(
-    spans: Spans, bounds: dict[tuple[int, int], float], span: tuple[int, int], searched: Searched, by: Objective
-) -> None:
-    """Keep what a search of a span found."""
+def _search(
+    searches: _Searches,
+    spans: Spans,
+    bounds: dict[tuple[int, int], float],
+    span: tuple[int, int],
+    some: Sequence[Group],
+) -> tuple[float, int]:
+    """Search a span for what is less than is known, and keep what was found.
+
+    Below what its operators do not come together, or what is known where nothing is left; and how many labels there
+    were.
+    """
+    division, task = _division(searches, spans, *span), searches.task(*span)
+    energy, cycles = _sum_pj(division, searches.passes_pj), _sum_cycles(division, searches.passes_cycles)
+    if searches.objective is Objective.ENERGY:
+        searched, known = least_energy(task, some, energy), energy
+    else:
+        searched, known = least_latency(task, some, cycles, energy), cycles
     least = searched.bound
     if searched.found:
         spans[span] = [_joined(*span, one) for one in searched.found]
         best = searched.found[0].price
-        least = min(least, value_of(by, best.energy_pj, best.latency_cycles))
-    if least < inf:
-        bounds[span] = least
+        least = min(least, value_of(searches.objective, best.energy_pj, best.latency_cycles))
+    if least == inf:
+        return known, searched.labels
+    bounds[span] = least
+    return least, searched.labels
 
 
 def _by_product(
@@ -282,19 +270,10 @@ def _by_product(
     count = 0
     for number, ((first, last), some) in enumerate(groups.items()):
         progress("fuse", 2 * number, 3 * len(groups))
-        task = searches.task(first, last)
-        known = _sum_pj(_division(by_energy, energies, first, last), searches.passes_pj)
-        searched = least_energy(task, some, known)
-        _take(energies, least_pj, (first, last), searched, Objective.ENERGY)
-        before = _division(by_latency, fastest, first, last)
-        cycles, picojoules = _sum_cycles(before, searches.passes_cycles), _sum_pj(before, searches.passes_pj)
-        fast = least_latency(task, some, cycles, picojoules)
-        _take(fastest, least_cycles, (first, last), fast, Objective.LATENCY)
-        count += searched.labels + fast.labels
-        own_least[first, last] = (
-            least_pj.get((first, last), known),
-            int(least_cycles.get((first, last), cycles)),
-        )
+        energy, labels = _search(by_energy, energies, least_pj, (first, last), some)
+        cycles, more = _search(by_latency, fastest, least_cycles, (first, last), some)
+        count += labels + more
+        own_least[first, last] = energy, int(cycles)
         both = [*energies.get((first, last), []), *fastest.get((first, last), [])]
         if both:
             spans[first, last] = both

@@ -310,11 +310,16 @@ class OperandOnTree:
         return inner, self._of_windows(crossing, tiles, part, fan_out.together) * fan_out.parts
 
     def _of_windows(self, crossing: int, tiles: Tiles, part: Part, spread: tuple[Fraction, ...]) -> Numbers:
-        """What is new in each of the windows that tiles with so much spread are, or what their row begins with."""
+        """What is new in each of the windows that tiles with so much spread are, or what their row begins with.
+
+        Both are whole elements, and together those of a crossing without a row: a row of no steps is never cheaper.
+        """
         loop = self.slide(crossing)
         assert loop is not None
-        kept = kept_elements(self.array, tiles, spread, loop)
-        return np.rint(kept if part is Part.FIRST else elements(self.array, tiles, spread) - kept)
+        kept = kept_boxes if self.placed.tree.moves_boxes else kept_elements
+        whole = self.elements(tiles, spread)
+        new = np.rint(whole - kept(self.array, tiles, spread, loop))
+        return np.rint(whole) - new if part is Part.FIRST else new
 
     def _both_ways(self, crossing: int, tiles: Tiles, count: Numbers) -> tuple[Numbers, Numbers]:
         """The bits of so many elements, and those of them that return as partial sums."""
@@ -368,11 +373,16 @@ def box_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...])
     """Elements of the box around what tiles touch: with those between strided indices, and padding."""
     count = np.ones(len(tiles))
     for terms in array.axes:
-        extent = np.ones(len(tiles))
-        for loop, step in terms:
-            extent += abs(step) * (tiles[:, loop] * float(spread[loop]) - 1)
-        count *= extent
+        count *= _extent(terms, tiles, spread)
     return count
+
+
+def _extent(terms: Terms, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
+    """From the first to the last index of tiles along an axis."""
+    extent = np.ones(len(tiles))
+    for loop, step in terms:
+        extent += abs(step) * (tiles[:, loop] * float(spread[loop]) - 1)
+    return extent
 
 
 def _indices(terms: Terms, size: int, tiles: Tiles, spread: tuple[Fraction, ...]) -> Numbers:
@@ -402,6 +412,15 @@ def is_window(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], lo
             _, step_of_other = _steps(terms, loop)
             return _iterations(tiles, spread, loop) >= step_of_other
     return np.zeros(len(tiles), np.bool_)
+
+
+def kept_boxes(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
+    """Elements that the box around a window shares with the box around the next one along a loop."""
+    count = np.ones(len(tiles))
+    for terms in array.axes:
+        further = sum(abs(step) for one, step in terms if one == loop) * tiles[:, loop] * float(spread[loop])
+        count *= np.maximum(0, _extent(terms, tiles, spread) - further)
+    return count
 
 
 def kept_elements(array: LoopOperand, tiles: Tiles, spread: tuple[Fraction, ...], loop: int) -> Numbers:
