@@ -13,20 +13,31 @@ from tests.helpers.pairs import one_of
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.array_machine import ArrayMachine, array_of_core
 from tilestitch.hardware.load import load_machine, parse_machine
-from tilestitch.hardware.tree import MachineTree
+from tilestitch.hardware.tree import DmaEngine, Flow, MachineTree, Port, TreeMemory
 from tilestitch.hardware.tree_load import load_tree, parse_tree
 from tilestitch.ir.choices import Objective
-from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution
+from tilestitch.ir.loop_nest import LoopMapping, LoopNest, SlidingWindow, convolution, product
 from tilestitch.mapping.evaluate import price as array_price
 from tilestitch.mapping.search import search, search_space
+from tilestitch.mapping.tree.bound import as_wide
 from tilestitch.mapping.tree.chain import TreeMapping, price
 from tilestitch.mapping.tree.choices import Ragged, SpatialSpace, choices_of
 from tilestitch.mapping.tree.crossings import operands_on_tree
+from tilestitch.mapping.tree.cycle_bounds import least_cycles
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
-from tilestitch.mapping.tree.search import best_mapping
+from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.spatial import best_spread, placement
-from tilestitch.mapping.tree.spread_task import bounds_fj, stores_evenly, task_of, together_fj, units_fj
+from tilestitch.mapping.tree.spread_task import (
+    bounds_fj,
+    stores_evenly,
+    task_of,
+    together_fj,
+    together_in_time,
+    units_fj,
+)
 from tilestitch.mapping.tree.tables import FEMTO, Sums, stored_bits
+from tilestitch.mapping.tree.timed_search import best_in_time
 
 EXACT = SpatialSpace(Ragged.NONE)
 PRESETS = ("dmazerunner-256", "eyeriss")
@@ -173,6 +184,90 @@ def test_together_operands_cost_no_more_than_the_best_mapping_of_a_choice():
     assert compared > 60
     assert closer > 0
     assert reached > 0
+
+
+SMALL = (
+    ("columns: 16\n", "columns: 2\n"),
+    ("register_bytes: 512", "register_bytes: 24"),
+    ("size: 128 KiB", "size: 192 B"),
+    ("banks: 64", "banks: 12"),
+)
+ROWS, ADDING_ROWS = ("rows: 16\n", "rows: 4\n"), ("rows: 16\n", "networks: 1\n    reduction: tree\n    rows: 4\n")
+TIMED_KINDS = ("plain", "networks", "engines", "one buffer", "first sums", "latches")
+
+
+def timed_machine(kind: str) -> MachineTree:
+    """A small array's tree, on which other things take time or stop the units."""
+    tree = changed("dmazerunner-256", ADDING_ROWS if kind == "networks" else ROWS, *SMALL)[1]
+    if kind == "engines":
+        outer = DmaEngine("outer", "lb", "ddr", 2, 5, Fraction(12))
+        return replace(tree, engines=(outer, DmaEngine("inner", "pes.registers", "lb", 1, 1, Fraction(9))))
+    if kind == "one buffer":
+        memories = tuple(replace(one, buffers=1, ahead=()) for one in tree.memories)
+        return replace(tree, memories=memories)
+    return replace(tree, reads_first_sums=kind == "first sums", has_latches=kind == "latches")
+
+
+@pytest.mark.parametrize("kind", one_of(2, TIMED_KINDS))
+def test_together_operands_take_no_longer_than_the_best_mapping_of_a_choice(kind):
+    """Bounds in time of even storage, of random nests and choices, in every objective; some are close."""
+    tree, compared, closer, reached = timed_machine(kind), 0, 0, 0.0
+    for nest in small_nests(4):
+        bare = PlacedNest(nest, nest.write.element_bits // 2, ("I", "W", "O"), (), tree)
+        choices, task = choices_of(bare, EXACT), task_of(bare, Sums.FULL)
+        assert stores_evenly(bare)
+        units, apart = units_fj(task, choices), least_cycles(task, choices, loose=False)
+        found, products = together_in_time(task, choices, units, 1)
+        squares = together_in_time(task, choices, units, 2)[1]
+        for number in range(0, len(choices), max(1, len(choices) // 4)):
+            fj, cycles, fastest_fj = found[number].tolist()
+            try:
+                fastest, edp, ed2p = (
+                    best_in_time([placement(bare, choices, number)], Sums.FULL, MOST_LABELS, objective)
+                    for objective in (Objective.LATENCY, Objective.EDP, Objective.ED2P)
+                )
+            except DoesNotFit:
+                continue
+            closer += cycles > apart[number]
+            assert fj <= least_fj(edp)
+            assert cycles <= fastest.price.latency_cycles
+            reached = max(reached, cycles / fastest.price.latency_cycles)
+            if cycles == fastest.price.latency_cycles:
+                assert fastest_fj <= least_fj(fastest)
+            for one in (fastest, edp, ed2p):
+                assert products[number] <= least_fj(one) * one.price.latency_cycles
+                assert squares[number] <= least_fj(one) * one.price.latency_cycles**2
+            compared += 1
+    assert compared > 8
+    assert reached > 0.9
+    assert closer > 0
+
+
+def least_fj(found: FoundMapping) -> float:
+    """The femtojoules of a mapping without arithmetic, each cut rounded up at most."""
+    return (found.price.energy_pj - found.price.mac_pj) * FEMTO * (1 + 1e-12) + 20
+
+
+def test_operands_that_change_together_take_longer_than_each_alone():
+    """Of a product on one unit one operand stays in the register at a time, so the memory's port brings the other one.
+
+    Each alone would come once. Of 16 x 16 sums of one product each: one input 16 times, the other one 256 times, and
+    256 sums leave.
+    """
+    wide, operands = 2**20, ("A", "B", "C")
+    flows = tuple((one, flow) for one in operands for flow in Flow)
+    apart = tuple(Port(f"{one}{flow}", wide, 1, ((one, flow),)) for one, flow in flows)
+    inside = TreeMemory("register", 3, operands, apart, 1.0, 1.0, (), has_even_storage=True, ahead=operands)
+    outside = TreeMemory("dram", wide, operands, (Port("all", 1, 1, flows),), 1.0, 1.0, ())
+    tree = MachineTree("even", (), (inside, outside), 0.0)
+    nest = as_wide(product("outer", m=16, n=16, k=1), 1, 1)
+    bare = PlacedNest(nest, 1, operands, (), tree)
+    choices, task = choices_of(bare, EXACT), task_of(bare, Sums.FULL)
+    found, _ = together_in_time(task, choices, np.zeros(1, np.int64), 1)
+    assert least_cycles(task, choices, loose=False)[0] == pytest.approx(16 + 16 + 256, abs=1)
+    assert found[0, 1] == 16 + 256 + 256
+    best = best_in_time([placement(bare, choices, 0)], Sums.FULL, MOST_LABELS, Objective.LATENCY)
+    assert found[0, 1] <= best.price.latency_cycles <= found[0, 1] + 4
 
 
 @pytest.mark.parametrize("preset", PRESETS)

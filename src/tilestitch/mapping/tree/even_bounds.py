@@ -2,117 +2,32 @@
 
 At the place of a memory the tiles of all operands change. Outside of it only loops that leave an operand alone let it
 stay, so it stays together with those alone that the same loop leaves alone. From the outermost place inwards, the least
-of all places that are still to come is known at every tile.
+of all places that are still to come is known at every tile: of energy, and of the cycles of every port. At the
+innermost place they are put together.
 """
 
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
+from tilestitch.mapping.tree.even_tables import (
+    AGAIN,
+    COSTS,
+    EACH,
+    FJ,
+    HEAD,
+    INSIDE,
+    KINDS,
+    MOST,
+    ROOM,
+    ROOM_OF_PARTIAL,
+    SPREAD,
+    Totals,
+    count_of,
+)
 from tilestitch.mapping.tree.labels import NEVER
-from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
-from tilestitch.mapping.tree.quick_bounds import divisors, least_outwards, placed_alone
-from tilestitch.mapping.tree.quick_prices import TOO_MUCH, crossing_fj, held_elements, is_within, no_choice, room_of
+from tilestitch.mapping.tree.quick_bounds import divisors
 
-MOST = 2**59  # femtojoules of one operand in one memory; more count as so many
-# What one operand costs at the place of one memory, by the tile of the loops that move it: if all other loops lie
-# inside; if not, for each step of those, and again for each but the first; its bits, if complete sums arrive or partial
-INSIDE, EACH, AGAIN, ROOM, ROOM_OF_PARTIAL, KINDS = range(6)
-# before all of these: what the units read; where reductions are spread outside: bit 0 of the units, 1 of the innermost
-# memory, and so on
-AT_UNITS, SPREAD, HEAD = range(3)
-
-
-@compiled
-def even_tables(
-    arrays: Arrays, operand: int, over: np.ndarray, under: np.ndarray, steps: np.ndarray, final_sums: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The tables of one operand for many choices, one after another, and where each begins; [0] is -1 if too much."""
-    found, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
-    empty, last, is_write = no_choice(arrays), arrays.levels[operand] - 1, operand == len(arrays.axes) - 1
-    for number in range(len(over)):
-        placed = placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
-        axes = divisors(placed.steps, arrays.moving[operand])
-        points = 1
-        for axis in range(len(axes)):
-            points *= axes[axis, 2]
-        first[number + 1] = first[number] + HEAD + last * KINDS * points
-        while first[number + 1] > len(found):
-            found = np.concatenate((found, np.empty(len(found), np.int64)))
-        here = found[first[number] : first[number + 1]]
-        here[AT_UNITS] = 0 if is_write else _at_units(arrays, placed, operand)
-        here[SPREAD] = 0
-        for crossing in range(last + 1):
-            here[SPREAD] |= (1 if is_write and placed.outside[operand, crossing] else 0) << crossing
-        levels = here[HEAD:].reshape(last, KINDS, points)
-        is_compared = here[AT_UNITS] >= 0
-        for level in range(last):
-            is_compared = is_compared and _fill(arrays, placed, operand, level, axes, final_sums, levels[level])
-        if not is_compared:
-            found[0] = -1
-            return found[:1], first
-    return found[: first[len(over)]], first
-
-
-@inner
-def _at_units(arrays: Arrays, placed: Placed, operand: int) -> int:
-    """What the units read at least; -1 if too much."""
-    times, one = 1, np.ones(len(placed.steps), np.int64)
-    for loop in range(len(placed.steps)):
-        times *= placed.steps[loop] if arrays.moving[operand, loop] or not arrays.has_latches else 1
-    shared = np.rint(held_elements(arrays, placed, operand, 1, one))
-    return int(crossing_fj(arrays, placed, operand, 0, 1.0, shared, times, 0, False))
-
-
-@inner
-def _fill(
-    arrays: Arrays, placed: Placed, operand: int, level: int, axes: np.ndarray, final_sums: bool, found: np.ndarray
-) -> bool:
-    """The table of one memory; false where it is too much to compare."""
-    is_write = operand == len(arrays.axes) - 1
-    partial = is_write and placed.outside[operand, level + 1]
-    bits = arrays.bits[operand, 1 if is_write else 0], arrays.bits[operand, 1 if is_write and final_sums else 0]
-    tile, powers = placed.steps.copy(), np.zeros(len(axes), np.int64)
-    times = 1
-    for axis in range(len(axes)):
-        tile[axes[axis, 0]] = 1
-        times *= axes[axis, 1] ** (axes[axis, 2] - 1)
-    for point in range(found.shape[1]):
-        elements = held_elements(arrays, placed, operand, level + 1, tile)
-        fits = is_within(arrays, operand, level, tile)
-        for side in range(2):
-            whole = placed.whole[operand, level] * bits[side]
-            room = room_of(
-                elements * bits[side], arrays.bank_bits[operand, level], arrays.buffers[operand, level], whole
-            )
-            found[ROOM + side, point] = int(room)
-        fits = fits and found[ROOM, point] <= arrays.size_bits[operand, level] * (1 + 1e-12)
-        found[INSIDE, point] = found[EACH, point] = found[AGAIN, point] = NEVER
-        if fits:
-            held = np.rint(elements)
-            shared = np.rint(held_elements(arrays, placed, operand, level + 2, tile))
-            at_once = times if partial and arrays.reads_first_sums else 0
-            inside = crossing_fj(arrays, placed, operand, level + 1, held, shared, times, at_once, partial)
-            each, again = inside, 0.0
-            if is_write:
-                first = times if arrays.reads_first_sums else 0
-                each = crossing_fj(arrays, placed, operand, level + 1, held, shared, times, first, True)
-                if not arrays.reads_first_sums:
-                    again = crossing_fj(arrays, placed, operand, level + 1, held, shared, times, times, True) - each
-            if inside == TOO_MUCH or each == TOO_MUCH or again < 0:
-                return False
-            found[INSIDE, point], found[EACH, point], found[AGAIN, point] = int(inside), int(each), int(again)
-        for axis in range(len(axes) - 1, -1, -1):
-            loop = axes[axis, 0]
-            powers[axis] += 1
-            if powers[axis] < axes[axis, 2]:
-                tile[loop] *= axes[axis, 1]
-                times //= axes[axis, 1]
-                break
-            for _ in range(axes[axis, 2] - 1):
-                tile[loop] //= axes[axis, 1]
-                times *= axes[axis, 1]
-            powers[axis] = 0
-    return True
+CYCLES, FASTEST_FJ = 1, 2  # beside femtojoules: the least cycles; the least femtojoules with so few
 
 
 @inner
@@ -134,66 +49,107 @@ def _staying(moving: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 @lending
-def _at_place(part: np.ndarray, point: int, alone: int) -> int:
-    """What an operand costs at a place with so many steps of what leaves it alone outside of it."""
-    inside = part[INSIDE, point]
-    if alone == 1 or inside >= NEVER:
-        return inside
-    # what each step costs is rounded by itself: so much less it may be
-    each, again = max(0, part[EACH, point] - 1), max(0, part[AGAIN, point] - 1)
+def _at_place(part: np.ndarray, row: int, point: int, alone: int, doubt: int) -> int:
+    """What an operand adds to a total at a place with so many steps of what leaves it alone outside of it.
+
+    What each step costs is rounded by itself, and may be less by the `doubt`.
+    """
+    if alone == 1:
+        return part[row + INSIDE, point]
+    each, again = max(0, part[row + EACH, point] - doubt), max(0, part[row + AGAIN, point] - doubt)
     if float(each) * alone + float(again) * (alone - 1) > MOST:
         return MOST
     return each * alone + again * (alone - 1)
 
 
+@lending
+def _least_outwards(here: np.ndarray, axes: np.ndarray, totals: int) -> None:
+    """Of every point and total the least of it and all larger points."""
+    stride = len(here)
+    for axis in range(len(axes)):
+        block, stride = stride, stride // axes[axis, 2]
+        for start in range(0, len(here), block):
+            for point in range(start + block - stride - 1, start - 1, -1):
+                for total in range(totals):
+                    here[point, total] = min(here[point, total], here[point + stride, total])
+
+
+@lending
+def _cycles_of(value: np.ndarray, totals: Totals, steps: int) -> int:
+    """Below what no latency comes with such totals."""
+    found = steps
+    for port in range(len(totals.busy)):
+        if totals.busy[port] >= 0:
+            found = max(found, value[totals.busy[port]])
+        if totals.stops[port] >= 0:
+            found = max(found, steps + value[totals.stops[port]])
+    return int(found)
+
+
 @compiled
 def least_together(
-    moving: np.ndarray, steps: np.ndarray, tables: np.ndarray, first: np.ndarray, size_bits: np.ndarray
-) -> np.ndarray:
-    """What each of many choices costs at least, in femtojoules, without what results cost at the units.
+    moving: np.ndarray, steps: np.ndarray, totals: Totals, tables: np.ndarray, first: np.ndarray,
+    size_bits: np.ndarray, fixed: tuple[np.ndarray, int],
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """What each of many choices costs at least.
 
-    NEVER where nothing fits. `tables` are those of `even_tables`, and `first` says where those of a choice and an
-    operand begin; `size_bits` are of every memory but the outermost, from the innermost.
+    Three numbers: femtojoules, NEVER where nothing fits; cycles; and femtojoules with so few cycles. Then the least
+    product of femtojoules and cycles, these to the power that `fixed` says behind the femtojoules that every mapping of
+    a choice costs beside what the tables say. `tables` are those of `even_tables`, and `first` says where those of a
+    choice and an operand begin; `size_bits` are of every memory but the outermost, from the innermost.
     """
-    found = np.empty(len(steps), np.int64)
+    found, products = np.full((len(steps), 3), NEVER, np.int64), np.full(len(steps), np.inf)
     operands, levels, every = len(moving), len(size_bits), np.ones(moving.shape[1], np.bool_)
-    write = operands - 1
-    alone, at = np.empty(operands, np.int64), np.empty(operands, np.int64)
-    cost, least = np.empty(operands, np.int64), np.empty(operands, np.int64)
+    write, (fixed_fj, power) = operands - 1, fixed
+    alone, at, begin = np.empty(operands, np.int64), np.empty(operands, np.int64), np.empty(operands, np.int64)
+    listed = np.empty((operands, levels), np.int64)
+    for operand in range(operands):
+        for level in range(levels):
+            listed[operand, level] = count_of(totals.listed[operand, level])
+    all_, spared = np.zeros(totals.many, np.int64), np.zeros((operands, totals.many), np.int64)
+    best, value = np.empty(totals.many, np.int64), np.empty(totals.many, np.int64)
+    units = np.empty(totals.many, np.int64)
     for number in range(len(steps)):
         axes = divisors(steps[number], every)
         staying, points = _staying(moving, steps[number]), 1
         own, all_alone = np.zeros((operands, len(axes)), np.int64), np.ones(operands, np.int64)
-        sizes = np.ones(operands, np.int64)
+        sizes, iterations = np.ones(operands, np.int64), 1
         for axis in range(len(axes) - 1, -1, -1):
             points *= axes[axis, 2]
+            iterations *= axes[axis, 1] ** (axes[axis, 2] - 1)
             for operand in range(operands):
                 if moving[operand, axes[axis, 0]]:
                     own[operand, axis] = sizes[operand]
                     sizes[operand] *= axes[axis, 2]
                 else:
                     all_alone[operand] *= axes[axis, 1] ** (axes[axis, 2] - 1)
-        total, starts = 0, 0
+        units[:] = 0
+        units[FJ] = fixed_fj[number]
         for operand in range(operands):
-            head = tables[first[number, operand] : first[number, operand] + HEAD]
-            total = min(NEVER, total + head[AT_UNITS])
-            starts |= head[SPREAD] & 1
-        if all_alone[write] > 1:
-            starts = 1
-        later, powers = np.zeros((2, points), np.int64), np.empty(len(axes), np.int64)
+            head = tables[first[number, operand] : first[number, operand] + HEAD + totals.many]
+            begin[operand] = first[number, operand] + HEAD + totals.many
+            for level in range(levels):
+                begin[operand] += (COSTS + KINDS * listed[operand, level]) * sizes[operand]
+            for total in range(totals.many):
+                units[total] = min(NEVER, units[total] + head[HEAD + total])
+        spread = tables[first[number, write] + SPREAD]
+        starts = 1 if all_alone[write] > 1 else spread & 1
+        later, powers = np.zeros((2, points, 1), np.int64), np.empty(len(axes), np.int64)
+        known = 0  # totals to which memories further out add
         for level in range(levels - 1, -1, -1):
-            here = np.empty((2, points), np.int64)
+            many = totals.active[level]
+            here = np.empty((2, points, many if level > 0 else 1), np.int64)
             powers[:] = 0
             at[:] = 0
             alone[:] = all_alone
+            for operand in range(operands):
+                begin[operand] -= (COSTS + KINDS * listed[operand, level]) * sizes[operand]
             for point in range(points):
-                here[0, point] = here[1, point] = NEVER
-                fits, room, room_of_partial, together = True, 0, 0, 0
+                fits, room, room_of_partial = True, 0, 0
                 for operand in range(operands):
-                    begin = first[number, operand] + HEAD + level * KINDS * sizes[operand]
-                    part = tables[begin : begin + KINDS * sizes[operand]].reshape(KINDS, sizes[operand])
-                    inside = part[INSIDE, at[operand]]
-                    if inside >= NEVER:
+                    rows, size = COSTS + KINDS * listed[operand, level], sizes[operand]
+                    part = tables[begin[operand] : begin[operand] + rows * size].reshape(rows, size)
+                    if part[COSTS + INSIDE, at[operand]] >= NEVER:
                         fits = False
                         break
                     room += part[ROOM, at[operand]]
@@ -201,27 +157,51 @@ def least_together(
                     if room > size_bits[level]:
                         fits = False
                         break
-                    cost[operand] = _at_place(part, at[operand], alone[operand])
-                    least[operand] = min(inside, part[EACH, at[operand]])
-                    together += cost[operand]
+                if level == 0 and starts == 1 and room_of_partial > size_bits[level]:
+                    fits = False
+                if level > 0:
+                    here[:, point] = NEVER
                 if fits:
-                    begin = first[number, write] + HEAD + level * KINDS * sizes[write]
-                    spread = tables[first[number, write] + SPREAD] >> (level + 1) & 1
-                    goes_on = 1 if alone[write] > 1 else spread
-                    best = NEVER
+                    all_[:] = 0
+                    for operand in range(operands):
+                        rows, size = COSTS + KINDS * listed[operand, level], sizes[operand]
+                        part = tables[begin[operand] : begin[operand] + rows * size].reshape(rows, size)
+                        spared[operand, :] = 0
+                        for entry in range(listed[operand, level]):
+                            row, total = COSTS + KINDS * entry, totals.listed[operand, level, entry]
+                            cost = _at_place(part, row, at[operand], alone[operand], 1 if total == FJ else 0)
+                            least = min(part[row + INSIDE, at[operand]], part[row + EACH, at[operand]])
+                            all_[total] += cost
+                            spared[operand, total] = cost - least
+                    goes_on = 1 if alone[write] > 1 else spread >> (level + 1) & 1
+                    best[:] = NEVER
                     for mask in staying:
-                        value = together
-                        for operand in range(operands):
-                            if mask >> operand & 1:
-                                value += least[operand] - cost[operand]
-                        if mask >> write & 1:
-                            value += min(later[0, point], later[1, point])
-                        else:
-                            value += later[goes_on, point]
-                        best = min(best, value)
-                    here[0, point] = best
-                    if room_of_partial <= size_bits[level]:
-                        here[1, point] = best
+                        for total in range(many):
+                            value[total] = all_[total]
+                            for operand in range(operands):
+                                if mask >> operand & 1:
+                                    value[total] -= spared[operand, total]
+                            if total < known and mask >> write & 1:
+                                value[total] += min(later[0, point, total], later[1, point, total])
+                            elif total < known:
+                                value[total] += later[goes_on, point, total]
+                            best[total] = min(best[total], value[total])
+                        if level == 0 and value[FJ] < NEVER:
+                            for total in range(many, totals.many):
+                                value[total] = 0
+                            for total in range(totals.many):
+                                value[total] = min(NEVER, value[total] + units[total])
+                            cycles = _cycles_of(value, totals, iterations)
+                            row = found[number]
+                            row[FJ] = min(row[FJ], value[FJ])
+                            if cycles < row[CYCLES] or (cycles == row[CYCLES] and value[FJ] < row[FASTEST_FJ]):
+                                row[CYCLES], row[FASTEST_FJ] = cycles, value[FJ]
+                            product = float(value[FJ]) * float(cycles) ** power
+                            products[number] = min(products[number], product)
+                    if level > 0:
+                        here[0, point] = best[:many]
+                        if room_of_partial <= size_bits[level]:
+                            here[1, point] = best[:many]
                 for axis in range(len(axes) - 1, -1, -1):
                     powers[axis] += 1
                     back = axes[axis, 2] - 1 if powers[axis] == axes[axis, 2] else 0
@@ -236,11 +216,7 @@ def least_together(
                         break
                     powers[axis] = 0
             if level > 0:
-                least_outwards(here[0], axes)
-                least_outwards(here[1], axes)
-            later = here
-        best = NEVER
-        for point in range(points):
-            best = min(best, later[starts, point])
-        found[number] = min(NEVER, best + total)
-    return found
+                _least_outwards(here[0], axes, many)
+                _least_outwards(here[1], axes, many)
+                later, known = here, many
+    return found, products

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tilestitch.base.jit import tiered
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.tables import Cut, Tables
 
@@ -85,14 +86,25 @@ def least_from(
     cuts: Sequence[Passing], costs: Sequence[NDArray[np.int64]], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
     """Of every cut of one operand the least that it and the later ones cost from a point on: [cut, partial, point]."""
-    points = int(np.prod(shape))
-    found = np.empty((len(cuts), 2, points), np.int64)
-    later = np.zeros((2, points), np.int64)
-    for number in range(len(cuts) - 1, -1, -1):
-        after = np.where(cuts[number].is_partial, later[1], later[0])
-        here = np.minimum(costs[number] + after, labels.NEVER).reshape(2, *shape)
-        for axis in range(1, len(shape) + 1):
-            here = np.flip(np.minimum.accumulate(np.flip(here, axis), axis=axis), axis)
-        later = here.reshape(2, points)
-        found[number] = later
+    partial = np.stack([cut.is_partial for cut in cuts])
+    return _least_from(np.stack(costs), partial, np.array(shape, np.int64))
+
+
+@tiered
+def _least_from(costs: np.ndarray, partial: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """`costs` are [cut, partial, point], and `partial` says of [cut, point] whether partial sums go on."""
+    cuts, _, points = costs.shape
+    found = np.empty((cuts, 2, points), np.int64)
+    for cut in range(cuts - 1, -1, -1):
+        for side in range(2):
+            here = found[cut, side]
+            for point in range(points):
+                after = found[cut + 1, 1 if partial[cut, point] else 0, point] if cut + 1 < cuts else 0
+                here[point] = min(costs[cut, side, point] + after, labels.NEVER)
+            stride = points
+            for size in shape:
+                block, stride = stride, stride // size
+                for start in range(0, points, block):
+                    for point in range(start + block - stride - 1, start - 1, -1):
+                        here[point] = min(here[point], here[point + stride])
     return found

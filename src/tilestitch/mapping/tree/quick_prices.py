@@ -167,7 +167,7 @@ def _delivered_pj(
 
 
 @lending
-def _around(arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, shared: float) -> float:
+def around(arrays: Arrays, placed: Placed, operand: int, crossing: int, held: float, shared: float) -> float:
     """Elements that the memory around exchanges at once for `held` in each inside, or `shared` in them together."""
     sharing, apart = arrays.sharing[operand, crossing], held * placed.differing[operand, crossing]
     if sharing < TOGETHER or operand == len(arrays.axes) - 1:
@@ -203,7 +203,7 @@ def crossing_fj(
         if end == 1:
             copies = placed.exchanging[operand, crossing]
         else:
-            amount = _around(arrays, placed, operand, crossing, held, shared)
+            amount = around(arrays, placed, operand, crossing, held, shared)
         energy += ends_pj(
             arrays.ports[operand, level, end], arrays.access_pj[operand, level, end], amount, bits, times, back, copies
         )

@@ -16,8 +16,10 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, firsts_of, seen_codes, seen_factors
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
-from tilestitch.mapping.tree.even_bounds import even_tables, least_together
+from tilestitch.mapping.tree.even_bounds import least_together
+from tilestitch.mapping.tree.even_tables import FJ, Totals, even_tables, only_energy, totals_of
 from tilestitch.mapping.tree.placed import PlacedNest
+from tilestitch.mapping.tree.port_uses import port_uses
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of, relaxed
 from tilestitch.mapping.tree.quick_bounds import in_turn_alone, least_alone, units_alone
 from tilestitch.mapping.tree.sliding import can_slide
@@ -132,20 +134,40 @@ def stores_evenly(bare: PlacedNest) -> bool:
 
 def together_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     """`bounds_fj` of a tree that stores evenly: of each choice what all operands cost at least together."""
+    nothing = np.zeros(len(choices), np.int64)
+    found, _ = _together(task, choices, only_energy(task.arrays), (nothing, 0))
+    return np.minimum(found[:, FJ], labels.NEVER)
+
+
+def together_in_time(
+    task: SpreadTask, choices: Choices, fixed_fj: NDArray[np.int64], power: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What no mapping of each choice comes below on a tree that stores evenly, with `fixed_fj` beside the tables.
+
+    Femtojoules, cycles, and femtojoules with so few; then femtojoules times cycles to the `power`.
+    """
+    return _together(task, choices, totals_of(port_uses(task.operands)), (fixed_fj, power))
+
+
+def _together(
+    task: SpreadTask, choices: Choices, totals: Totals, fixed: tuple[NDArray[np.int64], int]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    uses = port_uses(task.operands)
     first = np.empty((len(choices), len(task.operands)), np.int64)
     tables: list[NDArray[np.int64]] = []
-    for number in range(len(task.operands)):
-        unlike, back = task.different(choices, number, sees_steps=not task.arrays.has_latches)
+    for number, operand in enumerate(task.operands):
+        # results occupy ports of the units at every step
+        sees_steps = not task.arrays.has_latches or (operand.is_write and totals.many > 1)
+        unlike, back = task.different(choices, number, sees_steps=sees_steps)
         chosen = choices[unlike]
-        over, under = seen_factors(task.view(chosen, number), task.levels)
-        final = task.sums is Sums.FINAL
-        table, starts = even_tables(task.bounds, number, over, under, chosen.steps, final)
+        spread = (*seen_factors(task.view(chosen, number), task.levels), chosen.steps)
+        table, starts = even_tables(task.bounds, uses, totals, number, spread, task.sums is Sums.FINAL)
         first[:, number] = starts[back] + sum(map(len, tables))
         compared(task, table[:1])
         tables.append(table)
     inner = task.operands[0].memories[:-1]
     size_bits = np.array([memory.size_bits * (1 + 1e-12) for memory in inner], np.float64)
-    return least_together(task.bounds.moving, choices.steps, np.concatenate(tables), first, size_bits)
+    return least_together(task.bounds.moving, choices.steps, totals, np.concatenate(tables), first, size_bits, fixed)
 
 
 def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:

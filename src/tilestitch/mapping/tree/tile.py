@@ -24,7 +24,7 @@ from tilestitch.mapping.tree.sliding import with_slides
 from tilestitch.mapping.tree.spatial import placement
 from tilestitch.mapping.tree.spread_task import task_of
 from tilestitch.mapping.tree.tables import Sums
-from tilestitch.mapping.tree.timed_search import best_in_order
+from tilestitch.mapping.tree.timed_search import Bounded, best_in_order
 
 _KEPT = 65536  # tiles of which the best mapping is remembered
 _LABELS = 100_000  # of a tile's search: far more than tiles need that were tried
@@ -67,7 +67,7 @@ def _fast(bare: PlacedNest) -> FoundMapping:
         order = np.argsort(bounds, kind="stable")
         for first in range(0, len(order), _OPENED):
             ordered = (
-                (one, float(bounds[at]), int(at))
+                Bounded(one, float(bounds[at]), int(at))
                 for at in order[first : first + _OPENED].tolist()
                 for one in with_slides([placement(bare, choices, int(numbers[at]))])
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,15 @@ class _Searched:
     is_proven: bool
     bound: float  # of the objective, for all mappings that are not below what was known before
     labels: int
+
+
+class Bounded(NamedTuple):
+    """A placement with what no mapping of it comes below, and its rank among those that are as good."""
+
+    placed: PlacedNest
+    value: float
+    rank: int
+    energy_pj: float = 0.0  # below which no mapping comes that is no worse than the value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,9 @@ def best_in_time(placements: Sequence[PlacedNest], sums: Sums, most_labels: int,
     Raises `DoesNotFit` where no mapping fits the memories.
     """
     placements = with_slides(placements)
-    ordered = ((placed, least, rank) for rank, (placed, least) in enumerate(_in_order(placements, sums, objective)))
+    ordered = (
+        Bounded(placed, least, rank) for rank, (placed, least) in enumerate(_in_order(placements, sums, objective))
+    )
     best, _ = best_in_order(ordered, sums, most_labels, objective)
     if best is None:
         raise DoesNotFit(f"{placements[0].nest.name}: {why_nothing_fits(tables_of(placements[0], sums))}")
@@ -109,7 +121,7 @@ def best_in_time(placements: Sequence[PlacedNest], sums: Sums, most_labels: int,
 
 
 def best_in_order(
-    ordered: Iterable[tuple[PlacedNest, float, int]],
+    ordered: Iterable[Bounded],
     sums: Sums,
     most_labels: int,
     objective: Objective,
@@ -123,9 +135,11 @@ def best_in_order(
     """
     best: FoundMapping | None = None
     bound, count, opened, first = inf, 0, 0, 0
-    for placed, least, rank in ordered:
+    for placed, least, rank, least_pj in ordered:
         if best is not None and least > best.value:
             break
+        if best is not None and least == best.value and least_pj > best.price.energy_pj:
+            continue
         if count > most_labels:
             bound = min(bound, least)
             break

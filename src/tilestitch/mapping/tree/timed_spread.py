@@ -5,11 +5,13 @@ that are left, and what these do not settle is searched. The searches say how go
 good as the best the mappings are then found by the search that makes tables of the whole lattice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from heapq import heappop, heappush
 from itertools import product
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +25,37 @@ from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 from tilestitch.mapping.tree.sliding import needs_tables, with_slides
-from tilestitch.mapping.tree.spread_task import SpreadTask, bounds_fj, in_turn_fj, units_fj
+from tilestitch.mapping.tree.spread_task import (
+    SpreadTask,
+    bounds_fj,
+    in_turn_fj,
+    stores_evenly,
+    together_in_time,
+    units_fj,
+)
 from tilestitch.mapping.tree.tables import FEMTO
 from tilestitch.mapping.tree.timed_opened import Aim
 from tilestitch.mapping.tree.timed_quick import only_ports_take_time, timing_of
-from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, best_in_order
+from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, Bounded, best_in_order
 
 FEW = 2**16  # choices for all of which closer bounds of time are made, where tables are
 BATCH = 256  # choices of which it is asked whether any fits
 MANY = 2**16  # choices whose bounds are made together, once some mapping is known
 SEVERAL = 2**10  # choices of which loose bounds of cycles are asked before closer ones are made
 
+FIRST = 16  # choices of which bounds of all operands together are made at first
+
 _Whole = NDArray[np.int64]
 _Values = NDArray[np.float64]
+
+
+class _Bounds(NamedTuple):
+    """Below what no mapping of a choice comes: the objective, and energy where the objective is no more than that."""
+
+    value: float
+    energy_pj: float
+    rank: int
+    number: int
 
 
 def placement(bare: PlacedNest, choices: Choices, number: int) -> PlacedNest:
@@ -193,7 +213,7 @@ class _InTime:
         else:
             ceiling = self._cutoff
             chosen = [one for one in self._found if self._is_as_good(*self._found[one])]
-        ordered = ((placement(bare, self._choices, one), 0.0, int(self._ranks[one])) for one in chosen)
+        ordered = (Bounded(placement(bare, self._choices, one), 0.0, int(self._ranks[one])) for one in chosen)
         found, _ = best_in_order(ordered, self._task.sums, max(most_labels, FEW_LABELS), self._objective, ceiling)
         if found is None:
             raise DoesNotFit(f"{bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
@@ -231,26 +251,59 @@ def best_by_tables(
 ) -> SpatialSearch:
     """Choices by their bounds, each with the tables of its placement."""
     steps = choices.steps.prod(axis=1)
-    fixed_pj = task.bare.tree.mac_pj * task.bare.nest.macs
     _, ranks = _ranks(_values(task, objective, bounds, steps))
-    cycles, close = least_cycles(task, choices, loose=len(choices) > FEW), bounds
+    is_even, close = stores_evenly(task.bare), bounds
+    cycles = steps if is_even else least_cycles(task, choices, loose=len(choices) > FEW)
     if len(choices) <= FEW:
         close = units_fj(task, choices) + bounds_fj(task, choices, loose=False) + in_turn_fj(task, choices)
         close = np.maximum(bounds, np.minimum(close, labels.NEVER))
     least = _values(task, objective, close, cycles) * (1 - 1e-12)
-    order = [number for number in np.lexsort((ranks, least)).tolist() if least[number] < inf]
+    order = np.lexsort((ranks, least))
+    order = order[least[order] < inf]
     searched: set[int] = set()
 
-    def ordered() -> Iterator[tuple[PlacedNest, float, int]]:
-        for number in order:
-            for one in with_slides([placement(task.bare, choices, number)]):
-                yield one, float(least[number]), int(ranks[number])
-                searched.add(number)
+    def ordered() -> Iterator[Bounded]:
+        alone = [_Bounds(float(least[number]), 0.0, int(ranks[number]), number) for number in order.tolist()]
+        for bounds in _by_all_operands(task, choices, objective, alone) if is_even else alone:
+            for one in with_slides([placement(task.bare, choices, bounds.number)]):
+                yield Bounded(one, bounds.value, bounds.rank, bounds.energy_pj)
+                searched.add(bounds.number)
 
     found: FoundMapping | None
     found, _ = best_in_order(ordered(), task.sums, most_labels, objective)
     if found is None:
         raise DoesNotFit(f"{task.bare.nest.name}: no choice of what to spread has a mapping that fits the memories")
-    bound_pj = int(bounds[order].min()) / FEMTO + fixed_pj
+    bound_pj = int(bounds[order].min()) / FEMTO + task.bare.tree.mac_pj * task.bare.nest.macs
     found = replace(found, bound_pj=bound_pj, bound_cycles=int(steps[order].min()))
     return SpatialSearch(found, len(choices), len(searched))
+
+
+def _by_all_operands(
+    task: SpreadTask, choices: Choices, objective: Objective, ordered: Sequence[_Bounds]
+) -> Iterator[_Bounds]:
+    """Choices of a tree that stores evenly by the bounds of all operands together, made as they are needed.
+
+    They come in the order of other bounds. Of the same latency those of the least energy come first.
+    """
+    cuts = sum(len(one.memories) + 1 for one in task.operands)
+    # rounded at each cut
+    fixed_fj = round(task.bare.tree.mac_pj * task.bare.nest.macs * FEMTO) - cuts - 2
+    power = 2 if objective is Objective.ED2P else 1
+    waiting: list[_Bounds] = []
+    start, size = 0, FIRST
+    while start < len(ordered) or waiting:
+        while start < len(ordered) and (not waiting or ordered[start] < waiting[0]):
+            block = ordered[start : start + size]
+            some = choices[np.array([one.number for one in block])]
+            found, worth = together_in_time(task, some, units_fj(task, some) + fixed_fj, power)
+            for one, (fj, cycles, fastest_fj), value in zip(block, found.tolist(), worth.tolist(), strict=True):
+                if fj >= labels.NEVER:
+                    continue
+                if objective is Objective.LATENCY:
+                    bounds = _Bounds(cycles, fastest_fj / FEMTO * (1 - 1e-12), one.rank, one.number)
+                else:
+                    bounds = _Bounds(max(one.value, value / FEMTO * (1 - 1e-12)), 0.0, one.rank, one.number)
+                heappush(waiting, bounds)
+            start, size = start + size, 2 * size
+        if waiting:
+            yield heappop(waiting)
