@@ -1,4 +1,4 @@
-"""What is asked of a kernel beyond the least estimate: of its tiles, and of where its results wait."""
+"""What is asked of a kernel beyond the least estimate: of its tiles, its constants, and where its results wait."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +12,14 @@ class TileRoom(StrEnum):
     HALF = "half"  # of half, so that its loads do not wait for the kernel before; of all where nothing fits half
     WHOLE = "whole"
     BETTER = "better"  # of half, unless the estimate for all is clearly less
+
+
+class Once(StrEnum):
+    """Which constants and inputs come to GB as a whole, for all tiles and pieces of kernels that ask for it."""
+
+    NONE = "none"  # each tile brings its part
+    SMALL = "small"  # those that are one transfer: their parts would take longer to set up than to come
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +41,4 @@ class KernelRule:
     sink: str
     tiles: TileRule = BY_ESTIMATE
     scope: Level = Level.LB  # where their results wait at best
+    once: Once = Once.NONE

@@ -315,7 +315,7 @@ class _KernelLowering:
             if number > 1 and matrix and not finishes:
                 continue  # the bias joins at the end
             if read.indirect_axis is not None:
-                operands.append((self.ddr[read.tensor], regions[number], Mode.READ))
+                operands.append((self._picked_from(read.tensor, regions[number]), regions[number], Mode.READ))
                 continue
             operand = self.read_from[op.name][number]
             buffer = inner[read.tensor] if operand is None else held[core, operand][1]
@@ -418,7 +418,7 @@ class _KernelLowering:
         return self.partial[core], region, Mode.ACCUMULATE
 
     def _gather(self, op: Operator, core: int, box: Region, operands: tuple[tuple[int, Region, Mode], ...]) -> None:
-        """Fetch the rows that the indices name, straight from DDR."""
+        """Fetch the rows that the indices name, straight from where they lie."""
         tensor = self.graph.tensors[op.writes[0].tensor]
         size = tensor.bytes_of(op.writes[0].hull(box))
         rows = prod(box.extents[dim] for dim in op.reads[1].dims)
@@ -431,6 +431,13 @@ class _KernelLowering:
             work=Iterations(op.name, box),
             passage=Passage(size, self.copying.path(operands[0][0], (operands[-1][0],)), row_bytes),
         )
+
+    def _picked_from(self, name: str, region: Region) -> int:
+        """The buffer in GB that has all of what rows are picked from, or that in DDR."""
+        held = self.around.sources.get(name, {})
+        found = (buffer for one, buffer in held.items() if one.level is Level.GB and one.region.contains(region))
+        buffer = next(found, None)
+        return self.ddr[name] if buffer is None else buffer
 
     def _own(self, core: int, name: str, region: Region) -> list[Region]:
         """What a core brings out of what it has made of a tensor: without what a core before it makes as well."""

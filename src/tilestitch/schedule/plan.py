@@ -99,7 +99,8 @@ def _with_rules(tasks: Sequence[Task], schedule: HandSchedule) -> list[Task]:
     found = []
     for task in tasks:
         rule = rules.get(task.operators[-1], KernelRule(""))
-        found.append(replace(task, tiles=rule.tiles, scope=max(task.scope, rule.scope, key=order.index)))
+        scope = max(task.scope, rule.scope, key=order.index)
+        found.append(replace(task, tiles=rule.tiles, scope=scope, once=rule.once, picks=schedule.picks))
     return found
 
 

@@ -86,7 +86,11 @@ class _Planning:
         self.levels = (*levels, Level.DDR)
         self.facts = facts_of(self.graph, tasks)
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
-        self.start = [self._first_level(task.scope) for task in tasks]  # the first level to try; spilling raises it
+        # The first level to try; spilling raises it.
+        self.start = [
+            max(self._first_level(task.scope), self._first_level(Level.GB) if facts.picked else 0)
+            for task, facts in zip(tasks, self.facts, strict=True)
+        ]
         self.kernels: list[Kernel] = []
         self.homes: list[list[Home]] = []
         self.unfetched: set[tuple[int, str]] = set()  # operands for which there is no room, by who would bring them
@@ -169,11 +173,12 @@ class _Planning:
         return self._placed(number, live)
 
     def _fetched(self, number: int, live: Sequence[Home]) -> list[Home]:
-        """What a task brings from DDR for others of its block as well, as far as there is room: in GB, else in LB."""
-        found: list[Home] = []
+        """What a task brings from DDR for others as well, as far as there is room: in GB, else in LB."""
+        facts, found = self.facts[number], list[Home]()
         level = Level.LB if self.machine.memory(Level.GB) is None else Level.GB
         memory = self.machine.memory(level)
-        for tensor, parts in self.facts[number].shared.items():
+        brought = facts.brought.items() if level is Level.GB else ()
+        for tensor, parts in (*facts.shared.items(), *((name, ((-1, region),)) for name, region in brought)):
             if (number, tensor) in self.unfetched or memory is None:
                 continue
             region = parts[0][1]
@@ -185,7 +190,7 @@ class _Planning:
             gaps = [gap for gap in free_gaps(memory.size_bytes, taken) if gap[1] - gap[0] >= size]
             if gaps:
                 _, top = min(gaps, key=lambda gap: (gap[1] - gap[0], gap[0]))
-                last = self.facts[number].readers[tensor][-1]
+                last = facts.readers[tensor][-1]
                 found.append(Home(tensor, region, level, held, top - size, size, number, last, fetched=True))
         return found
 

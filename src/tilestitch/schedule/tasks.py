@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
-from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
+from tilestitch.ir.tile_rule import BY_ESTIMATE, Once, TileRule
 from tilestitch.ir.tiles import operator_boxes
 from tilestitch.kernels.surroundings import CoreMap, Source, cover
 
@@ -25,6 +25,8 @@ class Task:
     block: int | None = None  # fused block that it belongs to, out of which nothing stays on chip
     strips: tuple[tuple[int, Region], ...] = ()  # cores with what each computes, where that is given
     tiles: TileRule = BY_ESTIMATE
+    once: Once = Once.NONE
+    picks: bool = False  # whether rows may be picked of its results in GB
 
 
 @dataclass(slots=True)
@@ -36,8 +38,10 @@ class Facts:
     reads: dict[str, Region]  # what others make, and the hull of what is needed of it
     writes: dict[str, Region]
     kept: tuple[str, ...]  # results that may stay on chip
+    picked: bool  # whether rows are picked of some of these, which then stay in GB at best
     leaving: frozenset[str]  # those of a block that go to DDR in any case
     shared: dict[str, tuple[tuple[int, Region], ...]]  # operands that others of its block read too: what cores need
+    brought: dict[str, Region]  # constants and inputs that it brings for itself and others
     readers: dict[str, list[int]]  # of each result, and of what it brings, in order
 
 
@@ -45,6 +49,7 @@ def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
     """What every task reads and writes, and who reads what it makes."""
     indirect = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
     pieces: dict[str, list[Source]] = {}  # of a tensor, the latest first; the number of its task stands for the core
+    apart: set[str] = set()  # of those that rows are picked of, those of which no task has all that one picks from
     found: list[Facts] = []
     for number, task in enumerate(tasks):
         operators = tuple(graph.by_name[name] for name in task.operators)
@@ -66,14 +71,17 @@ def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
                     writes[tensor] = region.hull(writes[tensor]) if tensor in writes else region
         for tensor, region in reads.items():
             used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
+            if len(used) > 1:
+                apart.add(tensor)
             for maker in used:
                 assert maker is not None
                 if tasks[maker].block == task.block:
                     found[maker].readers.setdefault(tensor, []).append(number)
-        found.append(Facts(operators, box, reads, writes, (), frozenset(), {}, {}))
+        found.append(Facts(operators, box, reads, writes, (), False, frozenset(), {}, {}, {}))
         for tensor, region in writes.items():
             pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
     _share(graph, tasks, found, indirect)
+    _bring(graph, tasks, found, indirect)
     block_of = {name: task.block for task in tasks for name in task.operators}
     for task, facts in zip(tasks, found, strict=True):
         if task.block is not None:
@@ -87,9 +95,10 @@ def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
             tensor
             for tensor in facts.writes
             if (tensor not in graph.outputs or tensor in facts.leaving)
-            and tensor not in indirect
+            and (tensor not in indirect or (task.picks and tensor not in apart))
             and tensor in facts.readers
         )
+        facts.picked = any(tensor in indirect for tensor in facts.kept)
     return found
 
 
@@ -121,3 +130,30 @@ def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
         first = found[tasks_of[0]]
         first.shared[name] = tuple(sorted(needs.items()))
         first.readers[name] = tasks_of
+
+
+ONE_TRANSFER_BYTES = 32768  # a constant of at most this size is small
+
+
+def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str]) -> None:
+    """What tasks read of constants and inputs that are to come once: the first of them brings it for the others."""
+    first: dict[str, Facts] = {}
+    outside = {*graph.constants, *graph.inputs} - indirect
+    for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
+        if task.once is Once.NONE or task.block is not None:
+            continue
+        boxes = operator_boxes(graph, facts.operators, facts.box)
+        for op in facts.operators:
+            for read in op.reads:
+                name = read.tensor
+                if name not in outside:
+                    continue
+                if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
+                    continue
+                region = graph.read_region(read, boxes[op.name])
+                facts.reads[name] = region.hull(facts.reads[name]) if name in facts.reads else region
+                brings = first.setdefault(name, facts)
+                brings.brought[name] = region.hull(brings.brought[name]) if name in brings.brought else region
+                readers = brings.readers.setdefault(name, [])
+                if number not in readers:
+                    readers.append(number)

@@ -40,6 +40,7 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
+    picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -67,7 +68,9 @@ class Candidate:
             HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
             for at, cut in enumerate(self.cuts)
         )
-        schedule = HandSchedule(NAME, groups, self.order, ring=self.ring, behind=self.behind, rules=self.rules)
+        schedule = HandSchedule(
+            NAME, groups, self.order, ring=self.ring, behind=self.behind, picks=self.picks, rules=self.rules
+        )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))
         return ByHand(self.kernels, schedule)

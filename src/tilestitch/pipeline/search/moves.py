@@ -8,7 +8,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
-from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRoom, TileRule
+from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
@@ -80,15 +80,31 @@ def split(scene: Scene) -> Iterator[Candidate]:
 
 def tiles(scene: Scene) -> Iterator[Candidate]:
     """The tiles of all kernels, then of kernels that are alike, by another rule."""
-    graph, candidate = scene.graph, scene.candidate
+    candidate = scene.candidate
     for rule in TILE_RULES:
         yield with_rules(candidate, candidate.sinks, tiles=rule)
-    alike: dict[Signature, list[str]] = {}
-    for kernel in candidate.kernels:
-        alike.setdefault(signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
-    for sinks in sorted(alike.values(), key=lambda sinks: -scene.lost(sinks)):
+    for sinks in _alike(scene):
         for rule in TILE_RULES:
             yield with_rules(candidate, sinks, tiles=rule)
+
+
+def bring(scene: Scene) -> Iterator[Candidate]:
+    """Constants and inputs brought once or part by part; rows picked in GB, where a kernel makes what they are of."""
+    graph, candidate = scene.graph, scene.candidate
+    picked = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
+    if picked & set(graph.producers):
+        yield replace(candidate, picks=not candidate.picks)
+    for sinks in (candidate.sinks, *_alike(scene)):
+        found = (with_rules(candidate, sinks, once=once) for once in (Once.SMALL, Once.ALL, Once.NONE))
+        yield from (one for one in found if one != candidate)
+
+
+def _alike(scene: Scene) -> list[list[str]]:
+    """The last operators of kernels that are alike, first those that lose most cycles."""
+    graph, alike = scene.graph, dict[Signature, list[str]]()
+    for kernel in scene.candidate.kernels:
+        alike.setdefault(signature(graph, [graph.by_name[name] for name in kernel]), []).append(kernel[-1])
+    return sorted(alike.values(), key=lambda sinks: -scene.lost(sinks))
 
 
 def park(scene: Scene) -> Iterator[Candidate]:
@@ -115,13 +131,18 @@ def park(scene: Scene) -> Iterator[Candidate]:
 
 
 def with_rules(
-    candidate: Candidate, sinks: Sequence[str], *, tiles: TileRule | None = None, scope: Level | None = None
+    candidate: Candidate,
+    sinks: Sequence[str],
+    *,
+    tiles: TileRule | None = None,
+    scope: Level | None = None,
+    once: Once | None = None,
 ) -> Candidate:
     """The candidate with something else asked of kernels that end with some operators."""
     rules = {one.sink: one for one in candidate.rules}
     for sink in sinks:
         rule = rules.get(sink, KernelRule(sink))
-        rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope)
+        rules[sink] = replace(rule, tiles=tiles or rule.tiles, scope=scope or rule.scope, once=once or rule.once)
     kept = [rules[kernel[-1]] for kernel in candidate.kernels if kernel[-1] in rules]
     return replace(candidate, rules=tuple(one for one in kept if one != KernelRule(one.sink)))
 
@@ -169,6 +190,7 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "park": park,
     "tiles": tiles,
+    "bring": bring,
     "pieces": pieces,
     "fuse": fuse,
     "split": split,

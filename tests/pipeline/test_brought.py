@@ -1,0 +1,98 @@
+"""What comes to GB once for all that read it, and rows that are picked of what waits there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilestitch import api
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.by_hand import DEPTH_FIRST, HandSchedule
+from tilestitch.ir.program import EngineKind, Kind, Program
+from tilestitch.ir.tile_rule import KernelRule, Once
+from tilestitch.pipeline.compilation import Compilation
+from tilestitch.pipeline.hand_schedule import hand_schedule_of
+from tilestitch.pipeline.options import Options
+
+MACHINE = "stcp920"
+
+
+def by_hand(
+    network: str, *, picks: bool = False, once: Once = Once.NONE, batch: int = 8, pieces: int = 1
+) -> Compilation:
+    """As `graphturbo` has it with something else asked, executed and compared with onnxruntime."""
+    done = api.compile(network, MACHINE, strategy="graphturbo", batch=batch)
+    assert done.schedule is not None
+    sinks = dict.fromkeys(kernel.sink for kernel in done.schedule.kernels)
+    rules = tuple(KernelRule(sink, once=once) for sink in sinks)
+    schedule: HandSchedule = replace(hand_schedule_of(done), picks=picks, rules=rules)
+    if pieces > 1:
+        groups = [replace(one, axis=0, pieces=pieces) for one in schedule.groups]
+        schedule = replace(schedule, groups=groups, order=DEPTH_FIRST)
+    options = Options(batch_per_cluster=done.schedule.batch)
+    found = api.compile(network, MACHINE, strategy=schedule, batch=batch, options=options, verify=True)
+    assert found.report is not None
+    assert found.report.outcome == "passed"
+    return found
+
+
+def sources(program: Program, kind: Kind, engine: EngineKind) -> list[tuple[str, Level]]:
+    """Of each instruction of a kind on engines of a kind, what it moves and from which memory."""
+    found = []
+    for at in np.flatnonzero(program.kind == kind).tolist():
+        if program.engines[program.engine[at]].kind is engine:
+            buffer = program.operand_buffer[program.operand_offsets[at]]
+            space = program.spaces[program.buffers.space[buffer]]
+            found.append((program.tensors[program.buffers.tensor[buffer]], space.level))
+    return found
+
+
+def brought(done: Compilation) -> list[str]:
+    """The tensors that DMA brings, one entry a transfer."""
+    assert done.program is not None
+    return [name for name, _ in sources(done.program, Kind.COPY, EngineKind.DMA_IN)]
+
+
+@pytest.mark.parametrize("once", [Once.SMALL, Once.ALL])
+def test_what_is_small_comes_in_one_transfer(once):
+    """The numbers of all categories for all tables, and every bias; else each part comes by itself."""
+    before, after = brought(by_hand("dlrm:small")), brought(by_hand("dlrm:small", once=once))
+    assert before.count("categories") == 8
+    assert after.count("categories") == 1
+    assert len(after) == len(set(after)) < len(before)
+
+
+def weight_bytes(done: Compilation) -> int:
+    """What DMA brings of weights in an iteration."""
+    program = done.program
+    assert program is not None
+    engines = np.array([engine.kind is EngineKind.DMA_IN for engine in program.engines])
+    moved = np.flatnonzero(engines[program.engine] & (program.kind == Kind.COPY))
+    tensors = program.buffers.tensor[program.operand_buffer[program.operand_offsets[moved]]]
+    weights = np.array(["weight" in name for name in program.tensors])
+    return int(program.size_bytes[moved][weights[tensors]].sum()) // program.iterations
+
+
+def test_pieces_of_a_kernel_share_what_came_once():
+    """Each weight comes once an iteration, and with each piece otherwise."""
+    each, every = (by_hand("resnet18:small", once=once, batch=32, pieces=4) for once in (Once.NONE, Once.ALL))
+    assert every.schedule is not None
+    graph = every.schedule.graph
+    least = sum(graph.tensors[name].size_bytes for name in graph.constants if "weight" in name)
+    assert {piece.number for piece in every.schedule.pieces} == set(range(4))
+    assert weight_bytes(every) == least < weight_bytes(each)
+
+
+def test_rows_are_picked_of_what_waits_in_gb():
+    """DLRM's products never reach DDR then, and take fewer cycles; the tables are there as before."""
+    through, on_chip = by_hand("dlrm:small", batch=64), by_hand("dlrm:small", picks=True, batch=64)
+    found = []
+    for done in (through, on_chip):
+        assert done.program is not None
+        picked = sources(done.program, Kind.GATHER, EngineKind.MOVER)
+        assert all(level is Level.DDR for name, level in picked if name.startswith("table"))
+        found.append({level for name, level in picked if name.startswith("products")})
+    assert found == [{Level.DDR}, {Level.GB}]
+    assert through.trace is not None
+    assert on_chip.trace is not None
+    assert on_chip.trace.latency_cycles < through.trace.latency_cycles
