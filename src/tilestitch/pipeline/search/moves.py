@@ -10,6 +10,7 @@ from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRoom, TileRule
 from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
@@ -18,6 +19,7 @@ SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 TILE_RULES = (
     TileRule(columns=True),
     TileRule(columns=True, room=TileRoom.WHOLE),
+    TileRule(columns=True, room=TileRoom.WHOLE, parts=True),
     TileRule(room=TileRoom.BETTER),
     TileRule(least=2),
     TileRule(columns=True, least=2),
@@ -170,6 +172,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "tiles": tiles,
     "pieces": pieces,
     "fuse": fuse,
+    "columns": columns,
     "split": split,
     "merge": merge,
     "axis": axes,
