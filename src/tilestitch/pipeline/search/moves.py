@@ -9,6 +9,7 @@ from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, TileRoom, TileRule
+from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
@@ -173,6 +174,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "pieces": pieces,
     "fuse": fuse,
     "columns": columns,
+    "borders": borders,
     "split": split,
     "merge": merge,
     "axis": axes,
