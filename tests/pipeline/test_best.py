@@ -20,7 +20,7 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search import best as search
 from tilestitch.pipeline.search.best import Budget
-from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
+from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.moves import MOVES
 from tilestitch.pipeline.search.scene import Scene
@@ -119,6 +119,25 @@ def test_moves_change_the_schedule_and_keep_it_in_running_order(network):
         assert sorted(name for cut in candidate.cuts for name in cut.operators) == names
         assert sorted(name for kernel in candidate.kernels for name in kernel) == names
         assert in_running_order(scene.graph, candidate.cuts)
+
+
+def test_the_border_of_two_sub_graphs_moves_by_whole_kernels():
+    """Both keep their pieces; a few kernels at one end of one are in the other, and the program runs."""
+    evaluator, scene = scene_of("resnet18")
+    names = tuple(op.name for op in scene.graph.operators)
+    cuts = (Cut(names[: len(names) // 2], 2, 2), Cut(names[len(names) // 2 :], 0, 1))
+    begin = replace(scene, candidate=replace(scene.candidate, cuts=cuts))
+    found = list(MOVES["borders"](begin))
+    sizes = {len(one.cuts[0].operators) - len(cuts[0].operators) for one in found}
+    assert min(sizes) < 0 < max(sizes)
+    for one in found:
+        assert [(cut.axis, cut.pieces) for cut in one.cuts] == [(2, 2), (0, 1)]
+        assert sorted(name for cut in one.cuts for name in cut.operators) == sorted(names)
+        moved = set(one.cuts[0].operators) ^ set(cuts[0].operators)
+        assert any(moved & set(kernel) for kernel in begin.candidate.kernels)
+        for kernel in begin.candidate.kernels:
+            assert len(moved & set(kernel)) in (0, len(set(kernel) & set(cuts[0].operators)), len(kernel))
+    assert any(evaluator.evaluate(one) is not None for one in found)
 
 
 @pytest.mark.parametrize("effort", first(1, (Effort.LOW, Effort.MEDIUM, Effort.HIGH)))

@@ -23,7 +23,13 @@ from tilestitch.pipeline.options import Options
 from tilestitch.schedule.tiling import Shapes, tile_kernel
 
 MACHINE = "stcp920"
-RULES = (TileRule(columns=True), TileRule(room=TileRoom.WHOLE), TileRule(room=TileRoom.BETTER), TileRule(least=2))
+RULES = (
+    TileRule(parts=True),
+    TileRule(columns=True),
+    TileRule(room=TileRoom.WHOLE),
+    TileRule(room=TileRoom.BETTER),
+    TileRule(least=2),
+)
 
 
 def begun(network: str) -> tuple[Compilation, HandSchedule]:
@@ -153,3 +159,22 @@ def test_tiles_have_whole_columns_or_as_many_as_are_asked_for():
     assert tiles(TileRule())[0] == 50
     assert tiles(TileRule(columns=True))[0] == 64
     assert tiles(TileRule())[1] < 17 <= tiles(TileRule(least=17))[1]
+
+
+@pytest.mark.quick
+def test_reductions_are_cut_into_more_parts_where_tiles_are_larger_for_it():
+    """512 rows of 3,072 take 3 MiB: rows are halved until a part fits, or parts are until more rows do."""
+    graph, machine = resolved(product(512, 3072, 512)), load_machine(MACHINE)
+    memories = [replace(one, size_bytes=2**17) if one.level is Level.LB else one for one in machine.memories]
+    machine = replace(machine, cores=machine.cores[:1], memories=tuple(memories))
+
+    def tiles(rule: TileRule) -> tuple[int, int, int]:
+        """Rows of a tile, iterations of a part, and the estimate."""
+        kernel = tile_kernel(Shapes(graph, machine), graph.operators, "k", rule=rule)
+        return kernel.tiling.tile[0], kernel.tiling.reduction[2], kernel.estimated_cycles
+
+    rows, part, cycles = tiles(TileRule())
+    more_rows, smaller, fewer = tiles(TileRule(parts=True))
+    assert more_rows > rows
+    assert smaller < part
+    assert fewer < cycles

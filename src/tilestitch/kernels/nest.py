@@ -28,7 +28,8 @@ RANK, ELEMENT = range(2)
 SHAPE, LAYOUT = range(2)
 TENSOR_OF, WHERE, IN_PARTS, FIRST_READER, END_READER = range(5)
 IN_PLACE, IS_RESULT = range(1, 3)  # after TENSOR_OF
-ANCHOR, CUT_BY, SUMS, HOME, PADDED, ON_TREE = range(6, 12)  # after the six of the matrix unit
+ARRAY_DEPTH = 1  # of the six of the matrix unit
+ANCHOR, CUT_BY, SUMS, HOME, PADDED, ON_TREE = range(6, 12)  # after these
 MAPPED, CUT_TO_FIT = 1, 2  # on the units of a tree: how sums are added up is the mapping's; they may be cut as well
 
 
@@ -122,7 +123,7 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
                     sums,
                     levels[shape.home],
                     shape.padded,
-                    0 if shape.core.inside is None else CUT_TO_FIT if sums and _is_alone(shape) else MAPPED,
+                    0 if shape.core.inside is None else CUT_TO_FIT if sums and is_alone(shape) else MAPPED,
                 )
             ],
             ON_TREE + 1,
@@ -130,7 +131,7 @@ def flatten(shape: KernelShape, machine: Accelerator) -> Nest:
     )
 
 
-def _is_alone(shape: KernelShape) -> bool:
+def is_alone(shape: KernelShape) -> bool:
     """Whether the anchor is the one product, and reads nothing that the kernel makes, so that parts find all of it."""
     made = {write.tensor for op in shape.operators for write in op.writes}
     anchor = shape.anchor

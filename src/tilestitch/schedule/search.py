@@ -20,15 +20,14 @@ from tilestitch.cost.place import GB, LB, PLAIN, WEIGHTS, Place, Rates
 from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.kernels.nest import (
     ANCHOR,
+    ARRAY_DEPTH,
     CUT_BY,
-    CUT_TO_FIT,
     DIMS,
     END,
     END_TERM,
     EXTENT,
     FIRST_TERM,
     FIRST_WRITE,
-    ON_TREE,
     RANK,
     REDUCED,
     TENSOR,
@@ -36,7 +35,6 @@ from tilestitch.kernels.nest import (
     Nest,
 )
 
-FEWEST = 16  # times the depth of a tree's units: a part of a reduction that is cut to fit has no fewer iterations
 SIZES_KEPT = 4  # tile sizes tried for one cut of the second operand, from the largest that fits
 CYCLES, NUMBER, ORDER = range(3)  # columns of a candidate: estimated cycles, tiles of a core, which order of loops
 
@@ -52,6 +50,7 @@ class Cuts(NamedTuple):
     others: np.ndarray
     orders: np.ndarray  # of loops, one a row
     pruned: float  # tilings are left out whose arithmetic alone takes this factor more than the best so far; 0: none
+    fewest: int  # a part of a reduction with fewer iterations is not halved so that a tile fits; 0: no part is
 
 
 class Found(NamedTuple):
@@ -88,7 +87,7 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
                 continue
             cut = _reduction(nest, place, tile)
             whole = measure(nest, rates, place, tile, cut, counts, operands, made)
-            while whole[MISFIT] == LB and nest.core[ON_TREE] == CUT_TO_FIT and _halve(nest, cut, FEWEST * nest.core[1]):
+            while whole[MISFIT] == LB and cuts.fewest and _halve(nest, cut, cuts.fewest):
                 whole = measure(nest, rates, place, tile, cut, counts, operands, made)
             busy = whole[TILES] * max(whole[MATRIX_CYCLES], whole[VECTOR_CYCLES])
             if cuts.pruned and least and busy > cuts.pruned * least:
@@ -248,7 +247,7 @@ def _halve(nest: Nest, cut: np.ndarray, least: int) -> bool:
 
     Multiples of the array's depth are kept as long as there are any.
     """
-    anchor, depth, longest, size = nest.core[ANCHOR], nest.core[1], -1, 1
+    anchor, depth, longest, size = nest.core[ANCHOR], nest.core[ARRAY_DEPTH], -1, 1
     for dim in range(nest.operators[anchor, DIMS]):
         if nest.dims[anchor, dim, REDUCED]:
             size *= cut[dim]

@@ -13,7 +13,7 @@ from tilestitch.ir.graph import DimKind, Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
-from tilestitch.kernels.nest import Nest, flatten
+from tilestitch.kernels.nest import ARRAY_DEPTH, CUT_BY, CUT_TO_FIT, ON_TREE, Nest, flatten, is_alone
 from tilestitch.kernels.shape import KernelShape, kernel_shape
 from tilestitch.kernels.surroundings import NOWHERE, Surroundings
 from tilestitch.ops import generic
@@ -23,6 +23,7 @@ from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, searc
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
+ON_TREES = 16  # times the depth of a tree's units: a part of a reduction that is cut to fit has no fewer iterations
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
 
 
@@ -190,7 +191,7 @@ def _fitting(
         for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders):
             kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
-            cuts = _cuts(shape, splits, around, rule, inside=inside)
+            cuts = _cuts(shape, splits, around, rule, _fewest(nest, shape, rule), inside=inside)
             result = search(nest, rates, place, cuts)
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
@@ -211,7 +212,17 @@ def _streamed(
     return Kernel(name, (op.name,), None, tiling, group.numbers, cycles, True, box, launches)
 
 
-def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, rule: TileRule, *, inside: bool) -> Cuts:
+def _fewest(nest: Nest, shape: KernelShape, rule: TileRule) -> int:
+    """Iterations below which a part of the reduction is not halved so that a tile fits; 0: no part is."""
+    depth = int(nest.core[ARRAY_DEPTH])
+    if nest.core[ON_TREE]:
+        return ON_TREES * depth if nest.core[ON_TREE] == CUT_TO_FIT else 0
+    return 2 * depth if rule.parts and nest.core[CUT_BY] >= 0 and is_alone(shape) else 0
+
+
+def _cuts(
+    shape: KernelShape, splits: tuple[int, ...], around: Surroundings, rule: TileRule, fewest: int, *, inside: bool
+) -> Cuts:
     """The tiles to try under one split: the second operand's dims are cut first, and either may be the outer loops."""
     sink, cuts = shape.sink, shape.cuts
     parallel = [d for d, dim in enumerate(sink.dims) if dim.kind is DimKind.PARALLEL]
@@ -232,4 +243,5 @@ def _cuts(shape: KernelShape, splits: tuple[int, ...], around: Surroundings, rul
         np.array(others, np.int64),
         np.array(orders, np.int64).reshape(len(orders), len(sink.dims)),
         BINDING_TOLERANCE if around.on_chip else 0.0,
+        fewest,
     )

@@ -19,6 +19,7 @@ from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
+from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import MOVES, with_rules
@@ -32,6 +33,7 @@ TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may nee
 UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
+PARTS = replace(LARGE, parts=True)
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
 
@@ -191,12 +193,16 @@ def _begun(
 def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
     """A beginning, or ways to have its attention fused: also uncut, and with tiles of all of the memories.
 
-    Whole rows of scores may need more room than half of the memories, or than what pieces leave.
+    Whole rows of scores may need more room than half of the memories, or than what pieces leave. Where results are too
+    large for the cores uncut, those are also in pieces of their weights' columns.
     """
     fused = with_attention(begin, graph, machine)
     if fused is begin:
         return [begin]
-    return [like for one in (fused, fused.uncut(graph)) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
+    uncut = fused.uncut(graph)
+    found = [like for one in (fused, uncut) for like in (one, with_rules(one, one.sinks, tiles=LARGE))]
+    wide = with_columns(uncut, graph, machine)
+    return found if wide is uncut else [*found, with_rules(wide, wide.sinks, tiles=PARTS)]
 
 
 def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budget, batches: Sequence[int]) -> None:

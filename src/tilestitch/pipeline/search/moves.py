@@ -9,7 +9,9 @@ from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
+from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
@@ -18,6 +20,7 @@ SPLITS = 6  # places at which a sub-graph is divided, the narrowest
 TILE_RULES = (
     TileRule(columns=True),
     TileRule(columns=True, room=TileRoom.WHOLE),
+    TileRule(columns=True, room=TileRoom.WHOLE, parts=True),
     TileRule(room=TileRoom.BETTER),
     TileRule(least=2),
     TileRule(columns=True, least=2),
@@ -193,6 +196,8 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "bring": bring,
     "pieces": pieces,
     "fuse": fuse,
+    "columns": columns,
+    "borders": borders,
     "split": split,
     "merge": merge,
     "axis": axes,

@@ -1,0 +1,87 @@
+"""Products in pieces of their weights' columns: every weight is read once, and the parts of a result lie apart."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.pairs import first
+from tests.helpers.verified import machine_named, model
+from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.choices import Stage
+from tilestitch.ir.program import Kind, Program
+from tilestitch.pipeline.compile import compile_network, requested, resume_network
+from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.options import Options
+from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
+from tilestitch.pipeline.search.columns import columns, with_columns
+from tilestitch.pipeline.search.evaluate import Evaluator
+from tilestitch.pipeline.search.scene import Scene
+from tilestitch.pipeline.stage_files import stage_text, started
+from tilestitch.pipeline.strategies import strategy_named
+
+MACHINE = "stcp920"
+
+
+def begun(network: str) -> tuple[Evaluator, Candidate]:
+    """What compiles candidates, and the network uncut, four samples an iteration."""
+    proto, machine = model(network, small=True), machine_named(MACHINE)
+    done = compile_network(proto, network, machine, strategy_named("astitch"), Options(batch=16))
+    request = requested(proto, network, machine, done.options)
+    evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
+    begin = candidate_of(done)
+    assert begin is not None
+    return evaluator, replace(begin, batch=4).uncut(evaluator.graph(4))
+
+
+def read_bytes(program: Program) -> dict[str, int]:
+    """By tensor, what comes from DDR."""
+    found: dict[str, int] = {}
+    for number in np.flatnonzero(program.kind == Kind.COPY).tolist():
+        source = program[number].operands[0].buffer
+        if program.spaces[program.buffers.space[source]].level is Level.DDR:
+            name = program.tensors[program.buffers.tensor[source]]
+            found[name] = found.get(name, 0) + int(program.size_bytes[number])
+    return found
+
+
+@pytest.mark.parametrize("network", first(1, ("vit-b16", "bert-base-64", "resnet18")))
+def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
+    """The first kernels that are cut have as many pieces; the program computes what the network does."""
+    evaluator, begin = begun(network)
+    graph, machine = evaluator.graph(4), machine_named(MACHINE)
+    found = next(columns(Scene(begin, graph, machine, {}, (4,))))
+    cut = {cut.operators[-1]: cut for cut in found.cuts if cut.pieces > 1}
+    assert cut
+    assert in_running_order(graph, found.cuts)
+    done = evaluator.compiled(found)
+    assert done.schedule is not None
+    assert done.program is not None
+    read = read_bytes(done.program)
+    for sink, one in cut.items():
+        boxes = [kernel.box for kernel in done.schedule.kernels if kernel.sink == sink]
+        assert len(boxes) == one.pieces == 2
+        weights = [name for op in one.operators for name in graph.by_name[op].inputs if name in graph.constants]
+        assert weights
+        assert all(read[name] == graph.tensors[name].size_bytes for name in weights)
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    again = resume_network(model(network, small=True), start, machine, Options(verify=True))
+    assert again.report is not None
+    assert again.report.outcome == "passed"
+
+
+def test_a_result_too_large_for_the_cores_is_cut():
+    """Into pieces of at most half of their memories, and nothing else; where all are small, nothing is."""
+    evaluator, begin = begun("vit-b16")
+    graph, machine = evaluator.graph(4), machine_named(MACHINE)
+    assert with_columns(begin, graph, machine) == begin
+    sizes = {op.name: graph.tensors[op.outputs[0]].size_bytes for op in graph.operators}
+    largest = max(size for name, size in sizes.items() if name.endswith("gelu"))
+    room = largest // 2 // len(machine.cores)
+    small = [replace(one, size_bytes=room) if one.level is Level.LB else one for one in machine.memories]
+    found = with_columns(begin, graph, replace(machine, memories=tuple(small)))
+    pieces = {cut.operators[-1]: cut.pieces for cut in found.cuts if cut.pieces > 1}
+    assert {name for name in sizes if sizes[name] == largest and name.endswith("gelu")} <= set(pieces)
+    for name, count in pieces.items():
+        assert sizes[name] > room * len(machine.cores) // 2 >= sizes[name] // (2 * count)
+        assert (count - 1) * (room * len(machine.cores) // 2) < sizes[name]
