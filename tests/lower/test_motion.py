@@ -9,6 +9,7 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.region import Region
 from tilestitch.lower import blocks
 from tilestitch.lower.builder import Owner
+from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.motion import Motion, motion_of, moved
 from tilestitch.pipeline import batches
 from tilestitch.pipeline.compile import compile_network
@@ -89,3 +90,21 @@ def test_pieces_share_blocks_and_the_program_is_as_without(monkeypatch, name, ba
     monkeypatch.setattr(blocks, "kernel_key", lambda graph, kernel: kernel.name)
     assert text() == shared
     assert len(lowered) == kernels[0]
+
+
+def test_a_block_is_the_same_on_other_cores(monkeypatch):
+    """Cores take turns at being the first; each instruction, its memories and its path are those of its own core."""
+
+    def text() -> str:
+        network, strategy = zoo.build("googlenet", small=True), strategy_named("astitch")
+        done = compile_network(network, "googlenet", load_machine("stcp920"), strategy, Options(batch=4))
+        assert done.program is not None
+        assert done.schedule is not None
+        orders.update(kernel.cores for kernel in done.schedule.kernels)
+        return done.program.text()
+
+    orders: set[tuple[int, ...]] = set()
+    renamed = text()
+    assert len(orders) > 1
+    monkeypatch.setattr(Cluster, "alike", property(lambda self: False))
+    assert text() == renamed

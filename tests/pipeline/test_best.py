@@ -13,6 +13,7 @@ from tilestitch.cost.block_bounds import least_block_cycles
 from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
 from tilestitch.kernels.runnable import picks_from_itself
+from tilestitch.lower import blocks
 from tilestitch.pipeline.batches import latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
@@ -71,6 +72,16 @@ def test_a_candidate_takes_the_cycles_of_its_full_compilation(network):
     assert len({one.latency_cycles for one in found}) > 1
     for one in found:
         assert latency(evaluator.compiled(one.candidate)) == one.latency_cycles, one.candidate
+
+
+def test_kernels_whose_sums_lie_elsewhere_are_not_lowered_again(monkeypatch):
+    evaluator, scene = scene_of("resnet18")
+    lowered = []
+    monkeypatch.setattr(blocks, "lower_kernel", lambda *args: lowered.append(args))
+    one = evaluator.evaluate(replace(scene.candidate, ring=not scene.candidate.ring))
+    assert one is not None
+    assert not one.repeated
+    assert not lowered
 
 
 def test_no_kernel_picks_rows_of_what_it_makes():

@@ -1,7 +1,7 @@
 """Where the places of a kernel lie in what others leave free of each memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +12,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.schedule import Kernel
 from tilestitch.lower.builder import Base
 from tilestitch.lower.cluster import Cluster
-from tilestitch.lower.link import ADDRESS, BASE, SIZE, SPACE, TENSOR, Section
+from tilestitch.lower.link import ADDRESS, BASE, SIZE, TENSOR, Section
 
 
 class Ring:
@@ -41,6 +41,12 @@ class Demand:
     own_bytes: tuple[int, ...]  # in one piece, by number of the memory
     whole: tuple[tuple[str, int], ...]  # tensors that a stitched kernel keeps whole in GB, with their bytes
     passing_bytes: int | None  # of the largest that passes the ring; None: nothing does
+
+    def on(self, spaces: np.ndarray) -> "Demand":
+        """The same where other memories stand for these."""
+        own_bytes = np.zeros(len(spaces), np.int64)
+        own_bytes[spaces] = self.own_bytes
+        return replace(self, own_bytes=tuple(own_bytes.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +99,24 @@ def place(cluster: Cluster, kernel: Kernel, demand: Demand, free: Surface) -> Pl
     return Places(begins, whole, span or (0, 0))
 
 
-def addresses(cluster: Cluster, block: Section, places: Places, free: Surface) -> np.ndarray:
-    """Of the new buffers of a block."""
+def addresses(
+    cluster: Cluster, block: Section, spaces: np.ndarray, places: Places, free: Surface, *, ring: bool
+) -> np.ndarray:
+    """Of the new buffers of a block, which lie in these spaces; `ring`: whether sums lie one behind the other."""
     rows = block.buffers
     bases = rows[:, BASE]
-    begins = np.array(places.begins, np.int64)[rows[:, SPACE]]
+    begins = np.array(places.begins, np.int64)[spaces]
     found = rows[:, ADDRESS] + np.where(bases == Base.WINDOW, begins, 0)
     for row in np.flatnonzero(bases == Base.WHOLE).tolist():
         found[row] = places.whole[block.tensors[rows[row, TENSOR]]]
     passing = np.flatnonzero(bases == Base.RING)
     if free.ring is not None and len(passing):
         found[passing] = [free.ring.take(size_bytes, *places.ring) for size_bytes in rows[passing, ADDRESS].tolist()]
-    summed = np.flatnonzero(bases == Base.SUMS)
-    if len(summed):
+    if ring:
+        summed = np.flatnonzero(bases == Base.SUMS)
         found[summed] = [
             free.sums[space].take(size_bytes, 0, cluster.spaces[space].size_bytes)
-            for space, size_bytes in rows[summed][:, [SPACE, SIZE]].tolist()
+            for space, size_bytes in zip(spaces[summed].tolist(), rows[summed, SIZE].tolist(), strict=True)
         ]
     return found
 

@@ -1,4 +1,4 @@
-"""The instructions of kernels as blocks: kernels that differ only in names, and in where they begin, share one."""
+"""The instructions of kernels as blocks: kernels that differ in names, cores, and where they begin, share one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import kernel_key, local_names
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Builder, Owner
-from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.cluster import Cluster, OtherCores
 from tilestitch.lower.homes import Around, home_parts
 from tilestitch.lower.kernel import lower_kernel
 from tilestitch.lower.link import Here, Section, section_of
@@ -36,6 +36,7 @@ class Blocks:
     def __init__(self, cluster: Cluster, graph: Graph, in_ddr: Mapping[str, int], known: dict[tuple, Known]) -> None:
         """`in_ddr` has the buffers of tensors in DDR; `known` blocks of the same graph and machine are added to."""
         self.cluster, self.graph, self.in_ddr, self._known = cluster, graph, in_ddr, known
+        self._others: dict[tuple[int, ...], OtherCores | None] = {}
 
     def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Section, Demand, Here]:
         """The block of kernel `number`, what it needs of each memory, and what is particular to this kernel."""
@@ -44,9 +45,11 @@ class Blocks:
         sums = sums_of(self.graph, kernel)
         tensors = [*local_names(self.graph, operators), *sums]
         motion = motion_of(self.graph, operators, box, kernel.tiling.resident, sums)
-        key = self._key(kernel, box, around, tensors, motion)
+        cores = self._in_order(kernel.cores)
+        like, like_around = _on_others(kernel, around, cores)
+        key = self._key(like, box, like_around, tensors, motion)
         if key not in self._known:
-            self._known[key] = self._lowered(kernel, box, around, tensors, motion)
+            self._known[key] = self._lowered(like, box, like_around, tensors, motion)
         known = self._known[key]
         here = Here(
             number,
@@ -54,8 +57,17 @@ class Blocks:
             dict(zip(known.tensors, tensors, strict=True)),
             dict(zip(known.kernel.operators, kernel.operators, strict=True)),
             tuple(now - then for now, then in zip(box.start, known.begin, strict=True)),
+            self._others[cores],
         )
         return known.block, known.demand, here
+
+    def _in_order(self, own: tuple[int, ...]) -> tuple[int, ...]:
+        """All cores, those of a kernel first, in the order in which it takes them; as they are where not all alike."""
+        every = range(self.cluster.cores)
+        cores = (*own, *(core for core in every if core not in own)) if self.cluster.alike else tuple(every)
+        if cores not in self._others:
+            self._others[cores] = None if cores == tuple(every) else self.cluster.with_cores(cores)
+        return cores
 
     def _given(self, around: Around, tensors: list[str]) -> Iterator[tuple[int, str, Region, int]]:
         """What is there before a kernel: space, tensor, region and buffer."""
@@ -118,6 +130,34 @@ class Blocks:
                 builder, self.graph, kernel, in_ddr, Around(sources, results, around.made, around.fetched)
             )
         return Known(section_of(builder, motion), demand, kernel, tensors, box.start)
+
+
+def _on_others(kernel: Kernel, around: Around, cores: tuple[int, ...]) -> tuple[Kernel, Around]:
+    """A kernel and what lies around it with core `i` in the place of core `cores[i]`, and with no ring of sums.
+
+    Where sums lie is part of no block, and alike cores do alike work: so kernels that differ in these share one.
+    """
+    if not any(core != at for at, core in enumerate(cores)):
+        return replace(kernel, ring=False), around
+    place = {core: at for at, core in enumerate(cores)}
+    sources = {
+        tensor: {
+            source if source.core is None else replace(source, core=place[source.core]): buffer
+            for source, buffer in found.items()
+        }
+        for tensor, found in around.sources.items()
+    }
+    made = {
+        name: replace(home, parts=tuple((place[core], part) for core, part in home.parts))
+        for name, home in around.made.items()
+    }
+    results = {
+        name: {None if core is None else place[core]: buffer for core, buffer in found.items()}
+        for name, found in around.results.items()
+    }
+    strips = tuple((place[core], strip) for core, strip in kernel.strips)
+    like = replace(kernel, cores=tuple(place[core] for core in kernel.cores), strips=strips, ring=False)
+    return like, Around(sources, results, made, around.fetched)
 
 
 def in_ddr(graph: Graph, cluster: Cluster, address: Mapping[str, int]) -> Iterator[tuple[int, int, int, str, Region]]:

@@ -18,7 +18,7 @@ class Base(IntEnum):
     WINDOW = 1  # that of the kernel's own places in it
     RING = 2  # the next address of the ring
     WHOLE = 3  # the place of the tensor, which is kept whole in GB
-    SUMS = 4  # the next address of the ring of the accumulators
+    SUMS = 4  # the begin of the accumulators, or the next address of their ring
 
 
 class Address(NamedTuple):

@@ -1,12 +1,23 @@
 """One cluster of a machine, numbered: its memories, engines, and what a transfer occupies on its way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
 
 from tilestitch.hardware.accelerator import CORE_LEVELS, Accelerator, Level, Memory
 from tilestitch.ir.program import Engine, EngineKind, Resource, Space
+
+
+class OtherCores(NamedTuple):
+    """What stands for the spaces, engines and resources of a cluster where its cores take the places of others."""
+
+    spaces: np.ndarray
+    engines: np.ndarray
+    resources: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,22 @@ class Cluster:
         if self.machine.ddr.channels > 1:
             found.append(Resource("channel", self.machine.channel_bytes_per_cycle, self.machine.ddr.burst_bytes, 0.0))
         return tuple(found)
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether any core may take the place of any other."""
+        return len(self.machine.groups) == 1
+
+    def with_cores(self, cores: Sequence[int]) -> OtherCores:
+        """Everything by its number where core `i` is `cores[i]`, which is like it."""
+        of_core = [None if space.core is None else cores[space.core] for space in self.spaces]
+        spaces = [self.space(space.level, core) for space, core in zip(self.spaces, of_core, strict=True)]
+        engines = [
+            self.engine(engine.kind, None if engine.core is None else cores[engine.core]) for engine in self.engines
+        ]
+        links = [len(self.spaces) + core for core in cores]
+        channel = range(len(self.spaces) + self.cores, len(self.resources))
+        return OtherCores(np.array(spaces, np.int64), np.array(engines, np.int64), (*spaces, *links, *channel))
 
     def path(self, source: int, targets: tuple[int, ...], *, alone: bool) -> tuple[int, ...]:
         """Resources that a transfer occupies: ports of source and targets, and once each link that it crosses.

@@ -409,8 +409,7 @@ class _KernelLowering:
         region, name = step.writes[op.name][0], op.writes[0].tensor  # which no part of the reduction changes
         if first:
             if self.sums is None:
-                base = Base.SUMS if self.kernel.ring else Base.MEMORY
-                space, address = self.cluster.space(Level.ACCUMULATORS, core), Address(base)
+                space, address = self.cluster.space(Level.ACCUMULATORS, core), Address(Base.SUMS)
             else:
                 slots, name = self.places.sums[core], self.sums
                 space, address = slots.space, slots.next()

@@ -10,7 +10,7 @@ import numpy as np
 from tilestitch.ir.program import EngineKind, Kind, Mode
 from tilestitch.ir.region import Region
 from tilestitch.lower.builder import COLUMNS, Base, Builder, Owner
-from tilestitch.lower.cluster import Cluster
+from tilestitch.lower.cluster import Cluster, OtherCores
 from tilestitch.lower.hazards import Text, Waits, corners, find_waits
 from tilestitch.lower.motion import Motion, moved
 
@@ -64,6 +64,7 @@ class Here:
     tensors: Mapping[str, str]  # what has which name here
     operators: Mapping[str, str]
     by: tuple[int, ...]  # steps that it has moved along the dims of its sink
+    cores: OtherCores | None = None  # those that stand for the cores of the section; None: these
 
 
 class Numbering:
@@ -75,14 +76,19 @@ class Numbering:
         self.operators: dict[str, int] = {}
         self.paths: dict[tuple[int, ...], int] = {}
         self._moved: dict[tuple[Section, tuple[int, ...]], np.ndarray] = {}  # by how far a block moved
-        self._paths_of: dict[Section, np.ndarray] = {}
+        self._paths_of: dict[tuple[Section, tuple[int, ...]], np.ndarray] = {}  # by the resources instead
         self._corners = corners(())
 
-    def paths_of(self, block: Section) -> np.ndarray:
+    def paths_of(self, block: Section, cores: OtherCores | None) -> np.ndarray:
         """The numbers of a block's paths."""
-        if block not in self._paths_of:
-            self._paths_of[block] = _numbers(self.paths, block.paths)
-        return self._paths_of[block]
+        resources = () if cores is None else cores.resources
+        key = block, resources
+        if key not in self._paths_of:
+            paths: Iterable[tuple[int, ...]] = block.paths
+            if resources:
+                paths = (tuple(resources[one] for one in path) for path in block.paths)
+            self._paths_of[key] = _numbers(self.paths, paths)
+        return self._paths_of[key]
 
     def regions_of(self, block: Section, by: tuple[int, ...]) -> np.ndarray:
         """The numbers of a block's regions, where it has moved so far along each dim."""
@@ -139,15 +145,20 @@ class Linker:
 
     def add(self, block: Section, addresses: np.ndarray, here: Here) -> None:
         """Append a block, the new buffers of which lie at `addresses`."""
-        paths, regions = self.numbering.paths_of(block), self.numbering.regions_of(block, here.by)
+        paths, regions = self.numbering.paths_of(block, here.cores), self.numbering.regions_of(block, here.by)
         tensors = _numbers(self.numbering.tensors, (here.tensors[name] for name in block.tensors))
         operators = _numbers(self.numbering.operators, (here.operators[name] for name in block.operators))
         rows = block.buffers.copy()
         rows[:, ADDRESS] = addresses
         rows[:, TENSOR], rows[:, REGION] = tensors[rows[:, TENSOR]], regions[rows[:, REGION]]
         rows[:, BORN] += self._instructions
+        if here.cores is not None:
+            rows[:, SPACE] = here.cores.spaces[rows[:, SPACE]]
         buffers = np.concatenate([np.array(here.given, np.int64), self._buffer_count + np.arange(len(rows))])
         columns = block.columns.copy()
+        if here.cores is not None:
+            row = columns[COLUMNS.index("engine")]
+            row[:] = here.cores.engines[row]
         for name, numbers in (("operator", operators), ("box", regions), ("path", paths)):
             row = columns[COLUMNS.index(name)]
             row[row >= 0] = numbers[row[row >= 0]]

@@ -16,7 +16,7 @@ from tilestitch.lower.blocks import Blocks, Known, in_ddr
 from tilestitch.lower.cluster import Cluster
 from tilestitch.lower.homes import Homes
 from tilestitch.lower.limits import expect_few_steps
-from tilestitch.lower.link import Linker, Numbering
+from tilestitch.lower.link import SPACE, Linker, Numbering
 from tilestitch.lower.sums import with_sums
 
 
@@ -66,7 +66,11 @@ def lower(
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
         block, demand, here = blocks.find(number, kernel, around)
-        linker.add(block, addresses(cluster, block, place(cluster, kernel, demand, free), free), here)
+        spaces = block.buffers[:, SPACE]
+        if here.cores is not None:
+            demand, spaces = demand.on(here.cores.spaces), here.cores.spaces[spaces]
+        places = place(cluster, kernel, demand, free)
+        linker.add(block, addresses(cluster, block, spaces, places, free, ring=kernel.ring), here)
         progress(number + 1, len(schedule.kernels))
     return _assemble(replace(schedule, graph=graph), cluster, linker, plan)
 

@@ -56,5 +56,6 @@ class Networks:
         """What its schedules at a batch on a machine have in common."""
         key = batch, machine
         if key not in self._shared:
-            self._shared[key] = Shared(self.simplified(batch), machine)
+            like = next((one for (_, of), one in self._shared.items() if of == machine), None)
+            self._shared[key] = Shared(self.simplified(batch), machine, like)
         return self._shared[key]

@@ -1,4 +1,7 @@
-"""What the schedules of one network at one batch on one machine have in common, found once for all of them."""
+"""What the schedules of one network at one batch on one machine have in common, found once for all of them.
+
+Tilings and lowered kernels are those of all batches: they know a kernel by its shapes.
+"""
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
@@ -13,7 +16,8 @@ class Shared:
     None of it depends on who asked for it first, so that a schedule is the same with it and without.
     """
 
-    def __init__(self, simplified: Graph, machine: Accelerator) -> None:
+    def __init__(self, simplified: Graph, machine: Accelerator, like: "Shared | None" = None) -> None:
+        """`like` is that of another batch on the same machine."""
         self.graph, self.now = composed_graph(simplified)
-        self.tilings = Tilings(self.graph, machine)
-        self.blocks: dict[tuple, Known] = {}
+        self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
+        self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

@@ -17,13 +17,16 @@ from tilestitch.schedule.tiling import Shapes, tile_kernel
 class Tilings:
     """What was found for the tasks of a graph so far."""
 
-    def __init__(self, graph: Graph, machine: Accelerator) -> None:
+    def __init__(self, graph: Graph, machine: Accelerator, like: "Tilings | None" = None) -> None:
+        """`like` are those of another graph on the same machine: what either finds, both know."""
         self.graph = graph
         self.shapes = Shapes(graph, machine)
         # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
         self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
         self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
         self._alone: dict[tuple, tuple[Kernel, list[str]]] = {}
+        if like is not None:
+            self._known, self._alone = like._known, like._alone
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
