@@ -43,6 +43,13 @@ TREES = (
         _PRICE,
     ),
     Mutant(
+        "the two parts of a window are rounded apart",
+        "mapping/tree/crossings.py",
+        "return np.rint(whole) - new if part is Part.FIRST else new",
+        "return np.rint(kept(self.array, tiles, spread, loop)) if part is Part.FIRST else new",
+        ("test_tree_networks::test_a_row_of_windows_without_steps_is_no_cheaper_than_none",),
+    ),
+    Mutant(
         "operands that share a memory each have all of it",
         "mapping/tree/labels.py",
         "        if taken[component] > problem.limit[component]:\n",
@@ -52,8 +59,8 @@ TREES = (
     Mutant(
         "a label in less room is dropped for a cheaper one",
         "mapping/tree/labels.py",
-        "better = better and labels.taken[other, component] <= taken[component]",
-        "better = better and labels.taken[other, component] >= 0",
+        "better = better and trail.taken[other, component] <= taken[component]",
+        "better = better and trail.taken[other, component] >= 0",
         _SEARCH,
     ),
     Mutant(

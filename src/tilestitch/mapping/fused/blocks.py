@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from tilestitch.mapping.fused.inner import Laid
 from tilestitch.mapping.fused.shapes import Group
-from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix
+from tilestitch.mapping.fused.sweep import Field, order_of_states, radix
 from tilestitch.mapping.fused.timed_inner import Clock, visits, without_energy
-from tilestitch.mapping.fused.timed_sweep import TimedSwept, Timing
+from tilestitch.mapping.fused.timed_sweep import Timing
 from tilestitch.mapping.fused.timing import TimedCut, timing_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.crossings import PortCycles
+from tilestitch.mapping.tree.labels import Trail
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.loads import Loads
 from tilestitch.mapping.tree.problem import least_from
@@ -64,13 +65,14 @@ class Block:
     cuts: Field
     operands: tuple[tuple[int, int], ...]  # operator and operand, of each chain of cuts that is left
     timing: Timing | None = None
-    swept: Swept | TimedSwept | None = None
+    swept: Trail | None = None
+    paces: NDArray[np.int64] | None = None  # of these labels, in a search for latency
     came: list[Came] = field(default_factory=list)
     by_point: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
-    def keep(self, swept: Swept | TimedSwept, count: int, came: list[Came]) -> None:
+    def keep(self, swept: Trail, paces: NDArray[np.int64] | None, count: int, came: list[Came]) -> None:
         """Take the labels of a sweep."""
-        self.swept, self.came = swept, came
+        self.swept, self.paces, self.came = swept, paces, came
         alive = np.flatnonzero(~swept.dead[:count])
         order = alive[np.argsort(swept.point[alive], kind="stable")]
         points, starts = np.unique(swept.point[order], return_index=True)
@@ -84,8 +86,8 @@ class Block:
             return None
         state = self.swept.state[found]
         cycles = np.empty((len(found), 0), np.int64)
-        if self.timing is not None and isinstance(self.swept, TimedSwept):
-            cycles = visits(self.timing, self.swept.pace[found])
+        if self.timing is not None and self.paces is not None:
+            cycles = visits(self.timing, self.paces[found])
         spent, taken = self.swept.spent[found], self.swept.taken[found]
         return Rows(self.counts(state), state % 2 == 1, spent, taken, found, cycles)
 

@@ -250,6 +250,7 @@ class GroupSearch:
         states = radix(block.cuts.first.tolist())[-1] * block.lattice.points
         at, placed = np.concatenate(points), np.concatenate([block.states(rows) for rows in seeds])
         spent, taken = np.concatenate([rows.spent for rows in seeds]), np.concatenate([rows.taken for rows in seeds])
+        pace = None
         if aim is None or block.timing is None:
             heads = np.full(states, -1, np.int64)
             count, swept = sweep(block.cuts, at, placed, spent, taken, heads, rest, self.most)
@@ -260,14 +261,14 @@ class GroupSearch:
             came = [came[one] for one in order.tolist()]
             paces = paces_of(block.timing, cycles[order])
             at, placed, spent, taken = at[order], placed[order], spent[order], taken[order]
-            count, swept = timed_sweep(
+            count, (swept, pace) = timed_sweep(
                 block.cuts, block.timing, aim, at, placed, spent, taken, paces, heads, self.most
             )  # fmt: skip
         if count < 0:
             raise TooLarge(f"{self.group.chain.name}: more than {self.most:,} labels of the fused search; allow more")
         self.labels += count
         if count:
-            block.keep(swept, count, came)
+            block.keep(swept, pace, count, came)
 
     def rows_at(self, start: int, end: int, outer: Block, tile: Sequence[int], budget: int) -> Rows | None:
         """The ways of operators to a tile of a larger block where all intermediates with others of it are at home."""

@@ -7,18 +7,18 @@ units. So of all choices of what is spread only those ways to the tile are kept 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.fused.chain import is_shared_by_all
-from tilestitch.mapping.fused.sweep import Field, Swept, order_of_states, radix, sweep
+from tilestitch.mapping.fused.sweep import Field, order_of_states, radix, sweep
 from tilestitch.mapping.fused.ways import Ways, merged
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
 from tilestitch.mapping.tree.floor import least_of_all
+from tilestitch.mapping.tree.labels import Trail
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, least_from, problem_of
@@ -146,21 +146,6 @@ class Joint:
 
     choice: int
     label: int
-
-
-class Labels(Protocol):
-    """The labels of a sweep, for energy or for latency."""
-
-    @property
-    def state(self) -> np.ndarray: ...
-    @property
-    def point(self) -> np.ndarray: ...
-    @property
-    def parent(self) -> np.ndarray: ...
-    @property
-    def action(self) -> np.ndarray: ...
-    @property
-    def dead(self) -> np.ndarray: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -314,7 +299,7 @@ class InnerSearch:
         return Ways(points, placed_cuts, swept.state[rows] % 2 == 1, spent, taken, chosen, nothing, rows), count
 
     def rows_at_joints(
-        self, placed: PlacedNest, one: Laid, field_: Field, swept: Labels, count: int
+        self, placed: PlacedNest, one: Laid, field_: Field, swept: Trail, count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The labels at which the operator may be joined, the points of these tiles, and the outer cuts placed."""
         points, tiles = self.joints(placed, one.lattice)
@@ -360,7 +345,7 @@ class InnerSearch:
         return placed, steps_to(one, field_, swept, row.label)
 
 
-def steps_to(one: Laid, field_: Field, swept: Labels, label: int) -> list[Step]:
+def steps_to(one: Laid, field_: Field, swept: Trail, label: int) -> list[Step]:
     """The cuts that a label has placed, in the order in which it did."""
     found: list[Step] = []
     all_tiles = one.lattice.tiles()
@@ -374,7 +359,7 @@ def steps_to(one: Laid, field_: Field, swept: Labels, label: int) -> list[Step]:
     return found[::-1]
 
 
-def swept_choice(one: Laid, rooms: Rooms, times: int, budget: int, most: int) -> tuple[Field, int, Swept]:
+def swept_choice(one: Laid, rooms: Rooms, times: int, budget: int, most: int) -> tuple[Field, int, Trail]:
     """The labels of an operator with what it spreads fixed."""
     found = field_of(one, rooms, times)
     states = radix(found.first.tolist())[-1]

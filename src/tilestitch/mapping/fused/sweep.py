@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.base.jit import compiled, tiered
-from tilestitch.mapping.tree.labels import NEVER, is_beaten, is_open, remaining
+from tilestitch.base.jit import compiled, lending
+from tilestitch.mapping.tree.labels import NEVER, Trail, empty_trail, enter, grown_trail, is_beaten, is_open, remaining
 
 
 class Field(NamedTuple):
@@ -32,19 +32,6 @@ class Field(NamedTuple):
     strides: np.ndarray  # by axis of the lattice
     shape: np.ndarray
     order: np.ndarray  # the states, those with fewer cuts first
-
-
-class Swept(NamedTuple):
-    """The labels of a sweep by number; those that are dead were dropped."""
-
-    spent: np.ndarray
-    state: np.ndarray
-    point: np.ndarray
-    parent: np.ndarray  # below 0: began as seed number -1 - parent
-    action: np.ndarray  # the cut that was placed, or -1
-    following: np.ndarray
-    dead: np.ndarray
-    taken: np.ndarray
 
 
 def radix(first: Sequence[int]) -> list[int]:
@@ -66,28 +53,42 @@ def order_of_states(first: Sequence[int]) -> NDArray[np.int64]:
     return states[np.argsort(placed, kind="stable")]
 
 
-@tiered
-def _empty(size: int, rooms: int) -> Swept:
-    return Swept(
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.zeros(size, np.bool_),
-        np.empty((size, rooms), np.float64),
-    )
+@lending
+def placed_in(field: Field, state: int, placed: np.ndarray) -> None:
+    """Write how many cuts of each operand are placed."""
+    left = state // 2
+    for operand in range(len(placed)):
+        size = field.first[operand + 1] - field.first[operand] + 1
+        placed[operand] = left % size
+        left //= size
 
 
-@tiered
-def _grown(old: Swept, used: int) -> Swept:
-    new = _empty(2 * used, old.taken.shape[1])
-    new.spent[:used], new.state[:used], new.point[:used] = old.spent, old.state, old.point
-    new.parent[:used], new.action[:used], new.following[:used] = old.parent, old.action, old.following
-    new.dead[:used] = old.dead
-    new.taken[:used] = old.taken
-    return new
+@lending
+def place_next(
+    field: Field, operand: int, step: int, state: int, point: int, placed: np.ndarray, taken: np.ndarray
+) -> tuple[int, int, int]:
+    """Place the next cut of an operand, which adds a step to the state: its cost, or NEVER; the cut, and the new state.
+
+    `placed` and `taken` are as they are then.
+    """
+    cut, partial = field.first[operand] + placed[operand], state % 2
+    if cut >= field.first[operand + 1]:
+        return NEVER, -1, state
+    side = partial if operand == field.write else 0
+    cost, room = field.cost[cut, side, point], int(field.shared[cut])
+    if cost >= NEVER:
+        return NEVER, -1, state
+    if room >= 0:
+        taken[room] += field.room[cut, side, point]
+        if taken[room] > field.limit[room]:
+            return NEVER, -1, state
+    placed[operand] += 1
+    if room >= 0 and not field.stays[room] and not is_open(field, room, placed):
+        taken[room] = 0.0
+    state += step
+    if operand == field.write:
+        state += (1 if field.after[cut, point] else 0) - partial
+    return cost, cut, state
 
 
 @compiled
@@ -100,10 +101,11 @@ def sweep(
     heads: np.ndarray,
     budget: int,
     most: int,
-) -> tuple[int, Swept]:
+) -> tuple[int, Trail]:
     """All labels from some seeds whose bound is within the budget, and how many; -1 where that is more than `most`.
 
-    `heads` holds -1 for every state and point, and holds the first label of each place at the end.
+    The parent of a label that began as a seed is -1 less the number of the seed. `heads` holds -1 for every state and
+    point, and holds the first label of each place at the end.
     """
     operands, points = len(field.first) - 1, field.cost.shape[2]
     place_of = np.empty(operands, np.int64)
@@ -111,14 +113,13 @@ def sweep(
     for operand in range(operands):
         place_of[operand] = states
         states *= field.first[operand + 1] - field.first[operand] + 1
-    labels = _empty(1024, len(field.limit))
+    labels = empty_trail(1024, len(field.limit))
     placed = np.zeros(operands, np.int64)
     taken = np.zeros(len(field.limit), np.float64)
     count = 0
     for seed in range(len(seed_point)):
         state, point = seed_state[seed], seed_point[seed]
-        for operand in range(operands):
-            placed[operand] = state // place_of[operand] % (field.first[operand + 1] - field.first[operand] + 1)
+        placed_in(field, state, placed)
         rest = remaining(field, placed, state % 2, point)
         if rest >= NEVER or seed_spent[seed] + rest > budget:
             continue
@@ -126,65 +127,40 @@ def sweep(
         if is_beaten(labels, heads, state * points + point, seed_spent[seed], taken):
             continue
         if count == len(labels.spent):
-            labels = _grown(labels, count)
-        labels.spent[count], labels.state[count], labels.point[count] = seed_spent[seed], state, point
-        labels.parent[count], labels.action[count], labels.dead[count] = -1 - seed, -1, False
-        labels.taken[count, :] = taken
-        labels.following[count] = heads[state * points + point]
-        heads[state * points + point] = count
+            labels = grown_trail(labels, count)
+        enter(labels, heads, count, state * points + point, (seed_spent[seed], state, point, -1 - seed, -1), taken)
         count += 1
     for point in range(points):
         for state in field.order:
-            label = heads[state * points + point]
+            label = int(heads[state * points + point])
             while label >= 0:
                 if count > most:
                     return -1, labels
-                partial = state % 2
-                for operand in range(operands):
-                    size = field.first[operand + 1] - field.first[operand] + 1
-                    placed[operand] = state // place_of[operand] % size
+                placed_in(field, state, placed)
                 for move in range(operands + len(field.shape)):
                     taken[:] = labels.taken[label, :]
-                    spent, target, new_state, after, action = int(labels.spent[label]), point, state, partial, -1
+                    spent, target, new_state, action = int(labels.spent[label]), point, int(state), -1
                     if move < operands:
-                        cut = field.first[move] + placed[move]
-                        if cut >= field.first[move + 1]:
+                        cost, action, new_state = place_next(field, move, place_of[move], state, point, placed, taken)
+                        if cost >= NEVER:
                             continue
-                        side = partial if move == field.write else 0
-                        if field.cost[cut, side, point] >= NEVER:
-                            continue
-                        spent += field.cost[cut, side, point]
-                        room = int(field.shared[cut])
-                        if room >= 0:
-                            taken[room] += field.room[cut, side, point]
-                            if taken[room] > field.limit[room]:
-                                continue
-                        placed[move] += 1
-                        if room >= 0 and not field.stays[room] and not is_open(field, room, placed):
-                            taken[room] = 0.0
-                        action, new_state = cut, state + place_of[move]
-                        if move == field.write:
-                            after = 1 if field.after[cut, point] else 0
-                            new_state += after - partial
+                        spent += cost
                     else:
                         axis = move - operands
                         if point // field.strides[axis] % field.shape[axis] + 1 >= field.shape[axis]:
                             continue
                         target = point + field.strides[axis]
-                    rest = remaining(field, placed, after, target)
+                    rest = remaining(field, placed, new_state % 2, target)
                     if move < operands:
                         placed[move] -= 1
                     if rest >= NEVER or spent + rest > budget:
                         continue
-                    if is_beaten(labels, heads, new_state * points + target, spent, taken):
+                    place = new_state * points + target
+                    if is_beaten(labels, heads, place, spent, taken):
                         continue
                     if count == len(labels.spent):
-                        labels = _grown(labels, count)
-                    labels.spent[count], labels.state[count], labels.point[count] = spent, new_state, target
-                    labels.parent[count], labels.action[count], labels.dead[count] = label, action, False
-                    labels.taken[count, :] = taken
-                    labels.following[count] = heads[new_state * points + target]
-                    heads[new_state * points + target] = count
+                        labels = grown_trail(labels, count)
+                    enter(labels, heads, count, place, (spent, new_state, target, label, action), taken)
                     count += 1
-                label = labels.following[label]
+                label = int(labels.following[label])
     return count, labels

@@ -148,20 +148,20 @@ class TimedInner:
     def _swept(self, choice: int, aim: Aim, most: int) -> tuple[Ways, int]:
         made = self._prepare(choice)
         count, swept = self._sweep(made, aim, most)
-        rows, points, placed_cuts = self.base.rows_at_joints(made.placed, made.one, made.field, swept, count)
+        rows, points, placed_cuts = self.base.rows_at_joints(made.placed, made.one, made.field, swept.trail, count)
         fixed = made.one.fixed_fj * self.base.times if self.clock.counts_energy else 0
         cycles = visits(made.timing, swept.pace[rows])
         ways = Ways(
             points,
             placed_cuts,
-            swept.state[rows] % 2 == 1,
-            swept.spent[rows] + fixed,
-            swept.taken[rows][:, : len(self.base.rooms.names)],
+            swept.trail.state[rows] % 2 == 1,
+            swept.trail.spent[rows] + fixed,
+            swept.trail.taken[rows][:, : len(self.base.rooms.names)],
             np.full(len(rows), choice, np.int64),
             cycles,
             rows,
         )
-        least = made.timing.left[swept.point[rows]] * cycles[:, 0]
+        least = made.timing.left[swept.trail.point[rows]] * cycles[:, 0]
         keep = within(aim, ways.spent, least)
         self.least_cycles = min(self.least_cycles, int(least[keep].min(initial=labels.NEVER)))
         return ways[keep], count
@@ -170,7 +170,7 @@ class TimedInner:
         """The cuts on the way to a joint, in the order in which they were placed."""
         made = self._prepare(row.choice)
         _, swept = self._sweep(made, aim, 2**62)
-        return made.placed, steps_to(made.one, made.field, swept, row.label)
+        return made.placed, steps_to(made.one, made.field, swept.trail, row.label)
 
 
 def without_energy(found: Field) -> Field:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, tiered
-from tilestitch.mapping.fused.sweep import Field
-from tilestitch.mapping.tree.labels import NEVER, is_open, remaining
+from tilestitch.mapping.fused.sweep import Field, place_next, placed_in
+from tilestitch.mapping.tree.labels import NEVER, Trail, copy_trail, empty_trail, enter, remaining
 from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
     FIRST,
@@ -55,41 +55,22 @@ class Aim(NamedTuple):
 
 
 class TimedSwept(NamedTuple):
-    """The labels of a sweep by number; those that are dead were dropped."""
+    """The labels of a sweep by number."""
 
-    spent: np.ndarray
-    state: np.ndarray
-    point: np.ndarray
-    parent: np.ndarray  # below 0: began as seed number -1 - parent
-    action: np.ndarray  # the cut that was placed, or -1
-    following: np.ndarray
-    dead: np.ndarray
-    taken: np.ndarray
-    pace: np.ndarray
+    trail: Trail  # parents as in `sweep`
+    pace: np.ndarray  # by column of a row
 
 
 @tiered
 def _empty(size: int, rooms: int, columns: int) -> TimedSwept:
-    return TimedSwept(
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.zeros(size, np.bool_),
-        np.empty((size, rooms), np.float64),
-        np.empty((size, columns), np.int64),
-    )
+    return TimedSwept(empty_trail(size, rooms), np.empty((size, columns), np.int64))
 
 
 @tiered
 def _grown(old: TimedSwept, used: int) -> TimedSwept:
-    new = _empty(2 * used, old.taken.shape[1], old.pace.shape[1])
-    new.spent[:used], new.state[:used], new.point[:used] = old.spent, old.state, old.point
-    new.parent[:used], new.action[:used], new.following[:used] = old.parent, old.action, old.following
-    new.dead[:used] = old.dead
-    new.taken[:used], new.pace[:used] = old.taken, old.pace
+    new = _empty(2 * used, old.trail.taken.shape[1], old.pace.shape[1])
+    copy_trail(old.trail, new.trail, used)
+    new.pace[:used] = old.pace
     return new
 
 
@@ -182,24 +163,24 @@ def _is_beaten(
     left: int, is_open: bool,
 ) -> bool:  # fmt: skip
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
-    other, before = int(heads[place]), -1
+    trail, other, before = labels.trail, int(heads[place]), -1
     while other >= 0:
-        better, worse = labels.spent[other] <= spent, labels.spent[other] >= spent
+        better, worse = trail.spent[other] <= spent, trail.spent[other] >= spent
         for room in range(len(taken)):
-            better = better and labels.taken[other, room] <= taken[room]
-            worse = worse and labels.taken[other, room] >= taken[room]
+            better = better and trail.taken[other, room] <= taken[room]
+            worse = worse and trail.taken[other, room] >= taken[room]
         its = labels.pace[other]
         if better and _keeps_up(timing, its, row, left, is_open):
             return True
         if worse and _keeps_up(timing, row, its, left, is_open):
-            labels.dead[other] = True
+            trail.dead[other] = True
             if before < 0:
-                heads[place] = labels.following[other]
+                heads[place] = trail.following[other]
             else:
-                labels.following[before] = labels.following[other]
+                trail.following[before] = trail.following[other]
         else:
             before = other
-        other = int(labels.following[other])
+        other = int(trail.following[other])
     return False
 
 
@@ -210,19 +191,6 @@ def _is_open(field: Field, placed: np.ndarray) -> bool:
         if field.first[operand] + placed[operand] < field.first[operand + 1]:
             return True
     return False
-
-
-@tiered
-def _enter(
-    labels: TimedSwept, heads: np.ndarray, count: int, place: int, of: tuple[int, int, int, int, int],
-    taken: np.ndarray, row: np.ndarray,
-) -> None:  # fmt: skip
-    """Write a label; `of` are spent, state, point, parent and action."""
-    labels.spent[count], labels.state[count], labels.point[count], labels.parent[count], labels.action[count] = of
-    labels.dead[count] = False
-    labels.taken[count, :], labels.pace[count, :] = taken, row
-    labels.following[count] = heads[place]
-    heads[place] = count
 
 
 @compiled
@@ -257,8 +225,7 @@ def timed_sweep(
     count = 0
     for seed in range(len(seed_point)):
         state, point = seed_state[seed], seed_point[seed]
-        for operand in range(operands):
-            placed[operand] = state // place_of[operand] % (field.first[operand + 1] - field.first[operand] + 1)
+        placed_in(field, state, placed)
         rest = remaining(field, placed, state % 2, point)
         if rest >= NEVER:
             continue
@@ -272,9 +239,10 @@ def timed_sweep(
             labels, heads, place, seed_spent[seed], taken, row, timing, int(timing.left[point]), is_left
         ):  # fmt: skip
             continue
-        if count == len(labels.spent):
+        if count == len(labels.pace):
             labels = _grown(labels, count)
-        _enter(labels, heads, count, place, (seed_spent[seed], state, point, -1 - seed, -1), taken, row)
+        enter(labels.trail, heads, count, place, (seed_spent[seed], state, point, -1 - seed, -1), taken)
+        labels.pace[count, :] = row
         count += 1
     for point in range(points):
         for state in field.order:
@@ -283,49 +251,34 @@ def timed_sweep(
                 while label >= 0:
                     if count > most:
                         return -1, labels
-                    partial = state % 2
-                    for operand in range(operands):
-                        size = field.first[operand + 1] - field.first[operand] + 1
-                        placed[operand] = state // place_of[operand] % size
+                    placed_in(field, state, placed)
                     for move in range(operands if kind == 1 else 0, operands + len(field.shape)):
-                        taken[:], row[:] = labels.taken[label, :], labels.pace[label, :]
-                        spent, target, new_state, after, action = int(labels.spent[label]), point, state, partial, -1
+                        trail = labels.trail
+                        taken[:], row[:] = trail.taken[label, :], labels.pace[label, :]
+                        spent, target, new_state, action = int(trail.spent[label]), point, int(state), -1
                         if move < operands:
-                            cut = field.first[move] + placed[move]
-                            if cut >= field.first[move + 1]:
+                            cost, action, new_state = place_next(
+                                field, move, place_of[move], state, point, placed, taken
+                            )  # fmt: skip
+                            if cost >= NEVER:
                                 continue
-                            side = partial if move == field.write else 0
-                            if field.cost[cut, side, point] >= NEVER:
-                                continue
-                            spent += field.cost[cut, side, point]
-                            room = int(field.shared[cut])
-                            if room >= 0:
-                                taken[room] += field.room[cut, side, point]
-                                if taken[room] > field.limit[room]:
-                                    continue
+                            spent += cost
                             for column in range(columns.end):
-                                at = timing.rows[column, cut]
+                                at = timing.rows[column, action]
                                 load[column] = timing.loads[at, point] if at >= 0 else 0
                             cross(row, columns, load)
-                            placed[move] += 1
-                            if room >= 0 and not field.stays[room] and not is_open(field, room, placed):
-                                taken[room] = 0.0
-                            action, new_state = cut, state + place_of[move]
-                            if move == field.write:
-                                after = 1 if field.after[cut, point] else 0
-                                new_state += after - partial
                         else:
                             axis = move - operands
                             if point // field.strides[axis] % field.shape[axis] + 1 >= field.shape[axis]:
                                 continue
                             target = point + field.strides[axis]
                             repeat(row, columns, int(timing.left[point] // timing.left[target]))
-                        rest = remaining(field, placed, after, target)
+                        rest = remaining(field, placed, new_state % 2, target)
                         is_hopeful, is_left = rest < NEVER, _is_open(field, placed)
                         if is_hopeful:
                             _forget(field, timing, placed, row)
                             cycles = _least_cycles(
-                                field, timing, aim, placed, after, target, row, togo, within
+                                field, timing, aim, placed, new_state % 2, target, row, togo, within
                             )  # fmt: skip
                             is_hopeful = not is_above(aim, spent + rest + aim.other_fj, cycles)
                         if move < operands:
@@ -335,11 +288,10 @@ def timed_sweep(
                             labels, heads, place, spent, taken, row, timing, int(timing.left[target]), is_left
                         ):  # fmt: skip
                             continue
-                        if count == len(labels.spent):
+                        if count == len(labels.pace):
                             labels = _grown(labels, count)
-                        _enter(
-                            labels, heads, count, place, (spent, int(new_state), int(target), label, action), taken, row
-                        )
+                        enter(labels.trail, heads, count, place, (spent, new_state, target, label, action), taken)
+                        labels.pace[count, :] = row
                         count += 1
-                    label = int(labels.following[label])
+                    label = int(labels.trail.following[label])
     return count, labels

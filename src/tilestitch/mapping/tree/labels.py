@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, lending, tiered
+from tilestitch.base.jit import compiled, inner, lending, tiered
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
 FOUND, NOTHING, STOPPED = 0, 1, 2  # the least; there is none; more labels than allowed
@@ -29,19 +29,6 @@ class Cuts(Protocol):
     def write(self) -> int: ...
     @property
     def togo(self) -> np.ndarray: ...
-
-
-class Compared(Protocol):
-    """Labels of which one may be no better than another at its place."""
-
-    @property
-    def spent(self) -> np.ndarray: ...
-    @property
-    def following(self) -> np.ndarray: ...
-    @property
-    def dead(self) -> np.ndarray: ...
-    @property
-    def taken(self) -> np.ndarray: ...
 
 
 class Problem(NamedTuple):
@@ -65,27 +52,31 @@ class Problem(NamedTuple):
     allowed: np.ndarray  # by point: whether an order that is given comes to it
 
 
-class Labels(NamedTuple):
-    """Every label that was made, by its number, and the heap of those that wait."""
+class Trail(NamedTuple):
+    """Labels by number: what every search knows of one, and what it came from."""
 
-    bound: np.ndarray
-    rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
     spent: np.ndarray
     state: np.ndarray  # which cuts are placed, and whether partial sums go on
     point: np.ndarray
     parent: np.ndarray
     action: np.ndarray  # the cut that was placed, or -1
     following: np.ndarray  # the next label at the same place
-    dead: np.ndarray
+    dead: np.ndarray  # it was dropped for a better one
     taken: np.ndarray  # by shared memory
+
+
+class Labels(NamedTuple):
+    """Every label that was made, by its number, and the heap of those that wait."""
+
+    trail: Trail
+    bound: np.ndarray
+    rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
     heap: np.ndarray
 
 
 @tiered
-def empty(size: int, components: int) -> Labels:
-    return Labels(
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
+def empty_trail(size: int, components: int) -> Trail:
+    return Trail(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -94,7 +85,42 @@ def empty(size: int, components: int) -> Labels:
         np.empty(size, np.int64),
         np.empty(size, np.bool_),
         np.empty((size, components), np.float64),
-        np.empty(size, np.int64),
+    )
+
+
+@tiered
+def grown_trail(old: Trail, used: int) -> Trail:
+    """The same labels with room for twice as many."""
+    new = empty_trail(2 * used, old.taken.shape[1])
+    copy_trail(old, new, used)
+    return new
+
+
+@inner
+def copy_trail(old: Trail, new: Trail, used: int) -> None:
+    """Write so many labels where there is more room."""
+    new.spent[:used], new.state[:used], new.point[:used] = old.spent, old.state, old.point
+    new.parent[:used], new.action[:used], new.following[:used] = old.parent, old.action, old.following
+    new.dead[:used], new.taken[:used] = old.dead, old.taken
+
+
+@lending
+def enter(
+    trail: Trail, heads: np.ndarray, label: int, place: int, of: tuple[int, int, int, int, int], taken: np.ndarray
+) -> None:
+    """Write a label as the first at its place; `of` are spent, state, point, parent and action."""
+    trail.spent[label], trail.state[label], trail.point[label], trail.parent[label], trail.action[label] = of
+    trail.dead[label] = False
+    for component in range(len(taken)):
+        trail.taken[label, component] = taken[component]
+    trail.following[label] = heads[place]
+    heads[place] = label
+
+
+@tiered
+def empty(size: int, components: int) -> Labels:
+    return Labels(
+        empty_trail(size, components), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     )
 
 
@@ -107,12 +133,9 @@ def order_of(labels: Labels) -> Order:
 @tiered
 def grown(old: Labels, used: int) -> Labels:
     """The same labels with room for twice as many."""
-    new = empty(2 * used, old.taken.shape[1])
-    new.bound[:used], new.rank[:used], new.spent[:used] = old.bound, old.rank, old.spent
-    new.state[:used], new.point[:used], new.parent[:used] = old.state, old.point, old.parent
-    new.action[:used], new.following[:used], new.dead[:used] = old.action, old.following, old.dead
-    new.taken[:used] = old.taken
-    new.heap[:used] = old.heap
+    new = empty(2 * used, old.trail.taken.shape[1])
+    copy_trail(old.trail, new.trail, used)
+    new.bound[:used], new.rank[:used], new.heap[:used] = old.bound, old.rank, old.heap
     return new
 
 
@@ -141,27 +164,27 @@ def is_open(problem: Cuts, component: int, placed: np.ndarray) -> bool:
 
 
 @lending
-def is_beaten(labels: Compared, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
+def is_beaten(trail: Trail, heads: np.ndarray, place: int, spent: int, taken: np.ndarray) -> bool:
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
     other = heads[place]
     before = -1
     while other >= 0:
-        better = labels.spent[other] <= spent
-        worse = labels.spent[other] >= spent
+        better = trail.spent[other] <= spent
+        worse = trail.spent[other] >= spent
         for component in range(len(taken)):
-            better = better and labels.taken[other, component] <= taken[component]
-            worse = worse and labels.taken[other, component] >= taken[component]
+            better = better and trail.taken[other, component] <= taken[component]
+            worse = worse and trail.taken[other, component] >= taken[component]
         if better:
             return True
         if worse:
-            labels.dead[other] = True
+            trail.dead[other] = True
             if before < 0:
-                heads[place] = labels.following[other]
+                heads[place] = trail.following[other]
             else:
-                labels.following[before] = labels.following[other]
+                trail.following[before] = trail.following[other]
         else:
             before = other
-        other = labels.following[other]
+        other = trail.following[other]
     return False
 
 
@@ -230,39 +253,35 @@ def least_chain(problem: Problem, weight: int, most: int) -> tuple[int, int, int
     label, move, target, state, spent, new_spent = -1, -1, 0, start, 0, 0
     moves, partial, rank = 0, start, 0
     while True:
-        if rest < NEVER and not is_beaten(labels, heads, state * points + target, new_spent, taken):
+        if rest < NEVER and not is_beaten(labels.trail, heads, state * points + target, new_spent, taken):
             if count == len(labels.bound):
                 labels = grown(labels, count)
                 order = order_of(labels)
             labels.bound[count], labels.rank[count] = new_spent + weight * rest, rank
-            labels.spent[count], labels.state[count], labels.point[count] = new_spent, state, target
-            labels.parent[count], labels.dead[count] = label, False
-            labels.action[count] = problem.first[move] + placed[move] - 1 if 0 <= move < operands else -1
-            labels.taken[count, :] = taken
-            labels.following[count] = heads[state * points + target]
-            heads[state * points + target] = count
+            action = problem.first[move] + placed[move] - 1 if 0 <= move < operands else -1
+            enter(labels.trail, heads, count, state * points + target, (new_spent, state, target, label, action), taken)
             push(labels.heap, order, waiting, count)
             count, waiting = count + 1, waiting + 1
-        move += 1
+        move, trail = move + 1, labels.trail
         if label < 0 or move >= moves:
             label = -1
-            while waiting > 0 and (label < 0 or labels.dead[label]):
+            while waiting > 0 and (label < 0 or trail.dead[label]):
                 label = pop(labels.heap, order, waiting)
                 waiting -= 1
-            if label < 0 or labels.dead[label]:
+            if label < 0 or trail.dead[label]:
                 return NOTHING, NEVER, count, nothing
             if labels.rank[label] // points == cuts:
-                return FOUND, labels.spent[label], count, chain_of(labels, label, cuts)
+                return FOUND, trail.spent[label], count, chain_of(trail, label, cuts)
             if count > most:
                 return STOPPED, labels.bound[label], count, nothing
             move, moves = 0, operands + axes
-        partial, spent, target = labels.state[label] % 2, labels.spent[label], labels.point[label]
-        state, rank = labels.state[label], 0
+        partial, spent, target = trail.state[label] % 2, trail.spent[label], trail.point[label]
+        state, rank = trail.state[label], 0
         for operand in range(operands):
             size = problem.first[operand + 1] - problem.first[operand] + 1
             placed[operand] = state // place_of[operand] % size
             rank += placed[operand]
-        taken[:] = labels.taken[label, :]
+        taken[:] = trail.taken[label, :]
         if move < operands:
             price = place_cut(problem, placed, move, partial, target, taken)
             if price >= NEVER:

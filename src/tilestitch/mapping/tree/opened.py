@@ -10,7 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending, tiered
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Labels, empty, grown, is_beaten, order_of
+from tilestitch.mapping.tree.labels import (
+    FOUND,
+    NEVER,
+    NOTHING,
+    STOPPED,
+    Labels,
+    empty,
+    enter,
+    grown,
+    is_beaten,
+    order_of,
+)
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import common_loops, divisors, in_turn_fj
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, from_units, no_choice, place
@@ -104,17 +115,18 @@ def _go_on(
     below: int,
 ) -> tuple[int, int]:
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
-    state, point = labels.state[label], labels.point[label]
+    trail = labels.trail
+    state, point = trail.state[label], trail.point[label]
     lay(ground, desk, state, point)
     operands, depth = len(desk.placed), 0
     for operand in range(operands):
         depth += desk.placed[operand]
     for move in range(operands + len(ground.axes)):
         for component in range(len(desk.taken)):
-            desk.taken[component] = labels.taken[label, component]
+            desk.taken[component] = trail.taken[label, component]
         for operand in range(operands):
             desk.chosen[operand] = desk.placed[operand]
-        to_state, partial, spent, target, action, axis = state, state % 2, labels.spent[label], point, -1, -1
+        to_state, partial, spent, target, action, axis = state, state % 2, trail.spent[label], point, -1, -1
         if move < operands:
             action = ground.first[move] + desk.placed[move]
             if action >= ground.first[move + 1]:
@@ -145,16 +157,11 @@ def _go_on(
             target += ground.strides[operands, axis]
         rest = rest_of(ground, desk, partial, axis)
         place_number = to_state * ground.points + target
-        if spent + rest >= below or is_beaten(labels, heads, place_number, spent, desk.taken):
+        if spent + rest >= below or is_beaten(trail, heads, place_number, spent, desk.taken):
             continue
         labels.bound[count] = spent + rest
         labels.rank[count] = (depth + (1 if move < operands else 0)) * ground.points + target
-        labels.spent[count], labels.state[count], labels.point[count] = spent, to_state, target
-        labels.parent[count], labels.dead[count], labels.action[count] = label, False, action
-        for component in range(len(desk.taken)):
-            labels.taken[count, component] = desk.taken[component]
-        labels.following[count] = heads[place_number]
-        heads[place_number] = count
+        enter(trail, heads, count, place_number, (spent, to_state, target, label, action), desk.taken)
         push(labels.heap, order, waiting, count)
         count, waiting = count + 1, waiting + 1
     return count, waiting
@@ -267,31 +274,27 @@ def least_of_choice(
         return ended, NEVER, 0, nothing
     operands, points, first = len(ground.place_of), ground.points, ground.first
     below = min(below, NEVER) - fixed if below < NEVER else NEVER
-    desk = desk_of(ground, len(sheet.steps))
+    cuts, desk = int(first[operands]), desk_of(ground, len(sheet.steps))
     labels = empty(1024, len(sheet.limit))
     order = order_of(labels)
     count, waiting = 0, 0
     ended, value, chain = NOTHING, NEVER, nothing
     least_of_all = rest_of(ground, desk, start, -1)
     if least_of_all < below:
-        labels.bound[0], labels.rank[0], labels.spent[0], labels.state[0], labels.point[0] = (
-            least_of_all,
-            0,
-            0,
-            start,
-            0,
-        )
-        labels.parent[0], labels.dead[0], labels.action[0], labels.following[0] = -1, False, -1, -1
-        labels.taken[0, :] = 0.0
-        labels.heap[0], heads[start * points] = 0, 0
+        labels.bound[0], labels.rank[0], labels.heap[0] = least_of_all, 0, 0
+        enter(labels.trail, heads, 0, start * points, (0, start, 0, -1, -1), desk.taken)
         count, waiting = 1, 1
     while waiting > 0:
         label = pop(labels.heap, order, waiting)
         waiting -= 1
-        if labels.dead[label]:
+        if labels.trail.dead[label]:
             continue
-        if labels.rank[label] // points == first[operands]:
-            ended, value, chain = FOUND, labels.spent[label] + fixed, chain_of(labels, label, int(first[operands]))
+        if labels.rank[label] // points == cuts:
+            ended, value, chain = (
+                FOUND,
+                labels.trail.spent[label] + fixed,
+                chain_of(labels.trail, label, cuts),
+            )
             break
         if count > most:
             ended, value = STOPPED, labels.bound[label] + fixed
@@ -307,5 +310,5 @@ def least_of_choice(
             break
         count = more
     for number in range(count):
-        heads[labels.state[number] * points + labels.point[number]] = -1
+        heads[labels.trail.state[number] * points + labels.trail.point[number]] = -1
     return ended, value, count, chain

@@ -10,7 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, tiered
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, Problem, is_free, place_cut, remaining
+from tilestitch.mapping.tree.labels import (
+    FOUND,
+    NEVER,
+    NOTHING,
+    STOPPED,
+    Problem,
+    Trail,
+    copy_trail,
+    empty_trail,
+    enter,
+    is_free,
+    place_cut,
+    remaining,
+)
 from tilestitch.mapping.tree.timed_pace import SUMS, Columns, cross, keeps_up, latency_at_least, repeat
 from tilestitch.mapping.tree.waiting import Order, chain_of, pop, push
 
@@ -36,19 +49,12 @@ class TimedProblem(NamedTuple):
 class TimedLabels(NamedTuple):
     """Every label that was made, by its number, and the heap of those that wait."""
 
+    trail: Trail
     least_fj: np.ndarray  # the bound of energy, without what is fixed
     least_cycles: np.ndarray
     value: np.ndarray  # of both, by the objective
     rank: np.ndarray  # how far it is: of equal bounds the farthest goes first
-    spent: np.ndarray
-    state: np.ndarray  # which cuts are placed, and whether partial sums go on
-    point: np.ndarray
-    parent: np.ndarray
-    action: np.ndarray  # the cut that was placed, or -1
-    following: np.ndarray  # the next label at the same place
-    dead: np.ndarray
     pace: np.ndarray  # by column of a row
-    taken: np.ndarray  # by shared memory
     heap: np.ndarray
 
 
@@ -62,19 +68,12 @@ class Pending(NamedTuple):
 @tiered
 def timed_empty(size: int, columns: int, components: int) -> TimedLabels:
     return TimedLabels(
+        empty_trail(size, components),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
         np.empty(size, np.float64),
         np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.bool_),
         np.empty((size, columns), np.int64),
-        np.empty((size, components), np.float64),
         np.empty(size, np.int64),
     )
 
@@ -82,12 +81,10 @@ def timed_empty(size: int, columns: int, components: int) -> TimedLabels:
 @tiered
 def timed_grown(old: TimedLabels, used: int) -> TimedLabels:
     """The same labels with room for twice as many."""
-    new = timed_empty(2 * used, old.pace.shape[1], old.taken.shape[1])
+    new = timed_empty(2 * used, old.pace.shape[1], old.trail.taken.shape[1])
+    copy_trail(old.trail, new.trail, used)
     new.least_fj[:used], new.least_cycles[:used], new.value[:used] = old.least_fj, old.least_cycles, old.value
-    new.rank[:used], new.spent[:used], new.state[:used] = old.rank, old.spent, old.state
-    new.point[:used], new.parent[:used], new.action[:used] = old.point, old.parent, old.action
-    new.following[:used], new.dead[:used], new.heap[:used] = old.following, old.dead, old.heap
-    new.pace[:used], new.taken[:used] = old.pace, old.taken
+    new.rank[:used], new.pace[:used], new.heap[:used] = old.rank, old.pace, old.heap
     return new
 
 
@@ -155,26 +152,26 @@ def is_beaten_in_time(
     others: int,
 ) -> bool:
     """Whether a label at this place is at least as good; if not, those that the new one beats are dropped."""
-    other = heads[place]
+    trail, other = labels.trail, heads[place]
     before = -1
     while other >= 0:
-        better = labels.spent[other] <= spent
-        worse = labels.spent[other] >= spent
+        better = trail.spent[other] <= spent
+        worse = trail.spent[other] >= spent
         for component in range(len(taken)):
-            better = better and labels.taken[other, component] <= taken[component]
-            worse = worse and labels.taken[other, component] >= taken[component]
+            better = better and trail.taken[other, component] <= taken[component]
+            worse = worse and trail.taken[other, component] >= taken[component]
         its = labels.pace[other]
         if better and keeps_up(its, row, columns, others, pending.crosses, pending.stops):
             return True
         if worse and keeps_up(row, its, columns, others, pending.crosses, pending.stops):
-            labels.dead[other] = True
+            trail.dead[other] = True
             if before < 0:
-                heads[place] = labels.following[other]
+                heads[place] = trail.following[other]
             else:
-                labels.following[before] = labels.following[other]
+                trail.following[before] = trail.following[other]
         else:
             before = other
-        other = labels.following[other]
+        other = trail.following[other]
     return False
 
 
@@ -192,10 +189,10 @@ def _is_known(known: np.ndarray, energy_fj: int, cycles: int) -> bool:
 
 
 @tiered
-def chains_of(labels: TimedLabels, found: np.ndarray, cuts: int) -> np.ndarray:
+def chains_of(trail: Trail, found: np.ndarray, cuts: int) -> np.ndarray:
     chains = np.empty((len(found), cuts, 2), np.int64)
     for number in range(len(found)):
-        chains[number] = chain_of(labels, found[number], cuts)
+        chains[number] = chain_of(trail, found[number], cuts)
     return chains
 
 
@@ -245,21 +242,18 @@ def least_chains(
                 if count == len(labels.value):
                     labels = timed_grown(labels, count)
                 labels.least_fj[count], labels.least_cycles[count], labels.value[count] = energy, cycles, value
-                labels.rank[count], labels.spent[count], labels.state[count] = rank, spent, state
-                labels.point[count], labels.parent[count], labels.dead[count] = target, label, False
-                labels.action[count] = base.first[move] + placed[move] - 1 if 0 <= move < operands else -1
-                labels.pace[count, :], labels.taken[count, :] = row, taken
-                labels.following[count] = heads[place]
-                heads[place] = count
+                labels.rank[count], labels.pace[count, :] = rank, row
+                action = base.first[move] + placed[move] - 1 if 0 <= move < operands else -1
+                enter(labels.trail, heads, count, place, (spent, state, target, label, action), taken)
                 push(labels.heap, timed_order(labels), waiting, count)
                 count, waiting = count + 1, waiting + 1
-        move += 1
+        move, trail = move + 1, labels.trail
         if label < 0 or move >= moves:
             label = -1
             while waiting > 0 and label < 0:
                 label = pop(labels.heap, timed_order(labels), waiting)
                 waiting -= 1
-                if labels.dead[label] or labels.least_cycles[label] >= fastest:
+                if trail.dead[label] or labels.least_cycles[label] >= fastest:
                     label = -1
                 elif labels.value[label] > cutoff:
                     label, waiting = -1, 0
@@ -282,13 +276,13 @@ def least_chains(
                 bound = (labels.value[label], labels.least_fj[label], labels.least_cycles[label])
                 break
             move, moves = 0, operands + axes
-        partial, spent, target = labels.state[label] % 2, labels.spent[label], labels.point[label]
-        state, rank, fits = labels.state[label], 0, True
+        partial, spent, target = trail.state[label] % 2, trail.spent[label], trail.point[label]
+        state, rank, fits = trail.state[label], 0, True
         for operand in range(operands):
             size = base.first[operand + 1] - base.first[operand] + 1
             placed[operand] = state // place_of[operand] % size
             rank += placed[operand]
-        taken[:], row[:] = labels.taken[label, :], labels.pace[label, :]
+        taken[:], row[:] = trail.taken[label, :], labels.pace[label, :]
         if move < operands:
             cost = place_cut(base, placed, move, partial, target, taken)
             fits = cost < NEVER
@@ -317,5 +311,5 @@ def least_chains(
     chosen = found[:many].copy()
     values = np.empty((many, 2), np.int64)
     for at in range(many):
-        values[at, 0], values[at, 1] = labels.spent[chosen[at]], labels.least_cycles[chosen[at]]
-    return ended, bound, count, values, chains_of(labels, chosen, cuts)
+        values[at, 0], values[at, 1] = labels.trail.spent[chosen[at]], labels.least_cycles[chosen[at]]
+    return ended, bound, count, values, chains_of(labels.trail, chosen, cuts)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import lending, tiered
-from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED
+from tilestitch.mapping.tree.labels import FOUND, NEVER, NOTHING, STOPPED, enter
 from tilestitch.mapping.tree.opened import TOO_LARGE, Desk, Ground, Sheet, closes, desk_of, ground_of, lay, rest_of
 from tilestitch.mapping.tree.quick_arrays import Arrays, Placed
 from tilestitch.mapping.tree.quick_prices import TOO_MUCH, cut_of, held_elements
@@ -105,18 +105,12 @@ def _is_hopeless(aim: Aim, value: float, energy_fj: int) -> bool:
 
 
 @lending
-def _enter(
-    labels: TimedLabels, heads: np.ndarray, count: int, place: int, bound: tuple[int, int, float], row: np.ndarray,
-    of: tuple[int, int, int, int, int],
-) -> None:  # fmt: skip
-    """Write a label; `bound` are energy, cycles and value, `of` are spent, rank, state, point and its parent."""
-    labels.least_fj[count], labels.least_cycles[count], labels.value[count] = bound
+def _note(labels: TimedLabels, label: int, bound: tuple[int, int, float], rank: int, row: np.ndarray) -> None:
+    """Write of a label what its trail does not say; `bound` are energy, cycles and value."""
+    labels.least_fj[label], labels.least_cycles[label], labels.value[label] = bound
+    labels.rank[label] = rank
     for column in range(len(row)):
-        labels.pace[count, column] = row[column]
-    labels.spent[count], labels.rank[count], labels.state[count], labels.point[count], labels.parent[count] = of
-    labels.dead[count], labels.action[count] = False, -1
-    labels.following[count] = heads[place]
-    heads[place] = count
+        labels.pace[label, column] = row[column]
 
 
 @lending
@@ -151,7 +145,8 @@ def _go_on(
     """All labels that come of one: how many there are then and how many wait; -1 where energies are not compared."""
     arrays, timing, placed, ground, clock, aim = tools
     row, (count, waiting) = bench.row, counts
-    state, point = labels.state[label], labels.point[label]
+    trail = labels.trail
+    state, point = trail.state[label], trail.point[label]
     lay(ground, desk, state, point)
     operands, depth, inside = len(desk.placed), 0, 1
     for operand in range(operands):
@@ -161,12 +156,12 @@ def _go_on(
     tiles = placed.total // inside
     for move in range(operands + len(ground.axes)):
         for component in range(len(desk.taken)):
-            desk.taken[component] = labels.taken[label, component]
+            desk.taken[component] = trail.taken[label, component]
         for operand in range(operands):
             desk.chosen[operand] = desk.placed[operand]
         for column in range(len(row)):
             row[column] = labels.pace[label, column]
-        to_state, partial, spent, target, axis, left = state, state % 2, labels.spent[label], point, -1, tiles
+        to_state, partial, spent, target, axis, left = state, state % 2, trail.spent[label], point, -1, tiles
         if move < operands:
             cost, after = _place(arrays, ground, desk, placed, move, partial)
             if cost < 0:
@@ -206,9 +201,8 @@ def _go_on(
         if is_beaten_in_time(labels, heads, place, spent, row, timing.columns, desk.taken, pending, left - 1):
             continue
         rank = (depth + (1 if move < operands else 0)) * ground.points + target
-        _enter(labels, heads, count, place, (energy, cycles, value), row, (spent, rank, to_state, target, label))
-        for component in range(len(desk.taken)):
-            labels.taken[count, component] = desk.taken[component]
+        _note(labels, count, (energy, cycles, value), rank, row)
+        enter(trail, heads, count, place, (spent, to_state, target, label, -1), desk.taken)
         push(labels.heap, timed_order(labels), waiting, count)
         count, waiting = count + 1, waiting + 1
     return count, waiting
@@ -242,20 +236,18 @@ def best_of_choice(
     aim = Aim(aim.objective, fixed_fj, aim.cutoff, aim.tie, aim.tie_fj - units_fj, aim.weight)
     rest = rest_of(ground, desk, start, -1)
     if rest < NEVER:
-        labels.taken[0, :] = 0.0
         cycles = _least_cycles(timing, ground, clock, desk, bench, (start, -1, placed.total - 1, aim.weight))
         value = value_of(aim.objective, fixed_fj, aim.weight * rest, cycles)
         if not _is_hopeless(aim, value, aim.weight * rest):
-            _enter(
-                labels, heads, 0, start * points, (aim.weight * rest, cycles, value), bench.row, (0, 0, start, 0, -1)
-            )
+            _note(labels, 0, (aim.weight * rest, cycles, value), 0, bench.row)
+            enter(labels.trail, heads, 0, start * points, (0, start, 0, -1, -1), desk.taken)
             labels.heap[0] = 0
             count, waiting = 1, 1
     ended, label = NOTHING, -1
     while waiting > 0:
         label = pop(labels.heap, timed_order(labels), waiting)
         waiting -= 1
-        if labels.dead[label]:
+        if labels.trail.dead[label]:
             continue
         if labels.rank[label] // points == ground.first[operands]:
             ended = FOUND
@@ -274,7 +266,7 @@ def best_of_choice(
             break
         count = more
     for number in range(count):
-        heads[labels.state[number] * points + labels.point[number]] = -1
+        heads[labels.trail.state[number] * points + labels.trail.point[number]] = -1
     if ended in (FOUND, STOPPED):
         energy = labels.least_fj[label] + units_fj
         return ended, count, labels.value[label], energy, labels.least_cycles[label]

@@ -60,12 +60,12 @@ def pop(heap: np.ndarray, order: Order, waiting: int) -> int:
 
 
 @inner
-def chain_of(labels: Any, label: int, cuts: int) -> np.ndarray:
+def chain_of(trail: Any, label: int, cuts: int) -> np.ndarray:
     """The cuts of a complete label in the order in which they were placed, each with its point."""
     chain = np.empty((cuts, 2), np.int64)
     while label >= 0:
-        if labels.action[label] >= 0:
+        if trail.action[label] >= 0:
             cuts -= 1
-            chain[cuts, 0], chain[cuts, 1] = labels.action[label], labels.point[label]
-        label = labels.parent[label]
+            chain[cuts, 0], chain[cuts, 1] = trail.action[label], trail.point[label]
+        label = trail.parent[label]
     return chain
