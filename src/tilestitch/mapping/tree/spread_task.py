@@ -16,8 +16,8 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import View, are_seen_alike, firsts_of, seen_codes, seen_factors
 from tilestitch.mapping.tree.choices import Choices, fan_outs_of
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
-from tilestitch.mapping.tree.even_bounds import least_together
-from tilestitch.mapping.tree.even_tables import FJ, Totals, even_tables, only_energy, totals_of
+from tilestitch.mapping.tree.even_bounds import ENERGY, least_together
+from tilestitch.mapping.tree.even_tables import Totals, even_tables, only_energy, totals_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.port_uses import port_uses
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of, relaxed
@@ -135,23 +135,19 @@ def stores_evenly(bare: PlacedNest) -> bool:
 def together_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:
     """`bounds_fj` of a tree that stores evenly: of each choice what all operands cost at least together."""
     nothing = np.zeros(len(choices), np.int64)
-    found, _ = _together(task, choices, only_energy(task.arrays), (nothing, 0))
-    return np.minimum(found[:, FJ], labels.NEVER)
+    return _together(task, choices, only_energy(task.arrays), nothing, ENERGY)[1]
 
 
 def together_in_time(
-    task: SpreadTask, choices: Choices, fixed_fj: NDArray[np.int64], power: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What no mapping of each choice comes below on a tree that stores evenly, with `fixed_fj` beside the tables.
-
-    Femtojoules, cycles, and femtojoules with so few; then femtojoules times cycles to the `power`.
-    """
-    return _together(task, choices, totals_of(port_uses(task.operands)), (fixed_fj, power))
+    task: SpreadTask, choices: Choices, fixed_fj: NDArray[np.int64], objective: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """`least_together` of a tree that stores evenly: with the cycles of every port, in femtojoules and cycles."""
+    return _together(task, choices, totals_of(port_uses(task.operands)), fixed_fj, objective)
 
 
 def _together(
-    task: SpreadTask, choices: Choices, totals: Totals, fixed: tuple[NDArray[np.int64], int]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    task: SpreadTask, choices: Choices, totals: Totals, fixed_fj: NDArray[np.int64], objective: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     uses = port_uses(task.operands)
     first = np.empty((len(choices), len(task.operands)), np.int64)
     tables: list[NDArray[np.int64]] = []
@@ -167,7 +163,9 @@ def _together(
         tables.append(table)
     inner = task.operands[0].memories[:-1]
     size_bits = np.array([memory.size_bits * (1 + 1e-12) for memory in inner], np.float64)
-    return least_together(task.bounds.moving, choices.steps, totals, np.concatenate(tables), first, size_bits, fixed)
+    return least_together(
+        task.bounds.moving, choices.steps, totals, np.concatenate(tables), first, size_bits, fixed_fj, objective
+    )
 
 
 def in_turn_fj(task: SpreadTask, choices: Choices) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices
 from tilestitch.mapping.tree.cycle_bounds import least_cycles
+from tilestitch.mapping.tree.even_bounds import ED2P, EDP, LATENCY
 from tilestitch.mapping.tree.found import FoundMapping, SpatialSearch
 from tilestitch.mapping.tree.opener import Opener
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
@@ -288,19 +289,19 @@ def _by_all_operands(
     cuts = sum(len(one.memories) + 1 for one in task.operands)
     # rounded at each cut
     fixed_fj = round(task.bare.tree.mac_pj * task.bare.nest.macs * FEMTO) - cuts - 2
-    power = 2 if objective is Objective.ED2P else 1
+    aim = {Objective.LATENCY: LATENCY, Objective.EDP: EDP, Objective.ED2P: ED2P}[objective]
     waiting: list[_Bounds] = []
     start, size = 0, FIRST
     while start < len(ordered) or waiting:
         while start < len(ordered) and (not waiting or ordered[start] < waiting[0]):
             block = ordered[start : start + size]
             some = choices[np.array([one.number for one in block])]
-            found, worth = together_in_time(task, some, units_fj(task, some) + fixed_fj, power)
-            for one, (fj, cycles, fastest_fj), value in zip(block, found.tolist(), worth.tolist(), strict=True):
-                if fj >= labels.NEVER:
+            worth, fj = together_in_time(task, some, units_fj(task, some) + fixed_fj, aim)
+            for one, value, least_fj in zip(block, worth.tolist(), fj.tolist(), strict=True):
+                if least_fj >= labels.NEVER:
                     continue
                 if objective is Objective.LATENCY:
-                    bounds = _Bounds(cycles, fastest_fj / FEMTO * (1 - 1e-12), one.rank, one.number)
+                    bounds = _Bounds(value, least_fj / FEMTO * (1 - 1e-12), one.rank, one.number)
                 else:
                     bounds = _Bounds(max(one.value, value / FEMTO * (1 - 1e-12)), 0.0, one.rank, one.number)
                 heappush(waiting, bounds)
