@@ -8,6 +8,8 @@ from functools import cache
 from math import prod
 
 from tests.helpers.tree_amounts import kind_at
+from tilestitch.sim.tree.chain import ChainRun, Moment
+from tilestitch.sim.tree.chain_plan import pass_of
 from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.streams import streams_of
 
@@ -154,3 +156,81 @@ def _may_step(tiles, by_key, steps):
             elif not one.has(steps + 1):
                 return False
     return True
+
+
+def chain_cycles(run: ChainRun) -> int:
+    """The latency of operators that run together, one cycle after another."""
+    operators = [[_Tiles(one, stream) for stream in streams_of(one).every] for one in run.runs]
+    by_key = [{one.key: one for one in tiles} for tiles in operators]
+    visits = {}  # of each stream the block whose visits open it, and the iterations of its operator in one
+    order = [[] for _ in run.runs]  # of each operator the steps of all units that are its own
+    for number, (one, tiles) in enumerate(zip(run.runs, operators, strict=True)):
+        for tile in tiles:
+            block = run.around(number, tile.stream.place)
+            visits[id(tile)] = block, prod(factor for _, factor in one.loops[: len(one.loops) - block.outside])
+    events = list(run.events())
+    for moment, block in events:
+        if moment is Moment.STEPS:
+            one = run.runs[block.first]
+            done = sum(map(len, order))
+            inside = prod(factor for _, factor in one.loops[: len(one.loops) - block.outside])
+            order[block.first] += range(done, done + inside)
+
+    def needed(number, tile):
+        steps, at = order[number], tile.needed
+        return steps[at] if at < len(steps) else steps[-1] + at - len(steps) + 1
+
+    begun, steps, now, left = {}, [0] * len(run.runs), 0, {}
+
+    def is_open(tile):
+        block, inside = visits[id(tile)]
+        return begun.get(block, 0) > tile.begin // inside
+
+    def has_ended(block):
+        return all(
+            tile.has(begun[block] * inside)
+            for tiles in operators
+            for tile in tiles
+            for own, inside in [visits[id(tile)]]
+            if own == block
+        )
+
+    for moment, block in events:
+        number, until = block.first, 0
+        if moment is Moment.BEGIN:
+            begun[block] = begun.get(block, 0) + 1
+            continue
+        if moment is Moment.STEPS:
+            one = run.runs[number]
+            until = steps[number] + prod(factor for _, factor in one.loops[: len(one.loops) - block.outside])
+        elif moment is Moment.PASS:
+            left = dict(pass_of(run, block.last).cycles)
+        while True:
+            is_stepping = False
+            changed = True
+            while changed:
+                changed = False
+                for which, tiles in enumerate(operators):
+                    for one in tiles:
+                        changed |= _end(one, by_key[which])
+                        changed |= is_open(one) and _start(one, by_key[which], steps[which])
+                if moment is Moment.STEPS and not is_stepping and steps[number] < until:
+                    is_stepping = _may_step(operators[number], by_key[number], steps[number])
+                    changed |= is_stepping
+            over = {Moment.STEPS: steps[number] == until, Moment.PASS: not any(left.values())}.get(moment, True)
+            if over and not is_stepping and (moment is Moment.PASS or has_ended(block)):
+                break
+            serving = {}
+            for which, tiles in enumerate(operators):
+                for one in tiles:
+                    for port, cycles in (one.left or {}).items():
+                        if cycles > 0 and (port not in serving or needed(which, one) < serving[port][0]):
+                            serving[port] = needed(which, one), one.left
+            if moment is Moment.PASS:
+                serving |= {port: (0, left) for port, cycles in left.items() if cycles > 0}
+            assert serving or is_stepping, "nothing moves any more"
+            for port, (_, of_tile) in serving.items():
+                of_tile[port] -= 1
+            now += 1
+            steps[number] += is_stepping
+    return now

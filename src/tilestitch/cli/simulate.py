@@ -36,6 +36,12 @@ _NOT_ON_TREES = ("mapping", "extrapolate", "trace", "window", "html")
 @array_machine_option
 @choice_option("--objective", OF_ONE_MAPPING, "What the simulated mappings minimise.")
 @click.option("--ragged", is_flag=True, help="Mappings of which any factor need not divide; takes longer.")
+@click.option(
+    "--fuse",
+    type=click.IntRange(2, 4),
+    metavar="N",
+    help="On a tree: let up to N operators in a row run together, in the best mapping that map --fuse finds.",
+)
 @layers_option
 @mapping_option("Simulate")
 @choice_option("--values", Values, "Values that move through the array and are compared with numpy's.")
@@ -58,6 +64,7 @@ def simulate(
     machine: str,
     objective: str,
     ragged: bool,
+    fuse: int | None,
     layers: tuple[str, ...],
     mapping: Path | None,
     values: str,
@@ -84,10 +91,13 @@ def simulate(
             choices,
             json_path,
             ragged=ragged,
+            fuse=fuse,
             stats=stats,
             quiet=quiet,
         )
         return
+    if fuse is not None:
+        raise InputError("--fuse goes with a tree as --machine, such as tpu-v4i; operators of PE arrays run alone")
     _expect_sense(mapping, extrapolate, trace)
     inputs = [str(one) for one in (model, machine, mapping) if one is not None]
     expect_json(json_path, *inputs)
@@ -142,6 +152,7 @@ def _simulate_on_tree(
     json_path: Path | None,
     *,
     ragged: bool,
+    fuse: int | None,
     stats: bool,
     quiet: bool,
 ) -> None:
@@ -152,6 +163,9 @@ def _simulate_on_tree(
     expect_json(json_path, model, machine)
     with shown_progress(silent=quiet) as progress:
         with held_back():
+            from tilestitch.commands.map.fused_run import FuseOptions, map_fused
+            from tilestitch.commands.simulate.fused_layers import simulate_fused
+            from tilestitch.commands.simulate.fused_simulation import FusedSimulation
             from tilestitch.commands.simulate.tree_layers import open_simulated, simulate_tree_layers
             from tilestitch.commands.simulate.tree_simulation import TreeSimulation
             from tilestitch.mapping.tree.choices import Ragged, SpatialSpace
@@ -159,9 +173,14 @@ def _simulate_on_tree(
         progress("load", 0, 1)
         of_network = {"batch": choices.batch, "dims": dict(choices.dims), "fold_bn": choices.fold_bn}
         space = SpatialSpace(Ragged.ALL if ragged else Ragged.FILLING)
-        task = open_simulated(model, machine, layers, space, **of_network)
-        found = simulate_tree_layers(task, objective, values, progress)
-        done = TreeSimulation(task, objective, values, found)
+        if fuse is None:
+            task = open_simulated(model, machine, layers, space, **of_network)
+            found = simulate_tree_layers(task, objective, values, progress)
+            done: TreeSimulation | FusedSimulation = TreeSimulation(task, objective, values, found)
+        else:
+            options = FuseOptions(fuse, space=space, objective=objective)
+            mapped = map_fused(model, machine, options, **of_network, layers=layers, progress=progress)
+            done = FusedSimulation(mapped, values, simulate_fused(mapped, values, progress))
         progress("write", 0, 1)
         json_text = done.to_json(stats=stats)
         write_files(json_file(json_path, json_text))

@@ -1,6 +1,7 @@
 """Fused mappings for people and as JSON."""
 
 import json
+from collections.abc import Sequence
 
 from tilestitch.base.json_values import Json
 from tilestitch.base.units import format_energy
@@ -210,9 +211,15 @@ def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
         "energy_pj": group.energy_pj,
         "latency_cycles": group.latency_cycles,
     }
+    mapping = mapping_json(names, group)
+    return found if mapping is None else {**found, "mapping": mapping}
+
+
+def mapping_json(names: Sequence[str], group: FoundGroup) -> dict[str, Json] | None:
+    """Homes, shared loops, and of each operator its loops, cuts, spread and flows; none of an operator alone."""
     mapping, price = group.mapping, group.price
     if mapping is None or price is None:
-        return found
+        return None
     operators: list[Json] = []
     for at, name in enumerate(names):
         placed, one = mapping.chain.operators[at], mapping.mappings[at]
@@ -238,5 +245,4 @@ def _group_json(chain: NamedChain, group: FoundGroup) -> dict[str, Json]:
                 ],
             }
         )
-    found["mapping"] = {"homes": list(mapping.homes), "shared_loops": list(mapping.shared), "operators": operators}
-    return found
+    return {"homes": list(mapping.homes), "shared_loops": list(mapping.shared), "operators": operators}

@@ -78,7 +78,7 @@ def simulate_tree_layers(
         raise InputError(f"layer {one.name} has no mapping to simulate: {one.reason}")
     found: list[SimulatedTreeLayer] = []
     for one in mapped.layers:
-        chosen, instead = _simulated_mapping(task, one.found)
+        chosen, instead = simulated_mapping(one.found, task.space)
         run = run_of(chosen.placed, chosen.mapping)
         show = partial(progress, f"simulate {one.name}")
         simulated = simulate_on_tree(run, values=values, progress=show)
@@ -87,8 +87,11 @@ def simulate_tree_layers(
     return tuple(found)
 
 
-def _simulated_mapping(task: TreeTask, found: FoundMapping) -> tuple[FoundMapping, str]:
-    """The mapping that is simulated: that which was found, or what comes nearest to it and why."""
+def simulated_mapping(found: FoundMapping, space: SpatialSpace | None) -> tuple[FoundMapping, str]:
+    """The mapping that is simulated: that which was found, or what comes nearest to it and why.
+
+    `space` is what may be spread, where that was searched.
+    """
     why: list[str] = []
     what = "the best that spreads the same without that"
     if window_rows(found.placed, found.mapping):
@@ -107,10 +110,10 @@ def _simulated_mapping(task: TreeTask, found: FoundMapping) -> tuple[FoundMappin
             own = price(found.placed, other.mapping)
             found = replace(found, mapping=other.mapping, price=own, is_proven=False)
         except DoesNotFit:
-            assert task.space is not None, "factors that do not divide come from a search"
+            assert space is not None, "factors that do not divide come from a search"
             bare = replace(found.placed, unrolled=())
-            space = wired(bare, replace(task.space, ragged=Ragged.NONE))
-            found = best_spread(bare, space, found.sums, objective=found.objective).found
+            exact = wired(bare, replace(space, ragged=Ragged.NONE))
+            found = best_spread(bare, exact, found.sums, objective=found.objective).found
             what = "the best of factors that divide"
     return found, f"{'; '.join(why)}; simulated instead: {what} ({_price(found)})" if why else ""
 

@@ -6,6 +6,9 @@ It ends when every port at its ends has done its cycles, and not before what it 
 one tile in a cycle; of several it takes the one that the units need first. The units step when everything that they
 read is there, and the sums of the step before the last one have left.
 
+Several nests may take turns, with streams of all of them: what may start is then `opened` turn by turn, and a turn ends
+when the units have done its steps and as many tiles have ended as are `wanted` by then.
+
 Time goes from one event to the next, so a wait costs nothing to simulate. Steps that are like the one before are
 counted in `steady`.
 """
@@ -21,17 +24,18 @@ from tilestitch.sim.tree.steady import like_the_last, remember, repeat
 from tilestitch.sim.tree.waits import blocker, is_first, may_end, may_start, needed_at
 
 # numbers of the clock, kept from call to call
-NOW, STEPS, STEPPING, EVENTS, STATE_NUMBERS = range(5)
+NOW, STEPS, STEPPING, EVENTS, NEST, STATE_NUMBERS = range(6)
 # what a cycle was spent on: all operands have a cause of their own, in their order, behind these
-COMPUTE, FIRST_LOAD, LAST_STORE, WAITS = range(4)
+COMPUTE, FIRST_LOAD, LAST_STORE, BETWEEN, PASSES, WAITS = range(6)
 RUNNING, ENDED, STUCK = range(3)
 
 
 @lending
 def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any) -> int:
     """Start and end whatever may, at this moment. Returns the stream for which the units wait, below 0 for none."""
-    done, active, left = streams.done, streams.active, streams.left
+    done, active, left, steps = streams.done, streams.active, streams.left, streams.steps
     count, ports = plan.port.shape
+    nest = state[NEST]
     waits_for = -1
     changed = True
     while changed:
@@ -49,16 +53,17 @@ def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
                 active[stream] = False
                 done[stream] += 1
                 changed = True
-            if done[stream] < plan.tiles[stream] and may_start(plan, stream, done, active, state[STEPS]):
+            own = steps[plan.nest[stream]]
+            if done[stream] < streams.opened[stream] and may_start(plan, stream, done, active, own):
                 active[stream] = changed = True
                 free = plan.first[stream] and is_first(plan, stream, done[stream])
                 kind = kind_of(plan, stream, done[stream])
                 for at in range(ports):
                     left[stream, at] = 0 if free else plan.work[kind, at]
-        if state[STEPPING] == 0 and state[STEPS] < streams.total:
-            waits_for = blocker(plan, done, active, state[STEPS])
+        if state[STEPPING] == 0 and steps[nest] < streams.total:
+            waits_for = blocker(plan, done, active, steps[nest], nest)
             if waits_for < 0:
-                compute(values, memory, state[STEPS])
+                compute(values, memory, steps[nest])
                 state[STEPPING] = 1
                 changed = True
     return waits_for
@@ -84,16 +89,27 @@ def serve(plan: Any, streams: Any, serving: np.ndarray, deadline: np.ndarray) ->
     return least
 
 
+@lending
+def _is_over(streams: Any, nest: int) -> bool:
+    """Whether all steps of a turn are done, and all that has to end with them."""
+    is_over = streams.steps[nest] >= streams.total
+    for stream in range(len(streams.done)):
+        is_over = is_over and streams.done[stream] >= streams.wanted[stream]
+    return bool(is_over)
+
+
 @compiled
 def advance(
     plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any, tally: Any, most_events: int
 ) -> int:
-    """So many events, or until all is done. Returns RUNNING, ENDED, or STUCK where nothing can move any more."""
-    done = streams.done
+    """So many events, or until the turn is over. Returns RUNNING, ENDED, or STUCK where nothing can move any more."""
+    nest = state[NEST]
     serving, deadline = np.empty(len(tally.busy), np.int64), np.empty(len(tally.busy), np.int64)
     for _ in range(most_events):
         was_stepping = state[STEPPING]
         waits_for = change(plan, values, memory, state, streams)
+        if state[STEPPING] == 0 and _is_over(streams, nest):
+            return ENDED
         if state[STEPPING] > was_stepping:
             again = like_the_last(plan, values, state, streams, tally)
             if again > 0:
@@ -103,10 +119,7 @@ def advance(
         if state[STEPPING] > 0:
             cycles = 1
         if cycles == 0:
-            for stream in range(len(done)):
-                if done[stream] < plan.tiles[stream]:
-                    return STUCK
-            return ENDED if state[STEPS] == streams.total else STUCK
+            return STUCK
         state[NOW] += cycles
         state[EVENTS] += 1
         for port in range(len(serving)):
@@ -116,11 +129,12 @@ def advance(
         if state[STEPPING] > 0:
             state[STEPPING] = 0
             state[STEPS] += 1
+            streams.steps[nest] += 1
             tally.causes[COMPUTE] += cycles
         elif state[STEPS] == 0:
             tally.causes[FIRST_LOAD] += cycles
-        elif state[STEPS] == streams.total:
-            tally.causes[LAST_STORE] += cycles
+        elif streams.steps[nest] == streams.total:
+            tally.causes[streams.ending] += cycles
         else:
             tally.causes[WAITS + plan.operand[waits_for]] += cycles
     return RUNNING

@@ -12,7 +12,7 @@ def kind_of(plan: Any, stream: int, tile: int) -> int:
     for end in range(plan.ends.shape[1]):
         if plan.ends[stream, end]:
             step, left = 0, tile
-            for at in range(plan.place[stream], len(plan.factors)):
+            for at in range(plan.place[stream], plan.outer[stream]):
                 if plan.end_of[at] == end:
                     step += left % plan.factors[at] * plan.end_steps[at]
                 left //= plan.factors[at]
@@ -32,11 +32,11 @@ def alike_from(plan: Any, stream: int, tile: int, most: int) -> int:
         if not plan.ends[stream, end]:
             continue
         until, step, left, inside = plan.end_until[stream, end], 0, tile, 1
-        for at in range(plan.place[stream], len(plan.factors)):
+        for at in range(plan.place[stream], plan.outer[stream]):
             if plan.end_of[at] == end:
                 step += left % plan.factors[at] * plan.end_steps[at]
             left //= plan.factors[at]
-        for at in range(plan.place[stream], len(plan.factors)):
+        for at in range(plan.place[stream], plan.outer[stream]):
             factor, unit = plan.factors[at], plan.end_steps[at]
             if plan.end_of[at] == end:
                 begin = step - step % (factor * unit)

@@ -11,6 +11,15 @@ from tilestitch.hardware.tree import MachineTree, TreeMemory
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An operand that goes no further out than one memory, which holds the tile of so many of the innermost loops."""
+
+    operand: int
+    memory: str
+    loops: int
+
+
 @dataclass(frozen=True)
 class TreeRun:
     """Loops from the innermost with their factors, and of each operand how many of them each of its memories is inside.
@@ -19,7 +28,8 @@ class TreeRun:
     memory of that level holds, of the outermost memory all of them. `spread` are (axis, loop number, factor). `homes`
     are what the machine calls the operands. Complete results have `final_bits`, sums the bits of the result's elements.
     The factors of a loop may multiply to more than its iterations, by less than what is spread of it: then units are
-    idle behind its end, and in no step all of them.
+    idle behind its end, and in no step all of them. Where others run between iterations of outer loops, `stops` are
+    how many loops lie inside these, and `kept` says of what passes between them where it stays.
     """
 
     nest: LoopNest
@@ -29,16 +39,37 @@ class TreeRun:
     spread: tuple[tuple[str, int, int], ...]
     loops: tuple[tuple[int, int], ...]
     cuts: tuple[tuple[int, ...], ...]
+    stops: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     @cached_property
     def chains(self) -> tuple[tuple[TreeMemory, ...], ...]:
         """The memories of every operand, innermost first."""
-        return tuple(self.tree.chain(home) for home in self.homes)
+        return tuple(self._chain(number) for number in range(len(self.homes)))
+
+    def _chain(self, number: int) -> tuple[TreeMemory, ...]:
+        chain, kept = self.tree.chain(self.homes[number]), self.kept_at(number)
+        if kept is None:
+            return chain
+        return chain[: [memory.name for memory in chain].index(kept.memory) + 1]
+
+    def kept_at(self, number: int) -> Kept | None:
+        """Where an operand stays that does not come from outside, or go there."""
+        return next((one for one in self.kept if one.operand == number), None)
+
+    def loops_of(self, number: int) -> int:
+        """How many loops lie inside what the outermost memory of an operand holds at a time."""
+        kept = self.kept_at(number)
+        return len(self.loops) if kept is None else kept.loops
 
     @cached_property
     def fan_outs(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """The axes of every operand inside its first memory, between each two, and outside the last."""
-        return tuple(self.tree.fan_outs(home) for home in self.homes)
+        found: list[tuple[tuple[str, ...], ...]] = []
+        for home, chain in zip(self.homes, self.chains, strict=True):
+            every = self.tree.fan_outs(home)
+            found.append((*every[: len(chain)], sum(every[len(chain) :], ())))
+        return tuple(found)
 
     @property
     def operands(self) -> tuple[LoopOperand, ...]:
@@ -67,8 +98,8 @@ class TreeRun:
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Of every operand how many loops lie inside each crossing: that to the units, then that into each memory.
 
-        While loops run that leave an operand alone the same tile is asked for, so it stays. Results leave the units at
-        every step; where these have no latches, everything is read at every step.
+        While loops run that leave an operand alone the same tile is asked for, so it stays, but not where others run in
+        between. Results leave the units at every step; where these have no latches, everything is read at every step.
         """
         return tuple(tuple(self._places(number)) for number in range(len(self.operands)))
 
@@ -76,7 +107,7 @@ class TreeRun:
         moved, inner = self.operands[number].indexed_by, 0
         for crossing, cut in enumerate((0, *self.cuts[number][:-1])):
             at = max(inner, cut)
-            while at < len(self.loops) and self.loops[at][0] not in moved:
+            while at < len(self.loops) and at not in self.stops and self.loops[at][0] not in moved:
                 at += 1
             inner = at
             stays = crossing > 0 or (number != self.written and self.tree.has_latches)

@@ -48,7 +48,11 @@ class StreamState(NamedTuple):
     done: np.ndarray
     active: np.ndarray
     left: np.ndarray
-    total: int  # steps of the units
+    opened: np.ndarray  # tiles that may have started by now
+    wanted: np.ndarray  # and that must have ended before this turn does
+    steps: np.ndarray  # that the units have done, of each nest
+    total: int  # steps of the nest whose turn it is, until the turn ends
+    ending: int  # what cycles after them are spent on
     last: LastStep
 
 
@@ -141,43 +145,46 @@ def run_on_tree(
     moves, memory = nothing(streams) if given is None else (given.moves, given.memory)
     state = np.zeros(STATE_NUMBERS, np.int64)
     tally = TreeTally(np.zeros(max(1, len(streams.ports)), np.int64), np.zeros(WAITS + len(run.operands), np.int64))
-    now = _beginning(plan, run.iterations, tally)
-    while True:
-        ended = advance(plan, moves, memory, state, now, tally, EVENTS_AT_ONCE)
+    now = beginning(plan, tally)._replace(total=run.iterations)
+    now.opened[:] = now.wanted[:] = plan.tiles
+    while (ended := advance(plan, moves, memory, state, now, tally, EVENTS_AT_ONCE)) == RUNNING:
         if progress is not None:
             progress(int(state[STEPS]), run.iterations)
-        if ended != RUNNING:
-            break
     if ended != ENDED:
         raise InvalidIR(f"{run.nest.name} on {run.tree.name}: nothing can move any more after {state[NOW]:,} cycles")
-    kind = Values.NONE
-    if operands is not None:
-        kind = Values.INTEGERS if np.issubdtype(operands[0].dtype, np.integer) else Values.FLOATS
     causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE}
     causes |= {f"waits_for_{array.name}": WAITS + at for at, array in enumerate(run.operands)}
     return SimulatedOnTree(
         run,
-        kind,
+        kind_of_values(operands),
         int(state[NOW]),
         int(state[HAPPENED]),
         {name: int(tally.causes[at]) for name, at in causes.items()},
         tuple(PortBusy(name, int(cycles)) for name, cycles in zip(streams.ports, tally.busy, strict=False)),
-        _flows(streams),
-        sum(tiles * pj for one in streams.every for tiles, pj in zip(one.carried(), one.delivered_pj, strict=True)),
+        flows_of(streams),
+        network_pj(streams),
         None if given is None else given.written(run.nest.write.shape),
     )
 
 
-def _beginning(plan: Plan, steps: int, tally: TreeTally) -> StreamState:
-    """Nothing has moved."""
+def beginning(plan: Plan, tally: TreeTally) -> StreamState:
+    """Nothing has moved, and nothing may."""
     done, active, left = np.zeros(len(plan.up), np.int64), np.zeros(len(plan.up), np.bool_), np.zeros_like(plan.port)
     last = LastStep(
         np.full(STATE_NUMBERS, -2), done.copy(), active.copy(), left.copy(), tally.busy.copy(), tally.causes.copy()
     )
-    return StreamState(done, active, left, steps, last)
+    steps = np.zeros(len(plan.turn), np.int64)
+    return StreamState(done, active, left, done.copy(), done.copy(), steps, 0, LAST_STORE, last)
 
 
-def _flows(streams: Streams) -> tuple[FlowCount, ...]:
+def kind_of_values(operands: Sequence[np.ndarray] | None) -> Values:
+    """What arrays are to be simulated with."""
+    if operands is None:
+        return Values.NONE
+    return Values.INTEGERS if np.issubdtype(operands[0].dtype, np.integer) else Values.FLOATS
+
+
+def flows_of(streams: Streams) -> tuple[FlowCount, ...]:
     """What the tiles that were moved are in accesses."""
     run, found = streams.run, {}
     for stream in streams.every:
@@ -188,6 +195,11 @@ def _flows(streams: Streams) -> tuple[FlowCount, ...]:
             known = found.get(key, (0.0, 0.0))
             found[key] = known[0] + accesses, known[1] + accesses * access.pj
     return tuple(FlowCount(*key, *numbers) for key, numbers in found.items())
+
+
+def network_pj(streams: Streams) -> float:
+    """What networks took for all tiles."""
+    return sum(tiles * pj for one in streams.every for tiles, pj in zip(one.carried(), one.delivered_pj, strict=True))
 
 
 def _expect_right(run: TreeRun, result: np.ndarray, operands: Sequence[np.ndarray]) -> None:

@@ -15,7 +15,8 @@ from tilestitch.sim.tree.move import compute
 from tilestitch.sim.tree.waits import needed_at, wake_step
 
 # numbers of the clock that are looked at here
-NOW, STEPS, _STEPPING, EVENTS = range(4)
+NOW, STEPS, _STEPPING, EVENTS, NEST = range(5)
+_BEFORE_END = 6  # steps at the end of a turn that are not repeated: what moves with them is needed in a later turn
 
 
 @lending
@@ -37,12 +38,13 @@ def remember(state: np.ndarray, streams: Any, tally: Any) -> None:
 @lending
 def like_the_last(plan: Any, values: Any, state: np.ndarray, streams: Any, tally: Any) -> int:
     """How many more steps are like the last one: 0 where they may differ."""
-    last, done, steps = streams.last, streams.done, state[STEPS]
-    if steps != last.state[STEPS] + 1:
+    last, done, nest = streams.last, streams.done, state[NEST]
+    steps = streams.steps[nest]
+    if state[STEPS] != last.state[STEPS] + 1 or steps % plan.turn[nest] == 0:
         return 0
-    most = streams.total - steps - 2
+    most = streams.total - steps - _BEFORE_END
     for stream in range(len(done)):
-        moves_on = plan.tile[stream] == 1
+        moves_on = plan.tile[stream] == 1 and plan.nest[stream] == nest
         if done[stream] != last.done[stream] + (1 if moves_on else 0):
             return 0
         if streams.active[stream] != last.active[stream]:
@@ -58,15 +60,31 @@ def like_the_last(plan: Any, values: Any, state: np.ndarray, streams: Any, tally
     for stream in range(len(done)):
         if most < 1:
             return 0
-        most = min(most, _until_it_changes(plan, stream, streams, steps))
-        if plan.tile[stream] == 1 and last.done[stream] < plan.tiles[stream]:
+        most = min(most, _until_it_changes(plan, stream, streams, steps, nest))
+        if plan.tile[stream] == 1 and plan.nest[stream] == nest and last.done[stream] < plan.tiles[stream]:
             most = min(most, alike_from(plan, stream, last.done[stream], streams.total) - 4)
     return max(0, most)
 
 
 @lending
-def _until_it_changes(plan: Any, stream: int, streams: Any, steps: int) -> int:
+def _until_it_is_passed(plan: Any, stream: int, streams: Any, nest: int) -> int:
+    """How many steps ports go on to choose as they do between a stream and those that move with every step."""
+    most, done = streams.total, streams.done
+    if streams.active[stream]:
+        needed = needed_at(plan, stream, done[stream])
+        for other in range(len(done)):
+            if plan.tile[other] == 1 and plan.nest[other] == nest:
+                ahead = needed - needed_at(plan, other, done[other])
+                if ahead >= 0:
+                    most = min(most, ahead - 2)
+    return most
+
+
+@lending
+def _until_it_changes(plan: Any, stream: int, streams: Any, steps: int, nest: int) -> int:
     """How many steps nothing else begins that a stream waits for, or that waits for it."""
+    if plan.nest[stream] != nest:
+        return _until_it_is_passed(plan, stream, streams, nest)
     done, tile, most = streams.done, streams.done[stream], streams.total
     source, room, even = plan.source[stream], plan.room[stream], plan.even[stream]
     if plan.tile[stream] == 1:
@@ -84,20 +102,14 @@ def _until_it_changes(plan: Any, stream: int, streams: Any, steps: int) -> int:
         most = min(most, wake - steps - 2)
     if plan.units[stream] and not plan.up[stream]:
         most = min(most, tile * plan.tile[stream] - steps - 2)
-    if streams.active[stream]:
-        needed = needed_at(plan, stream, tile)
-        for other in range(len(done)):
-            if plan.tile[other] == 1:
-                ahead = needed - needed_at(plan, other, done[other])
-                if ahead >= 0:
-                    most = min(most, ahead - 2)
-    return most
+    return min(most, _until_it_is_passed(plan, stream, streams, nest))
 
 
 @lending
 def repeat(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, streams: Any, tally: Any, steps: int) -> None:
     """Count so many steps like the last one, and compute them."""
-    last, first = streams.last, state[STEPS]
+    last, nest = streams.last, state[NEST]
+    first = streams.steps[nest]
     if values.block > 0:
         begin = (first // values.block + 1) * values.block
         while begin <= first + steps:
@@ -106,8 +118,9 @@ def repeat(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
     state[NOW] += steps * (state[NOW] - last.state[NOW])
     state[EVENTS] += steps * (state[EVENTS] - last.state[EVENTS])
     state[STEPS] += steps
+    streams.steps[nest] += steps
     for stream in range(len(streams.done)):
-        if plan.tile[stream] == 1:
+        if plan.tile[stream] == 1 and plan.nest[stream] == nest:
             streams.done[stream] += steps
         else:
             for at in range(plan.port.shape[1]):

@@ -74,9 +74,10 @@ class Plan(NamedTuple):
     even: np.ndarray
     units: np.ndarray  # whether it ends or begins at the units
     first: np.ndarray  # whether sums that begin are not read
-    place: np.ndarray
+    place: np.ndarray  # in the loops of all nests
+    outer: np.ndarray  # where those of its nest end
     operand: np.ndarray
-    factors: np.ndarray  # of the loops of the nest
+    factors: np.ndarray  # of the loops of all nests
     reduces: np.ndarray  # whether each loop leaves the result alone
     port: np.ndarray  # of each stream the ports that it uses, in any order
     work: np.ndarray  # and the cycles of a tile there, in a row for each kind; 0 behind the last
@@ -86,6 +87,11 @@ class Plan(NamedTuple):
     end_steps: np.ndarray  # and how many steps of that an iteration of it is
     end_kinds: np.ndarray  # rows from the first, by stream, loop with an end, and its step
     end_until: np.ndarray  # and the next step that has other rows
+    nest: np.ndarray  # of each stream whose steps it goes by
+    turn: np.ndarray  # of each nest the steps of a turn, how many it has, and the first of them
+    turns: np.ndarray
+    first_turn: np.ndarray
+    begins: np.ndarray  # of each turn the step at which it begins, of all steps of the units
 
 
 @dataclass(frozen=True)
@@ -266,6 +272,11 @@ class _Crossing:
         return sum(network.pj_per_bit for _, network in self._networks())
 
 
+def bits_across(digits: Digits, number: int, crossing: int) -> int:
+    """Bits of an element of an operand where it crosses into or out of a memory, on its inner side."""
+    return _Crossing(digits.run, digits, number, crossing).bits
+
+
 def port_cycles(port: Port, bits: int) -> int:
     """Cycles of a port for so many bits: an access moves whole granules, up to its width."""
     accesses = ceil(Fraction(ceil(bits / port.granule_bits) * port.granule_bits, port.width_bits))
@@ -316,6 +327,7 @@ def plan_of(streams: Streams) -> Plan:
         np.array([one.crossing == 0 for one in every], np.bool_),
         np.array([one.first_free for one in every], np.bool_),
         np.array([one.place for one in every], np.int64),
+        np.full(count, len(streams.run.loops), np.int64),
         np.array([one.operand for one in every], np.int64),
         np.array([factor for _, factor in streams.run.loops] or [1], np.int64),
         np.array(reduces or [False], np.bool_),
@@ -323,6 +335,11 @@ def plan_of(streams: Streams) -> Plan:
         work,
         rows[:-1],
         *_ends_of(streams),
+        nest=np.zeros(count, np.int64),
+        turn=np.array([streams.run.iterations]),
+        turns=np.ones(1, np.int64),
+        first_turn=np.zeros(1, np.int64),
+        begins=np.zeros(1, np.int64),
     )
 
 

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from tilestitch.ir.loop_nest import LoopOperand
 from tilestitch.sim.tree.run import TreeRun
 
 Indices = NDArray[np.int64]
@@ -64,7 +65,8 @@ class Digits:
         """The digits of a tile of an operand in one memory of a level; -1 is that at a unit."""
         run = self.run
         if level == len(run.chains[number]) - 1:
-            return self.every
+            loops = run.loops_of(number)
+            return tuple(one for one in self.every if one.place is None or one.place < loops)
         axes = {axis for names in run.fan_outs[number][: level + 1] for axis in names}
         place = run.places[number][level + 1]
         return tuple(one for one in self.every if (one.axis in axes if one.place is None else one.place < place))
@@ -122,4 +124,15 @@ def addresses(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> Indices:
     for one in digits:
         more = np.arange(one.factor, dtype=np.int64) * strides.get(one, 0)
         found = (more[:, None] + found[None, :]).ravel()
+    return found
+
+
+def distinct(array: LoopOperand, digits: Sequence[Digit], *, boxes: bool) -> int:
+    """Elements of an operand that some digits come to; in boxes all between the first and the last of each axis."""
+    found = 1
+    for terms, size in zip(array.axes, array.shape, strict=True):
+        steps = dict(terms)
+        along = [one for one in digits if one.loop in steps]
+        at = np.unique(addresses(along, {one: one.weight * steps[one.loop] for one in along}))
+        found *= min(int(at[-1]) + 1 if boxes else len(at), size)
     return found

@@ -1,8 +1,9 @@
 """Where values stand in the memories of a tree, and the tables by which they move."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Moves(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Store:
+class Store:
     """A memory of one operand, with all its copies and buffers."""
 
     first: int  # address
@@ -112,20 +113,24 @@ class Values:
 def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
     """All tables, and memories in which nothing but the operands stand."""
     run, digits = streams.run, streams.digits
-    stores, size = _stores(run, digits)
+    stores, size = stores_of(run, digits)
     memory = np.zeros(size, operands[0].dtype)
     for array, levels in zip(operands, stores, strict=False):
-        outermost = levels[-1]
-        whole = np.zeros(outermost.shape.sizes or (), array.dtype)
-        whole[tuple(slice(0, one) for one in array.shape)] = array
-        memory[outermost.first : outermost.first + outermost.size] = whole.ravel()
+        fill(memory, levels[-1], array)
     last = stores[run.written][-1]
     return Values(
-        _moves(streams, stores, memory.dtype),
+        moves_of(streams, stores, memory.dtype),
         memory,
         slice(last.first, last.first + last.size),
         tuple(last.shape.sizes or ()),
     )
+
+
+def fill(memory: np.ndarray, store: Store, array: np.ndarray) -> None:
+    """Put an array into the memory where all of it is kept."""
+    whole = np.zeros(store.shape.sizes or (), array.dtype)
+    whole[tuple(slice(0, one) for one in array.shape)] = array
+    memory[store.first : store.first + store.size] = whole.ravel()
 
 
 def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
@@ -142,34 +147,41 @@ def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
     return moves, np.zeros(1, np.int32)
 
 
-def _stores(run: TreeRun, digits: Digits) -> tuple[list[list[_Store]], int]:
-    """The memories of every operand, from the innermost, and how many addresses they have together."""
-    found: list[list[_Store]] = []
-    first = 0
+def stores_of(
+    run: TreeRun, digits: Digits, first: int = 0, kept: Mapping[int, tuple[int, tuple[int, ...]]] = MappingProxyType({})
+) -> tuple[list[list[Store]], int]:
+    """The memories of every operand, from the innermost, in the addresses from the first on; and which comes then.
+
+    `kept` says where operands are that are kept in a memory for others, and their extents there.
+    """
+    found: list[list[Store]] = []
     for number, array in enumerate(run.operands):
-        levels: list[_Store] = []
+        levels: list[Store] = []
         count = len(run.chains[number]) if run.moves(number) else 1
         for level in range(count):
             is_outermost = level == count - 1
-            inside = digits.every if is_outermost else digits.inside(number, level)
-            sizes = None
-            if is_outermost:
+            inside = digits.inside(number, len(run.chains[number]) - 1 if is_outermost else level)
+            sizes, at = None, first
+            if is_outermost and number in kept:
+                at, sizes = kept[number]
+            elif is_outermost:
                 needed = array.extents(run.padded)
                 sizes = tuple(max(one, other) for one, other in zip(array.shape, needed, strict=True))
-            store = _Store(
-                first,
+            store = Store(
+                at,
                 TileShape(inside, array.axes, sizes),
                 () if is_outermost else tuple(one for one in digits.every if one.place is None and one not in inside),
                 1 if is_outermost else run.buffers(number, level + 1),
-                run.iterations if is_outermost else run.steps_inside(run.places[number][level + 1]),
+                run.steps_inside(run.loops_of(number) if is_outermost else run.places[number][level + 1]),
             )
             levels.append(store)
-            first += store.size * store.buffers
+            if not (is_outermost and number in kept):
+                first += store.size * store.buffers
         found.append(levels)
     return found, first
 
 
-def _moves(streams: Streams, stores: list[list[_Store]], dtype: np.dtype) -> Moves:
+def moves_of(streams: Streams, stores: list[list[Store]], dtype: np.dtype) -> Moves:
     run = streams.run
     per_stream = [_stream_tables(streams, one, stores[one.operand]) for one in streams.every]
     block, held, together, blocks = _blocks(streams, stores)
@@ -243,7 +255,7 @@ class _StreamTables:
     inner_buffers: int = 1
 
 
-def _stream_tables(streams: Streams, stream: Stream, stores: list[_Store]) -> _StreamTables:
+def _stream_tables(streams: Streams, stream: Stream, stores: list[Store]) -> _StreamTables:
     if stream.crossing == 0:
         zero = np.zeros(1, np.int64)
         return _StreamTables(zero, zero, zero, zero, zero, np.ones(1, np.bool_))
@@ -274,7 +286,7 @@ def _stream_tables(streams: Streams, stream: Stream, stores: list[_Store]) -> _S
     )
 
 
-def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: _Store, large: _Store) -> tuple[Indices, Indices]:
+def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: Store, large: Store) -> tuple[Indices, Indices]:
     """Where each element of a tile stands in the memory inside and in the one outside, each element once."""
     inner, outer = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for terms in axes:
@@ -287,7 +299,7 @@ def _pairs(axes: Sequence[tuple[tuple[int, int], ...]], small: _Store, large: _S
     return inner, outer
 
 
-def _blocks(streams: Streams, stores: list[list[_Store]]) -> tuple[int, np.ndarray, tuple[Digit, ...], list[Indices]]:
+def _blocks(streams: Streams, stores: list[list[Store]]) -> tuple[int, np.ndarray, tuple[Digit, ...], list[Indices]]:
     """Steps of a block, steps of the tiles, the digits of a block's products, and where each block begins in tiles."""
     run, every = streams.run, streams.digits.every
     innermost = [levels[0] for levels in stores]

@@ -79,16 +79,17 @@ def may_end(plan: Any, stream: int, done: np.ndarray) -> bool:
 
 @lending
 def needed_at(plan: Any, stream: int, tile: int) -> int:
-    """The step of the units for which a tile must have ended."""
-    if plan.up[stream]:
-        return (tile + plan.buffers[stream]) * plan.tile[stream]
-    return tile * plan.tile[stream]
+    """The step of the units, of all that they do, for which a tile must have ended."""
+    step = (tile + plan.buffers[stream] if plan.up[stream] else tile) * plan.tile[stream]
+    nest = plan.nest[stream]
+    turn = min(step // plan.turn[nest], plan.turns[nest] - 1)
+    return plan.begins[plan.first_turn[nest] + turn] + step - turn * plan.turn[nest]
 
 
 @lending
 def is_first(plan: Any, stream: int, tile: int) -> bool:
     """Whether a tile of sums is one that begins: all loops outside that reduce are at their start."""
-    for at in range(plan.place[stream], len(plan.factors)):
+    for at in range(plan.place[stream], plan.outer[stream]):
         if plan.reduces[at] and tile % plan.factors[at] != 0:
             return False
         tile //= plan.factors[at]
@@ -96,10 +97,10 @@ def is_first(plan: Any, stream: int, tile: int) -> bool:
 
 
 @lending
-def blocker(plan: Any, done: np.ndarray, active: np.ndarray, steps: int) -> int:
-    """The first stream at the units that keeps them from the next step; below 0 where none does."""
+def blocker(plan: Any, done: np.ndarray, active: np.ndarray, steps: int, nest: int) -> int:
+    """The first stream at the units that keeps them from the next step of a nest; below 0 where none does."""
     for stream in range(len(done)):
-        if not plan.units[stream]:
+        if not plan.units[stream] or plan.nest[stream] != nest:
             continue
         if plan.up[stream]:
             if done[stream] < steps - 2 or (done[stream] == steps - 2 and not active[stream]):

@@ -1,0 +1,183 @@
+"""Chains in their best fused mappings, simulated, beside what the model estimates and beside the unfused mappings."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from tilestitch.base.errors import InputError
+from tilestitch.base.progress import Progress
+from tilestitch.base.shown import Brief
+from tilestitch.base.units import format_energy
+from tilestitch.commands.map.chains import NamedChain
+from tilestitch.commands.map.fused_run import FusedChains
+from tilestitch.commands.simulate.tree_layers import run_of, simulated_mapping
+from tilestitch.ir.choices import Values
+from tilestitch.mapping.fused.mapping import FusedMapping
+from tilestitch.mapping.fused.search import FoundChain, FoundGroup, best_chain
+from tilestitch.mapping.tree.bound import wired
+from tilestitch.mapping.tree.choices import Ragged
+from tilestitch.mapping.tree.found import value_of
+from tilestitch.sim.tree.chain import ChainLink, ChainRun, rooms_of
+from tilestitch.sim.tree.chain_simulated import (
+    SimulatedChain,
+    chain_operands,
+    expect_right,
+    padded,
+    passed_on,
+    run_chain,
+)
+from tilestitch.sim.tree.run import expect_simulated
+from tilestitch.sim.tree.simulated import SimulatedOnTree, run_on_tree, simulate_on_tree
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulatedGroup(Brief):
+    """Operators that run together, or one alone: what was found, and what the simulator made of it."""
+
+    found: FoundGroup
+    simulated: SimulatedChain | SimulatedOnTree
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulatedFused(Brief):
+    """A chain in its best fused mapping, group by group, and its operators in their best mappings without fusion.
+
+    `instead` says which other mapping it is where the best one is not simulated, and why; else nothing. What is done
+    to intermediates between groups, in the outermost memory, takes what the model says.
+    """
+
+    chain: NamedChain
+    found: FoundChain
+    groups: tuple[SimulatedGroup, ...]
+    unfused: tuple[SimulatedOnTree, ...]
+    values: Values
+    instead: str = ""
+
+    @property
+    def cycles(self) -> int:
+        """Of all groups, one after another."""
+        between = sum(self.found.passes_cycles[group.found.last] for group in self.groups[:-1])
+        return sum(group.simulated.cycles for group in self.groups) + between
+
+    @property
+    def energy_pj(self) -> float:
+        return sum(group.simulated.energy_pj for group in self.groups) + self.found.outside_pj
+
+    @property
+    def unfused_cycles(self) -> int:
+        return sum(one.cycles for one in self.unfused) + sum(self.found.passes_cycles)
+
+    @property
+    def unfused_pj(self) -> float:
+        return sum(one.energy_pj for one in self.unfused) + sum(self.found.passes_pj)
+
+    @property
+    def cycle_error(self) -> float:
+        """Of the estimate, relative to what was simulated."""
+        return self.found.latency_cycles / self.cycles - 1
+
+    @property
+    def of_unfused(self) -> float:
+        """The objective, simulated: the part that fused operators have of that of unfused ones."""
+        objective = self.found.objective
+        unfused = value_of(objective, self.unfused_pj, self.unfused_cycles)
+        return value_of(objective, self.energy_pj, self.cycles) / unfused
+
+    @property
+    def macs(self) -> int:
+        return sum(one.nest.macs for one in self.found.chain.operators)
+
+
+def simulate_fused(mapped: FusedChains, values: Values, progress: Progress) -> tuple[SimulatedFused, ...]:
+    """Every chain in its best fused mapping, on values that go from each operator to the next.
+
+    Raises `InputError` for what is not simulated, `InvalidIR` where a result is not numpy's.
+    """
+    for one in mapped.unmapped:
+        raise InputError(f"chain {' > '.join(one.names)} has no mapping to simulate: {one.reason}")
+    return tuple(_simulated(mapped, chain, found, values, progress) for chain, found in mapped.chains)
+
+
+def _simulated(
+    mapped: FusedChains, chain: NamedChain, found: FoundChain, values: Values, progress: Progress
+) -> SimulatedFused:
+    found, instead = _simulated_chain(mapped, chain, found)
+    nests = [one.nest for one in found.chain.operators]
+    links = [ChainLink(one.read, "", 0, one.passes, one.whole) for one in found.chain.links]
+    name = " > ".join(chain.names)
+    show = partial(progress, f"simulate {name}")
+    operands = None if values is Values.NONE else chain_operands(nests, links, values)
+    groups: list[SimulatedGroup] = []
+    said = [instead] if instead else []
+    result: np.ndarray | None = None
+    for group in found.groups:
+        own: list[list[np.ndarray | None]] | None = None
+        if operands is not None:
+            own = [list(arrays) for arrays in operands[group.first : group.last + 1]]
+            if result is not None:
+                link = links[group.first - 1]
+                own[0][link.read] = padded(passed_on(result, link), nests[group.first].reads[link.read].shape)
+        if group.mapping is not None:
+            simulated: SimulatedChain | SimulatedOnTree = run_chain(chain_run(group.mapping), own, show)
+        else:
+            assert group.alone is not None
+            chosen, why = simulated_mapping(group.alone, mapped.task.space)
+            said += [f"{chain.names[group.first]}: {why}"] if why else []
+            run = run_of(chosen.placed, chosen.mapping)
+            expect_simulated(run)
+            arrays = None if own is None else [array for array in own[0] if array is not None]
+            simulated = run_on_tree(run, arrays, show)
+        result = simulated.result
+        groups.append(SimulatedGroup(group, simulated))
+    if operands is not None:
+        assert result is not None
+        expect_right(f"{name} on {mapped.task.tree.name}", result, nests, links, operands)
+    unfused = [simulated_mapping(one, mapped.task.space)[0] for one in found.unfused]
+    alone = tuple(simulate_on_tree(run_of(one.placed, one.mapping), values=Values.NONE) for one in unfused)
+    return SimulatedFused(
+        chain, found, tuple(groups), alone, values, f"chain {name}: {'; '.join(said)}" if said else ""
+    )
+
+
+def _simulated_chain(mapped: FusedChains, chain: NamedChain, found: FoundChain) -> tuple[FoundChain, str]:
+    """The fused mappings that are simulated: those that were found, or the best of factors that divide, and why."""
+    full = [text for group in found.groups if group.mapping is not None for text in _too_full(group.mapping)]
+    if not full:
+        return found, ""
+    task = mapped.task
+    exact = replace(task.space, ragged=Ragged.NONE)
+    spaces = [wired(one, exact) for one in found.chain.operators]
+    other = best_chain(found.chain, mapped.sums, spaces, most=task.most, objective=task.objective)
+    price = f"{found.latency_cycles:,} cycles, {format_energy(found.energy_pj)}, estimated"
+    own = f"{other.latency_cycles:,} cycles, {format_energy(other.energy_pj)}, estimated"
+    return other, (
+        f"in the fullest step of its best mapping ({price}) {full[0]}, and fewer on average over the steps; simulated "
+        f"instead: the best of factors that divide ({own})"
+    )
+
+
+def _too_full(mapping: FusedMapping) -> list[str]:
+    """The memories that the fullest step of a mapping does not fit, as "acc needs 40 of 32 bits"."""
+    if all(one.factor.denominator == 1 for own in mapping.unrolled for one in own):
+        return []
+    rooms = rooms_of(chain_run(mapping))
+    return [f"{one.memory} needs {one.bits:,} of {one.size_bits:,} bits" for one in rooms if one.bits > one.size_bits]
+
+
+def chain_run(fused: FusedMapping) -> ChainRun:
+    """A fused mapping as the simulator takes it. Raises `InputError` for windows that operators share."""
+    chain = fused.chain
+    for number, one in enumerate(fused.mappings):
+        _, times = fused.inside(number, min(fused.own_loops(number), default=len(one.loops)))
+        if times > 1:
+            raise InputError(
+                f"{chain.name} on {chain.tree.name}: operators share a loop over windows that overlap, which is not "
+                "simulated; map says what it costs"
+            )
+    placed = [replace(one, unrolled=own) for one, own in zip(chain.operators, fused.unrolled, strict=True)]
+    links = tuple(
+        ChainLink(link.read, home, shared, link.passes, link.whole)
+        for link, home, shared in zip(chain.links, fused.homes, fused.shared, strict=True)
+    )
+    return ChainRun(tuple(run_of(one, own) for one, own in zip(placed, fused.mappings, strict=True)), links)

@@ -1,0 +1,233 @@
+"""What the simulator of trees is given of operators that run together, and in which order they take turns."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from math import prod
+
+from tilestitch.base.errors import InvalidIR
+from tilestitch.sim.tree.run import Kept, TreeRun, expect_simulated
+from tilestitch.sim.tree.streams import bits_across
+from tilestitch.sim.tree.tiles import Digits, distinct
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """Which read of the next operator is the result of one, where it stays, and what is done to it there.
+
+    `passes` is how often each element is read and written in between, as softmax does along the axes `whole`.
+    """
+
+    read: int
+    home: str
+    shared: int  # loops, from the outermost, that both operators have in common
+    passes: int = 0
+    whole: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some operators and the loops that all of them share; what is inside takes turns in each of their iterations.
+
+    A visit of a block lies inside so many loops that it shares with others, `outside`. Of one operator it is all of
+    its other loops.
+    """
+
+    first: int
+    last: int
+    outside: int
+    until: int
+    inside: tuple["Block", ...] = ()
+
+
+class Moment(Enum):
+    """What happens at a moment: a visit begins or ends, units work, or what passes between two operators is done."""
+
+    BEGIN = "begin"
+    STEPS = "steps"
+    PASS = "pass"
+    END = "end"
+
+
+Event = tuple[Moment, Block]
+
+
+@dataclass(frozen=True)
+class ChainRun:
+    """Operators in a row that run together on a tree: each with its loops, and with what passes from each to the next.
+
+    The cuts of what passes between two operators end at its home.
+    """
+
+    operators: tuple[TreeRun, ...]
+    links: tuple[ChainLink, ...]
+
+    @cached_property
+    def runs(self) -> tuple[TreeRun, ...]:
+        """The operators, each with where others run in between and with what goes no further than a home."""
+        return tuple(self._run(number) for number in range(len(self.operators)))
+
+    def _run(self, number: int) -> TreeRun:
+        one, kept, stops = self.operators[number], [], []
+        for link, operand in ((number - 1, None), (number, one.written)):
+            if 0 <= link < len(self.links):
+                has = self.links[link]
+                stops.append(len(one.loops) - has.shared)
+                kept.append(Kept(has.read if operand is None else operand, has.home, stops[-1]))
+        return replace(one, stops=tuple(stops), kept=tuple(kept))
+
+    @cached_property
+    def root(self) -> Block:
+        """All operators."""
+        return self._block(0, len(self.operators) - 1, 0)
+
+    def _block(self, first: int, last: int, outside: int) -> Block:
+        if first == last:
+            return Block(first, last, outside, len(self.operators[first].loops))
+        until = min(link.shared for link in self.links[first:last])
+        ends = [link for link in range(first, last) if self.links[link].shared == until]
+        parts = zip([first, *(link + 1 for link in ends)], [*ends, last], strict=True)
+        return Block(first, last, outside, until, tuple(self._block(start, end, until) for start, end in parts))
+
+    def events(self) -> Iterator[Event]:
+        """Everything in its order."""
+        return self._events(self.root)
+
+    def _events(self, block: Block) -> Iterator[Event]:
+        yield Moment.BEGIN, block
+        if not block.inside:
+            yield Moment.STEPS, block
+        else:
+            loops = self.operators[block.first].loops
+            count = len(loops)
+            for _ in range(prod(factor for _, factor in loops[count - block.until : count - block.outside])):
+                for one in block.inside:
+                    yield from self._events(one)
+                    if one.last < block.last and self.links[one.last].passes:
+                        yield Moment.PASS, one
+        yield Moment.END, block
+
+    def around(self, number: int, place: int) -> Block:
+        """The innermost block of whose visits one has all iterations of so many innermost loops of an operator."""
+        block, loops = self.root, len(self.operators[number].loops)
+        while True:
+            one = next((one for one in block.inside if one.first <= number <= one.last), None)
+            if one is None or place > loops - one.outside:
+                return block
+            block = one
+
+    def home_shape(self, link: int) -> tuple[int, ...]:
+        """The extents of what is at home at a time, as the one operator writes it and the other one reads it."""
+        written = self._tile(link, self.runs[link].written)
+        return tuple(map(max, zip(written, self._tile(link + 1, self.links[link].read), strict=True)))
+
+    def written_shape(self, link: int) -> tuple[int, ...]:
+        """The part of it that is written: without what lies behind the ends of loops."""
+        written = self._tile(link, self.runs[link].written)
+        return tuple(map(min, zip(written, self.runs[link].nest.write.shape, strict=True)))
+
+    def _tile(self, number: int, operand: int) -> tuple[int, ...]:
+        run = self.runs[number]
+        counts = [1] * len(run.nest.loops)
+        for loop, factor in (*run.loops[: run.loops_of(operand)], *((loop, factor) for _, loop, factor in run.spread)):
+            counts[loop] *= factor
+        return run.operands[operand].extents(counts)
+
+
+def expect_chain(run: ChainRun) -> None:
+    """Raises as `expect_simulated`, and `InvalidIR` for loops that are not shared, or for too little room."""
+    for one in run.runs:
+        expect_simulated(one)
+    for link in range(len(run.links)):
+        _expect_link(run, link)
+    for room in rooms_of(run):
+        if room.bits > room.size_bits:
+            raise InvalidIR(
+                f"{run.operators[0].tree.name}: while {room.operator} runs {room.memory} needs {room.bits:,} bits and "
+                f"has {room.size_bits:,}"
+            )
+
+
+def _expect_link(run: ChainRun, link: int) -> None:
+    one, other, has = run.operators[link], run.operators[link + 1], run.links[link]
+    where = f"{one.nest.name} to {other.nest.name} on {one.tree.name}"
+    home = run.runs[link].chains[one.written][-1]
+    if any(axis.name not in home.serves for axis in one.tree.axes):
+        raise InvalidIR(f"{where}: {home.name} is not one for all units")
+    axes = list(zip(one.nest.write.axes, other.nest.reads[has.read].axes, strict=True))
+    same = {(made[0][0], taken[0][0]): axis for axis, (made, taken) in enumerate(axes) if len(made) == len(taken) == 1}
+    outer = [loops[len(loops) - has.shared :] for loops in (one.loops, other.loops)]
+    for (loop, factor), (reads, times) in zip(*outer, strict=True):
+        if factor != times or (loop, reads) not in same or one.nest.extents[loop] != other.nest.extents[reads]:
+            raise InvalidIR(f"{where}: the outermost {has.shared} loops are not the same")
+        if same[loop, reads] in has.whole:
+            raise InvalidIR(f"{where}: a shared loop divides what is needed as a whole")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a memory holds at most, and while which operator runs that is so."""
+
+    memory: str
+    operator: str
+    bits: int
+    size_bits: int
+
+
+def rooms_of(run: ChainRun) -> tuple[Room, ...]:
+    """Of every memory that holds tiles what it holds at most: those of the operator that runs, and what others keep."""
+    found: dict[str, Room] = {}
+    digits = [Digits(one) for one in run.runs]
+    for now in range(len(run.runs)):
+        taken: Counter[str] = Counter()
+        inner: set[str] = set()
+        for number, one in enumerate(run.runs):
+            common = min((link.shared for link in run.links[min(now, number) : max(now, number)]), default=None)
+            for operand, chain in enumerate(one.chains):
+                if not one.moves(operand):
+                    continue
+                for level, memory in enumerate(chain):
+                    kept = one.kept_at(operand)
+                    if level == len(chain) - 1 and kept is not None:
+                        continue
+                    inner |= {memory.name} if level < len(chain) - 1 else set()
+                    place = one.cuts[operand][level]
+                    if common is None or level == len(chain) - 1 or place > len(one.loops) - common:
+                        taken[memory.name] += _stored(digits[number], operand, level)
+        for link, has in enumerate(run.links):
+            block = run.around(link, len(run.operators[link].loops) - has.shared + 1)
+            near = [one for one in block.inside if one.last == link or one.first == link + 1]
+            for one, number in zip(near, (link, link + 1), strict=True):
+                if one.first <= now <= one.last:
+                    operand = has.read if number > link else run.runs[link].written
+                    taken[has.home] += _stored(digits[number], operand, len(run.runs[number].chains[operand]) - 1)
+            inner.add(has.home)
+        for memory in run.operators[0].tree.memories:
+            bits = taken[memory.name]
+            if memory.name in inner and (memory.name not in found or bits > found[memory.name].bits):
+                found[memory.name] = Room(memory.name, run.runs[now].nest.name, bits, memory.size_bits)
+    return tuple(found.values())
+
+
+def _stored(digits: Digits, operand: int, level: int) -> int:
+    """Bits of an operand in one memory of a level: of two buffers as much again, unless a tile is all that there is.
+
+    Sums have their full width where they are added to.
+    """
+    run = digits.run
+    array, memory = run.operands[operand], run.chains[operand][level]
+    is_last = level == len(run.chains[operand]) - 1
+    bits = bits_across(digits, operand, level)
+    if is_last and run.kept_at(operand) is None:
+        return prod(array.shape) * bits
+    here = digits.inside(operand, level)
+    room = distinct(array, here, boxes=run.tree.moves_boxes) * bits
+    if is_last:
+        return room
+    if memory.bank_bits:
+        return -(-room // memory.bank_bits) * memory.bank_bits * memory.buffers
+    every = {*here, *(one for one in digits.every if one.place is not None)}
+    whole = distinct(array, [one for one in digits.every if one in every], boxes=run.tree.moves_boxes) * bits
+    return 2 * room if memory.buffers == 2 and room < whole else room

@@ -1,0 +1,400 @@
+"""Operators that run together on a tree simulated, and their values checked.
+
+They take turns as their loops say: while it is one's turn its units work, and streams may move its tiles. Tiles of
+loops that it shares with others have longer: they move whatever turn it is, as soon as there is room.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilestitch.base.errors import InvalidIR
+from tilestitch.base.shown import Brief
+from tilestitch.ir.choices import Values
+from tilestitch.ir.loop_nest import LoopNest
+from tilestitch.sim.array.values import computed, random_operands, rounding_bound
+from tilestitch.sim.tree.chain import Block, ChainLink, ChainRun, Moment, Room, expect_chain, rooms_of
+from tilestitch.sim.tree.chain_plan import Pass, joined, pass_of
+from tilestitch.sim.tree.clock import (
+    BETWEEN,
+    COMPUTE,
+    ENDED,
+    FIRST_LOAD,
+    LAST_STORE,
+    NEST,
+    NOW,
+    PASSES,
+    RUNNING,
+    STATE_NUMBERS,
+    STEPS,
+    WAITS,
+    advance,
+)
+from tilestitch.sim.tree.clock import EVENTS as HAPPENED
+from tilestitch.sim.tree.simulated import (
+    EVENTS_AT_ONCE,
+    FlowCount,
+    PortBusy,
+    StreamState,
+    TreeTally,
+    beginning,
+    flows_of,
+    network_pj,
+)
+from tilestitch.sim.tree.streams import Plan, Streams, streams_of
+from tilestitch.sim.tree.values import Moves, Store, fill, moves_of, nothing, stores_of
+
+Operands = Sequence[Sequence[np.ndarray | None]]  # of each operator what it reads; nothing for an intermediate
+_ULP = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True, repr=False)
+class SimulatedChain(Brief):
+    """Operators that ran together, as the simulator ran them. Where values were computed they were right."""
+
+    run: ChainRun
+    values: Values
+    cycles: int
+    events: int
+    cycles_by_cause: Mapping[str, int]
+    ports: tuple[PortBusy, ...]
+    flows: tuple[tuple[FlowCount, ...], ...]  # of each operator
+    passes: tuple[tuple[FlowCount, ...], ...]  # over each link
+    networks_pj: tuple[float, ...]  # of each operator
+    rooms: tuple[Room, ...]
+    result: np.ndarray | None
+
+    @property
+    def macs(self) -> int:
+        return sum(one.nest.macs for one in self.run.operators)
+
+    @property
+    def energy_pj(self) -> float:
+        """Of memories, networks and arithmetic."""
+        return sum(self.energy.values())
+
+    @property
+    def energy(self) -> dict[str, float]:
+        """By component: arithmetic, networks, and every memory by name."""
+        tree = self.run.operators[0].tree
+        found = {"arithmetic": tree.mac_pj * self.macs}
+        if any(self.networks_pj):
+            found["networks"] = sum(self.networks_pj)
+        every = [flow for flows in (*self.flows, *self.passes) for flow in flows]
+        for memory in tree.memories:
+            found[memory.name] = sum(flow.energy_pj for flow in every if flow.memory == memory.name)
+        return found
+
+    @property
+    def utilization(self) -> float:
+        """Of all units of the machine."""
+        return self.macs / self.run.operators[0].tree.units / self.cycles
+
+
+def simulate_chain(
+    run: ChainRun, *, values: Values = Values.INTEGERS, progress: Callable[[int, int], None] | None = None
+) -> SimulatedChain:
+    """Simulate operators that run together; with values their result is held against numpy's.
+
+    Raises `InputError` for what is not simulated, `InvalidIR` where loops, rooms or the result are wrong.
+    """
+    nests = [one.nest for one in run.operators]
+    operands = None if values is Values.NONE else chain_operands(nests, run.links, values)
+    found = run_chain(run, operands, progress)
+    if operands is not None:
+        assert found.result is not None
+        where = f"{' > '.join(nest.name for nest in nests)} on {run.operators[0].tree.name}"
+        expect_right(where, found.result, nests, run.links, operands)
+    return found
+
+
+def chain_operands(nests: Sequence[LoopNest], links: Sequence[ChainLink], values: Values) -> Operands:
+    """Arrays for all that nests read, each the result of the one before but for that."""
+    found: list[list[np.ndarray | None]] = []
+    for number, nest in enumerate(nests):
+        arrays: list[np.ndarray | None] = [*random_operands(nest, values)]
+        if number > 0:
+            arrays[links[number - 1].read] = None
+        found.append(arrays)
+    return found
+
+
+def run_chain(
+    run: ChainRun, operands: Operands | None = None, progress: Callable[[int, int], None] | None = None
+) -> SimulatedChain:
+    """Simulate operators with these arrays as what is read, or without values; no result is compared.
+
+    Raises as `simulate_chain`.
+    """
+    expect_chain(run)
+    every = [streams_of(one) for one in run.runs]
+    passes = [pass_of(run, link) for link, has in enumerate(run.links) if has.passes]
+    plan, ports = joined(run, every, passes)
+    memories = _nothing(every, len(passes)) if operands is None else _memories(run, every, operands, len(passes))
+    state = np.zeros(STATE_NUMBERS, np.int64)
+    names = [f"{one.nest.name}.{array.name}" for one in run.runs for array in one.operands]
+    tally = TreeTally(np.zeros(max(1, len(ports)), np.int64), np.zeros(WAITS + len(names), np.int64))
+    clock = _Clock(run, plan, memories, state, beginning(plan, tally), tally, passes, progress)
+    for moment, block in run.events():
+        clock.go_on(moment, block)
+    causes = {"compute": COMPUTE, "first_load": FIRST_LOAD, "last_store": LAST_STORE, "between": BETWEEN}
+    causes |= {"passes": PASSES} if passes else {}
+    causes |= {f"waits_for_{name}": WAITS + at for at, name in enumerate(names)}
+    kind = Values.NONE
+    if operands is not None:
+        kind = Values.INTEGERS if np.issubdtype(memories.memory.dtype, np.integer) else Values.FLOATS
+    return SimulatedChain(
+        run,
+        kind,
+        int(state[NOW]),
+        int(state[HAPPENED]),
+        {name: int(tally.causes[at]) for name, at in causes.items()},
+        tuple(PortBusy(name, int(cycles)) for name, cycles in zip(ports, tally.busy, strict=False)),
+        tuple(flows_of(one) for one in every),
+        tuple(_pass_flows(run, link, passes) for link in range(len(run.links))),
+        tuple(network_pj(one) for one in every),
+        rooms_of(run),
+        None if operands is None else memories.result(),
+    )
+
+
+def _pass_flows(run: ChainRun, link: int, passes: Sequence[Pass]) -> tuple[FlowCount, ...]:
+    name = run.operators[link].nest.write.name
+    return tuple(
+        FlowCount(name, one.memory, flow, float(one.times * accesses), float(one.times * accesses) * pj)
+        for one in passes
+        if one.link == link
+        for flow, accesses, pj in one.accesses
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Memories:
+    """The tables by which values move in each turn, the array in which all memories stand, and where homes are."""
+
+    moves: tuple[Moves, ...]  # of each operator, and at the end of passes
+    memory: np.ndarray
+    homes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    written: Store | None = None
+    shape: tuple[int, ...] = ()
+
+    def home(self, link: int) -> np.ndarray:
+        """What is at home, to be read and written."""
+        first, shape = self.homes[link]
+        return self.memory[first : first + int(np.prod(shape))].reshape(shape)
+
+    def result(self) -> np.ndarray:
+        """What the last operator wrote."""
+        assert self.written is not None
+        found = self.memory[self.written.first : self.written.first + self.written.size]
+        return found.reshape(self.written.shape.sizes or ())[tuple(slice(0, size) for size in self.shape)]
+
+
+def _nothing(every: Sequence[Streams], passes: int) -> _Memories:
+    parts = [nothing(one) for one in every]
+    moves = [one for one, _ in parts]
+    return _Memories(_in_turn(moves, passes), parts[0][1])
+
+
+def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passes: int) -> _Memories:
+    """All memories one behind the other: first the homes of intermediates, of one tile each."""
+    homes: list[tuple[int, tuple[int, ...]]] = []
+    size = 0
+    for link in range(len(run.links)):
+        shape = run.home_shape(link)
+        homes.append((size, shape))
+        size += int(np.prod(shape))
+    placed: list[list[list[Store]]] = []
+    for number, one in enumerate(every):
+        kept = {}
+        if number > 0:
+            kept[run.links[number - 1].read] = homes[number - 1]
+        if number < len(homes):
+            kept[one.run.written] = homes[number]
+        stores, size = stores_of(one.run, one.digits, size, kept)
+        placed.append(stores)
+    first = next(array for arrays in operands for array in arrays if array is not None)
+    memory = np.zeros(size, first.dtype)
+    for arrays, stores in zip(operands, placed, strict=True):
+        for array, levels in zip(arrays, stores, strict=False):
+            if array is not None:
+                fill(memory, levels[-1], array)
+    moves = [moves_of(one, stores, memory.dtype) for one, stores in zip(every, placed, strict=True)]
+    last = run.runs[-1]
+    return _Memories(_in_turn(moves, passes), memory, tuple(homes), placed[-1][last.written][-1], last.nest.write.shape)
+
+
+_EACH = ("moves", "up", "clears", "outer", "outer_size", "outer_buffers", "inner", "inner_size", "inner_buffers")
+_RAGGED = {
+    "pairs": ("pair_inner", "pair_outer"),
+    "jumps": ("jump",),
+    "copies": ("copy_inner", "copy_outer", "leads"),
+}
+
+
+def _in_turn(moves: Sequence[Moves], passes: int) -> tuple[Moves, ...]:
+    """The tables of each operator with the streams of all, and those of passes, which move nothing."""
+    table: dict[str, np.ndarray] = {}
+    for name in _EACH:
+        parts = [getattr(one, name) for one in moves]
+        table[name] = np.concatenate([*parts, np.zeros(passes, parts[0].dtype)])
+    for ends, names in _RAGGED.items():
+        lengths = np.concatenate([*(np.diff(getattr(one, ends)) for one in moves), np.zeros(passes, np.int64)])
+        table[ends] = np.cumsum([0, *lengths])
+        for name in names:
+            table[name] = np.concatenate([getattr(one, name) for one in moves])
+    every = [one._replace(**table) for one in moves]
+    return (*every, every[0]._replace(block=0))
+
+
+@dataclass(slots=True)
+class _Clock:
+    """The clock, and what it has come to."""
+
+    run: ChainRun
+    plan: Plan
+    memories: _Memories
+    state: np.ndarray
+    now: StreamState
+    tally: TreeTally
+    passes: Sequence[Pass]
+    progress: Callable[[int, int], None] | None
+    gated: dict[Block, np.ndarray] = field(init=False)  # the streams that a block opens
+    opens: np.ndarray = field(init=False)  # and their tiles in a visit
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan, run = self.plan, self.run
+        places = plan.place - np.concatenate([[0], np.cumsum([len(one.loops) or 1 for one in run.runs])])[plan.nest]
+        around: dict[Block, list[int]] = {}
+        self.opens = np.ones(len(plan.up), np.int64)
+        for stream, (nest, place) in enumerate(zip(plan.nest.tolist(), places.tolist(), strict=True)):
+            if nest < len(run.runs):
+                block, one = run.around(nest, place), run.runs[nest]
+                around.setdefault(block, []).append(stream)
+                self.opens[stream] = one.steps_inside(len(one.loops) - block.outside) // plan.tile[stream]
+        self.gated = {block: np.array(streams, np.int64) for block, streams in around.items()}
+        self.total = sum(one.iterations for one in run.runs)
+
+    def go_on(self, moment: Moment, block: Block) -> None:
+        """What comes next."""
+        if moment is Moment.BEGIN:
+            self._begin(block)
+        elif moment is Moment.PASS:
+            self._pass(block.last)
+        elif moment is Moment.STEPS:
+            one = self.run.operators[block.first]
+            self._want(block)
+            steps = int(self.now.steps[block.first]) + one.steps_inside(len(one.loops) - block.outside)
+            is_last = int(self.state[STEPS]) + steps - int(self.now.steps[block.first]) == self.total
+            self._advance(block.first, steps, LAST_STORE if is_last else BETWEEN)
+        elif self._want(block):
+            is_last = int(self.state[STEPS]) == self.total
+            self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
+
+    def _begin(self, block: Block) -> None:
+        """Open what is of this visit; where an intermediate begins, its home is empty."""
+        if block in self.gated:
+            self.now.opened[self.gated[block]] += self.opens[self.gated[block]]
+        link = block.last
+        if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
+            self.memories.home(link)[...] = 0
+
+    def _want(self, block: Block) -> bool:
+        """All of a visit has to end before anything else: whether some of it has not."""
+        if block not in self.gated:
+            return False
+        streams = self.gated[block]
+        self.now.wanted[streams] = self.now.opened[streams]
+        return bool((self.now.done[streams] < self.now.wanted[streams]).any())
+
+    def _pass(self, link: int) -> None:
+        count = len(self.plan.up) - len(self.passes)
+        stream = count + next(at for at, one in enumerate(self.passes) if one.link == link)
+        self.now.opened[stream] += 1
+        self.now.wanted[stream] += 1
+        self._advance(len(self.run.runs), 0, PASSES)
+        if self.memories.homes:
+            part = self.memories.home(link)[tuple(slice(0, size) for size in self.run.written_shape(link))]
+            part[...] = passed_on(part, self.run.links[link])
+
+    def _advance(self, nest: int, steps: int, ending: int) -> None:
+        """Until one has done so many steps in all, and what is wanted has ended."""
+        self.state[NEST] = nest
+        self.now = self.now._replace(total=steps, ending=ending)
+        moves, memory = self.memories.moves[nest], self.memories.memory
+        while (ended := advance(self.plan, moves, memory, self.state, self.now, self.tally, EVENTS_AT_ONCE)) == RUNNING:
+            self._tell()
+        self._tell()
+        if ended != ENDED:
+            names = " > ".join(one.nest.name for one in self.run.operators)
+            raise InvalidIR(f"{names}: nothing can move any more after {self.state[NOW]:,} cycles")
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(int(self.state[STEPS]), self.total)
+
+
+def passed_on(array: np.ndarray, link: ChainLink) -> np.ndarray:
+    """What softmax makes of complete rows; of integers what is exact in it, each less the greatest of its row."""
+    if not link.passes or not link.whole:
+        return array
+    axes = tuple(sorted(link.whole))
+    less = array - array.max(axis=axes, keepdims=True)
+    if np.issubdtype(array.dtype, np.integer):
+        return less
+    found = np.exp(less)
+    return found / found.sum(axis=axes, keepdims=True)
+
+
+def expected(
+    nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands
+) -> tuple[np.ndarray, np.ndarray]:
+    """What numpy makes of nests one after another, and by how much float32 may differ from that at most."""
+    value = error = np.zeros(())
+    for number, nest in enumerate(nests):
+        arrays = [array for array in operands[number] if array is not None]
+        is_float, read = np.issubdtype(arrays[0].dtype, np.floating), -1
+        if number > 0:
+            read = links[number - 1].read
+            value, error = (padded(one, nest.reads[read].shape) for one in (value, error))
+            arrays.insert(read, value if is_float else value.astype(arrays[0].dtype))  # as memories hold it
+        value = computed(nest, arrays)
+        before, error = error, np.zeros(value.shape)
+        if is_float:
+            error = rounding_bound(nest, arrays)
+            if number > 0:
+                apart = [before if at == read else np.abs(array) for at, array in enumerate(arrays)]
+                error = error + rounding_bound(nest, apart) + computed(nest, apart)
+        else:
+            value = value.astype(arrays[0].dtype)
+        if number < len(links) and links[number].passes:
+            whole = links[number].whole
+            value = passed_on(value, links[number])
+            if is_float and whole:
+                axes = tuple(sorted(whole))
+                length = int(np.prod([value.shape[axis] for axis in axes]))
+                error = value * (np.expm1(2 * error.max(axis=axes, keepdims=True)) + 4 * (length + 8) * _ULP)
+    return value, error
+
+
+def padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array as it is read: what lies behind its end is zero."""
+    found = np.zeros(shape, array.dtype)
+    found[tuple(slice(0, size) for size in array.shape)] = array
+    return found
+
+
+def expect_right(
+    where: str, result: np.ndarray, nests: Sequence[LoopNest], links: Sequence[ChainLink], operands: Operands
+) -> None:
+    """Raises `InvalidIR` where a result is not numpy's; of floats where it is further from it than rounding goes."""
+    value, allowed = expected(nests, links, operands)
+    wrong = np.argwhere(~(np.abs(result.astype(value.dtype) - value) <= allowed))
+    if len(wrong) > 0:
+        at = tuple(int(one) for one in wrong[0])
+        raise InvalidIR(
+            f"{where}: the simulated result at {list(at)} is {result[at]}, and numpy's is {value[at]} "
+            f"({len(wrong):,} of {value.size:,} differ)"
+        )

@@ -1,0 +1,169 @@
+"""Operators that run together on trees, simulated: values, traffic, cycles against a second clock and by hand."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.command import run as command
+from tests.helpers.fused_brute_force import random_chain
+from tests.helpers.fused_time_brute_force import timed_chain
+from tests.helpers.tiny_trees import memory, nest, port, tree
+from tests.helpers.tree_cycles import chain_cycles
+from tilestitch.base.errors import DoesNotFit, InvalidIR
+from tilestitch.commands.map.fused_run import FuseOptions, map_fused
+from tilestitch.commands.simulate.fused_layers import chain_run
+from tilestitch.hardware.tree import Flow
+from tilestitch.ir.choices import Objective, Values
+from tilestitch.mapping.fused.search import best_chain
+from tilestitch.sim.tree.chain import ChainLink, ChainRun
+from tilestitch.sim.tree.chain_simulated import run_chain, simulate_chain
+from tilestitch.sim.tree.run import TreeRun
+
+TWO_ON_TPU = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += softmax(S[m,n]) * V[n,e]; m=64 n=32 d=16 e=16"
+
+
+def fused_groups(seed, operators, most_loops):
+    """The groups of a random chain's best mapping in which operators run together."""
+    chain = timed_chain(random_chain(seed, operators, most_loops), seed)
+    objective = seed.choice((Objective.ENERGY, Objective.LATENCY, Objective.EDP))
+    try:
+        found = best_chain(chain, objective=objective)
+    except DoesNotFit:
+        return []
+    return [group for group in found.groups if group.mapping is not None]
+
+
+def check_group(group):
+    """Values, traffic, energy, rooms, and cycles of a second clock."""
+    run, price = chain_run(group.mapping), group.price
+    found = simulate_chain(run)  # holds the values against numpy's
+    assert simulate_chain(run, values=Values.FLOATS).cycles == found.cycles
+    assert found.cycles == chain_cycles(run) == sum(found.cycles_by_cause.values())
+    assert found.cycles >= max(sum(one.iterations for one in run.runs), *(one.cycles for one in found.ports))
+    priced, moved = Counter(), Counter()
+    for number, flows in enumerate(price.flows):
+        for flow in flows:
+            priced[number, flow.operand, flow.memory.split(" (")[0], flow.flow] += flow.accesses
+    for number, flows in enumerate(found.flows):
+        names = [array.name for array in run.operators[number].operands]
+        for flow in flows:
+            moved[number, names.index(flow.operand), flow.memory, flow.flow] += flow.accesses
+    assert +priced == +moved
+    passes = [sum(flow.energy_pj for flow in flows) for flows in found.passes]
+    for counted, estimated in zip(passes, price.passes_pj, strict=True):
+        assert counted >= estimated * (1 - 1e-12)  # whole granules of tiles, and a part of one of all
+    assert found.energy_pj - sum(passes) == pytest.approx(sum(price.operators_pj), rel=1e-9)
+    return found
+
+
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 8), (3, 2, 6), (4, 2, 3)])
+def test_random_chains_compute_what_numpy_does_and_move_what_they_are_priced_for(operators, most_loops, cases):
+    """Of every operand in every memory; in the cycles of a second clock that skips nothing."""
+    seed = random.Random(f"a few chains of {operators}")
+    assert sum(len([check_group(group) for group in fused_groups(seed, operators, most_loops)]) for _ in range(cases))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 4, 60), (3, 3, 40), (4, 2, 40)])
+def test_more_random_chains(operators, most_loops, cases):
+    """The same of many, of which enough run together."""
+    seed = random.Random(f"chains of {operators}")
+    counts = [len([check_group(group) for group in fused_groups(seed, operators, most_loops)]) for _ in range(cases)]
+    assert sum(map(bool, counts)) > cases / 3
+
+
+@pytest.mark.parametrize("machine", ["tpu-v4i", "tpu-like"])
+def test_visits_of_many_steps_take_the_cycles_of_the_second_clock(machine):
+    """Steps that are like the one before are counted at once, in turns as well; spread over units."""
+    ((_, found),) = map_fused(TWO_ON_TPU, machine, FuseOptions(2)).chains
+    (group,) = found.groups
+    simulated = check_group(group)
+    if machine == "tpu-like":
+        assert simulated.events < simulated.cycles
+
+
+def product_after_product(shared, *, size=10**6, buffers=1, rows=4, width=64):
+    """O = (A x W) x V with the intermediate in a buffer, of which so many rows are there at a time."""
+    inside = memory("buffer", [port("all", width)], size=size, buffers=buffers, operands="AO")
+    outside = memory("dram", [port("A", 8, "A"), port("W", 64, "W"), port("O", 8, "O")])
+    machine = tree(inside, outside)
+    first = replace(nest(f"S[m,n] += A[m,k] * W[n,k]; m={rows} n=2 k=2"), name="first")
+    last = replace(nest(f"O[m,e] += S[m,n] * V[n,e]; m={rows} n=2 e=2"), name="last")
+    # loops from the innermost; the rows are outermost
+    one = TreeRun(first, machine, ("A", "W", "O"), 8, (), ((2, 2), (1, 2), (0, rows)), ((2, 3), (3,), (3,)))
+    two = TreeRun(last, machine, ("A", "W", "O"), 8, (), ((1, 2), (2, 2), (0, rows)), ((3,), (3,), (2, 3)))
+    return ChainRun((one, two), (ChainLink(0, "buffer", shared),))
+
+
+def test_an_intermediate_takes_the_room_of_one_tile():
+    """Two values of a row at home at a time instead of all eight, and of A, or of O, a row beside it."""
+    shared, whole = (simulate_chain(product_after_product(shared)) for shared in (1, 0))
+    assert [(room.memory, room.bits) for room in shared.rooms] == [("buffer", 32)]
+    assert [(room.memory, room.bits) for room in whole.rooms] == [("buffer", 80)]
+    assert simulate_chain(product_after_product(1, size=32)).cycles == shared.cycles
+    with pytest.raises(InvalidIR, match="needs 32 bits and has 31"):
+        simulate_chain(product_after_product(1, size=31))
+
+
+def test_nothing_of_an_intermediate_leaves_its_home():
+    """Each of its values is written there once for each sum and read once; DRAM sees inputs and results alone."""
+    found = simulate_chain(product_after_product(1))
+    seen = {flow.operand for flows in found.flows for flow in flows if flow.memory == "dram"}
+    assert seen == {"A", "W", "V", "O"}
+    at_home = {(flow.operand, flow.flow) for flows in found.flows for flow in flows if flow.memory == "buffer"}
+    assert {("S", Flow.COLLECT), ("S", Flow.FEED)} <= at_home
+
+
+def test_a_loop_that_is_not_shared_is_refused():
+    """Rows of the one operator are no columns of the other."""
+    run = product_after_product(1)
+    two = run.operators[1]
+    moved = replace(two, loops=((2, 2), (0, 4), (1, 2)), cuts=((3,), (3,), (2, 3)))
+    with pytest.raises(InvalidIR, match="the outermost 1 loops are not the same"):
+        simulate_chain(replace(run, operators=(run.operators[0], moved)))
+    whole = replace(run, links=(replace(run.links[0], whole=frozenset({0})),))
+    with pytest.raises(InvalidIR, match="divides what is needed as a whole"):
+        simulate_chain(whole)
+
+
+def test_rows_of_an_intermediate_take_turns_at_home():
+    """The result is that of all rows, though the home has two values."""
+    run = product_after_product(1)
+    ones = np.ones((2, 2), np.int32)
+    rows = np.arange(8, dtype=np.int32).reshape(4, 2)
+    assert (run_chain(run, [[rows, ones], [None, ones]]).result == rows @ ones @ ones).all()
+    assert run.home_shape(0) == (1, 2)
+
+
+@pytest.mark.parametrize(("buffers", "cycles"), [(2, 95), (1, 99)])
+def test_turns_take_what_is_worked_out_by_hand(buffers, cycles):
+    """Four times eight values, in two visits each, with 16 values of A at a time in a buffer outside of the visits.
+
+    A visit is a cycle until its first value is at the units, eight steps, and a cycle for the last result: 20 cycles
+    for both. The first 16 cycles bring values of A, of which the units get the first with the last: 15 more. With two
+    buffers the next 16 come meanwhile. With one they begin to come when the units have used the last of those before,
+    in cycle 35 + 1 + 8 = 44, and are there in cycle 60: five later than the third pair of visits begins, of which one
+    brings the first value to the units as always.
+    """
+    flows = [("in", "A", Flow.FILL), ("out", "A", Flow.FEED), ("sums", "O", Flow.COLLECT), ("go", "O", Flow.DRAIN)]
+    ports = [port(name, 64, of, (flow,)) for name, of, flow in flows]
+    inside = memory("buffer", ports, buffers=buffers, operands="AO", ahead=("O",))
+    outside = memory("dram", [port(of, 8, of) for of in "AWO"])
+    machine = tree(inside, outside)
+    first = replace(nest("S[m] += A[m] * W[m]; m=32"), name="first")
+    last = replace(nest("O[m] += S[m] * V[m]; m=32"), name="last")
+    loops, names = ((0, 8), (0, 2), (0, 2)), ("A", "W", "O")
+    one = TreeRun(first, machine, names, 8, (), loops, ((2, 3), (3,), (3,)))
+    two = TreeRun(last, machine, names, 8, (), loops, ((3,), (3,), (0, 3)))
+    run = ChainRun((one, two), (ChainLink(0, "buffer", 2),))
+    assert simulate_chain(run).cycles == cycles == chain_cycles(run)
+
+
+def test_the_command_runs_fused_mappings(golden):
+    """Values, cycles and energies, of a chain with softmax."""
+    found = command("simulate", TWO_ON_TPU, "--machine", "tpu-v4i", "--fuse", 2, "--objective", "energy", "--stats")
+    assert found.exit_code == 0, found.output
+    golden("simulate_fused.txt", found.stdout)
