@@ -11,7 +11,9 @@ from tilestitch.kernels.shape import kernel_signature, local_names
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.schedule.splits import CoreOrders
 from tilestitch.schedule.tasks import Facts, Task
-from tilestitch.schedule.tiling import Shapes, tile_kernel
+from tilestitch.schedule.tiling import Rooms, Shapes, tile_in_rooms, tile_kernel
+
+_Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its resident tensors and its anchor
 
 
 class Tilings:
@@ -21,12 +23,13 @@ class Tilings:
         """`like` are those of another graph on the same machine: what either finds, both know."""
         self.graph = graph
         self.shapes = Shapes(graph, machine)
-        # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
-        self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
+        # By what fixes a tiling; or why nothing fits.
+        self._known: dict[tuple, _Tiled | DoesNotFit] = {}
+        self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
         self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
         self._alone: dict[tuple, tuple[Kernel, list[str]]] = {}
         if like is not None:
-            self._known, self._alone = like._known, like._alone
+            self._known, self._in_rooms, self._alone = like._known, like._in_rooms, like._alone
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
@@ -53,23 +56,16 @@ class Tilings:
         `orders` of cores are those of the task among the sources that lie around it.
         """
         signature, names = self._signature(facts.operators)
-        key = signature, task.tiles, *_key(facts, around, names)
+        alike = signature, task.tiles, bool(around.rooms), *_key(facts, around, names)
+        key = *alike, tuple(around.rooms.items())
         if key not in self._known:
-            try:
-                kernel = tile_kernel(
-                    self.shapes,
-                    facts.operators,
-                    name,
-                    around,
-                    launches=task.launches,
-                    orders=orders,
-                    rule=task.tiles,
-                )
-                at = {tensor: place for place, tensor in enumerate(names)}
-                anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
-                self._known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
-            except DoesNotFit as error:
-                self._known[key] = error
+            like = self._in_rooms.setdefault(alike, [])
+            machine = self.shapes.machine
+            found = next((tiled for rooms, tiled in like if rooms.hold(around.rooms, machine)), None)
+            if found is None:
+                found, rooms = self._searched(task, facts, around, orders, name)
+                like += [] if rooms is None or isinstance(found, DoesNotFit) else [(rooms, found)]
+            self._known[key] = found
         known = self._known[key]
         if isinstance(known, DoesNotFit):
             raise DoesNotFit(known.problem, *known.remedies)
@@ -85,9 +81,24 @@ class Tilings:
             strips=() if kernel.streamed else task.strips,
         )
 
+    def _searched(
+        self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str
+    ) -> tuple[_Tiled | DoesNotFit, Rooms | None]:
+        """What fixes the tiling of a task, and the rooms in which it is found; or why nothing fits."""
+        operators = facts.operators
+        try:
+            kernel, rooms = tile_in_rooms(
+                self.shapes, operators, name, around, launches=task.launches, orders=orders, rule=task.tiles
+            )
+        except DoesNotFit as error:
+            return error, None
+        at = {tensor: place for place, tensor in enumerate(self._signature(operators)[1])}
+        anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
+        return (kernel, tuple(at[t] for t in kernel.tiling.resident), anchor), rooms
+
 
 def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
-    """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
+    """Equal for tasks that differ in rooms and in where their boxes begin, and need as much of every operand."""
     place = {tensor: number for number, tensor in enumerate(names)}
     needs = tuple((place[tensor], region.extents) for tensor, region in facts.reads.items() if tensor in place)
     sources = tuple(
@@ -103,7 +114,6 @@ def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         sources,
         around.results,
         tuple(place[tensor] for tensor in around.kept),
-        tuple(around.rooms.items()),
         around.core_map,
         around.splits,
         around.strips,
