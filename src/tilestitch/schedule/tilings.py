@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel
-from tilestitch.kernels.shape import kernel_signature, local_names
+from tilestitch.kernels.shape import Signatures
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.schedule.splits import CoreOrders
-from tilestitch.schedule.tasks import Facts, Task
+from tilestitch.schedule.tasks import Facts, KernelBoxes, Task
 from tilestitch.schedule.tiling import Rooms, Shapes, tile_in_rooms, tile_kernel
 
 _Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its resident tensors and its anchor
@@ -23,18 +23,19 @@ class Tilings:
         """`like` are those of another graph on the same machine: what either finds, both know."""
         self.graph = graph
         self.shapes = Shapes(graph, machine)
+        self.boxes = KernelBoxes(graph)
+        self.signatures = Signatures(graph, None if like is None else like.signatures)
         # By what fixes a tiling; or why nothing fits.
         self._known: dict[tuple, _Tiled | DoesNotFit] = {}
         self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
-        self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
-        self._alone: dict[tuple, tuple[Kernel, list[str]]] = {}
+        self._alone: dict[int, tuple[Kernel, list[str]]] = {}
         if like is not None:
             self._known, self._in_rooms, self._alone = like._known, like._in_rooms, like._alone
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
         operators = tuple(self.graph.by_name[one] for one in group)
-        signature, names = self._signature(operators)
+        signature, names = self.signatures.of(group)
         if signature not in self._alone:
             self._alone[signature] = tile_kernel(self.shapes, operators, name), names
         like, like_names = self._alone[signature]
@@ -43,19 +44,12 @@ class Tilings:
         anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
         return replace(like, name=name, operators=group, anchor=anchor, tiling=tiling)
 
-    def _signature(self, operators: tuple[Operator, ...]) -> tuple[tuple, list[str]]:
-        """What is equal for kernels that differ only in names, and the names of their tensors in one order."""
-        group = tuple(op.name for op in operators)
-        if group not in self._signatures:
-            self._signatures[group] = kernel_signature(self.graph, operators), local_names(self.graph, operators)
-        return self._signatures[group]
-
     def tiled(self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str) -> Kernel:
         """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for.
 
         `orders` of cores are those of the task among the sources that lie around it.
         """
-        signature, names = self._signature(facts.operators)
+        signature, names = self.signatures.of(task.operators)
         alike = signature, task.tiles, bool(around.rooms), *_key(facts, around, names)
         key = *alike, tuple(around.rooms.items())
         if key not in self._known:
@@ -92,7 +86,7 @@ class Tilings:
             )
         except DoesNotFit as error:
             return error, None
-        at = {tensor: place for place, tensor in enumerate(self._signature(operators)[1])}
+        at = {tensor: place for place, tensor in enumerate(self.signatures.of(task.operators)[1])}
         anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
         return (kernel, tuple(at[t] for t in kernel.tiling.resident), anchor), rooms
 
