@@ -378,7 +378,7 @@ def test_kernels_that_differ_only_in_names_are_lowered_once(monkeypatch):
         if one.operator is not None:
             op = graph.by_name[one.operator]
             assert {tensors[o.buffer] for o in one.operands} == {*op.inputs, *op.outputs}
-    monkeypatch.setattr(blocks, "kernel_key", lambda graph, kernel: kernel.name)
+    monkeypatch.setattr(blocks, "kernel_key", lambda signatures, kernel: kernel.name)
     assert run(graph, toy(2), groups, iterations=2).program.text() == once.program.text()
     assert lowered == ["k0", "k4", "k0", "k1", "k2", "k3", "k4"]
 

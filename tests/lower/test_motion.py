@@ -87,7 +87,7 @@ def test_pieces_share_blocks_and_the_program_is_as_without(monkeypatch, name, ba
     unmoved = text()
     assert count < len(lowered) <= kernels[0]
     assert unmoved == shared
-    monkeypatch.setattr(blocks, "kernel_key", lambda graph, kernel: kernel.name)
+    monkeypatch.setattr(blocks, "kernel_key", lambda signatures, kernel: kernel.name)
     assert text() == shared
     assert len(lowered) == kernels[0]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from itertools import product as choices
 from math import prod
 
 import numpy as np
@@ -10,17 +11,19 @@ import pytest
 from tests.helpers.kernel_runs import product, resolved
 from tests.helpers.pairs import first
 from tilestitch import api
+from tilestitch.base.errors import DoesNotFit
 from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.program import Flag, Program
 from tilestitch.ir.tile_rule import KernelRule, TileRoom, TileRule
+from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.lower.reorder import reordered
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
 from tilestitch.pipeline.options import Options
-from tilestitch.schedule.tiling import Shapes, tile_kernel
+from tilestitch.schedule.tiling import Shapes, tile_in_rooms, tile_kernel
 
 MACHINE = "stcp920"
 RULES = (
@@ -178,3 +181,27 @@ def test_reductions_are_cut_into_more_parts_where_tiles_are_larger_for_it():
     assert more_rows > rows
     assert smaller < part
     assert fewer < cycles
+
+
+def test_rooms_in_which_nothing_else_is_tested_give_the_same_tiling():
+    """Of 400 rooms in GB and LB, some are known to give what another gave: they do; others give other tilings."""
+    graph, machine = resolved(product(512, 768, 400)), load_machine(MACHINE)
+    shapes, known, saved = Shapes(graph, machine), [], 0
+    for gb, lb in choices(range(20), range(20)):
+        rooms = {
+            level: Room(memory.size_bytes * (step + 1) // 20 // 64 * 64)
+            for level, step in ((Level.GB, gb), (Level.LB, lb))
+            if (memory := machine.memory(level)) is not None
+        }
+        try:
+            found, holding = tile_in_rooms(shapes, graph.operators, "k", Surroundings(rooms=rooms))
+        except DoesNotFit:
+            continue
+        assert holding is not None
+        assert holding.hold(rooms, machine)
+        like = [kernel for kernel, others in known if others.hold(rooms, machine)]
+        assert all(kernel == found for kernel in like)
+        saved += bool(like)
+        known.append((found, holding))
+    assert 0 < saved < len(known)
+    assert len({kernel.tiling for kernel, _ in known}) > 1

@@ -64,8 +64,8 @@ from tilestitch.kernels.nest import (
     GB_FACTOR,  # likewise GB, when it holds the tensor whole
     DESCRIPTORS,
 ) = range(7)
-# Columns of what is true of a whole cut into cores and tiles.
-TILES, CORES, PARTS, GATHERED, MATRIX_CYCLES, VECTOR_CYCLES, MADE_IN_GB, MISFIT, NEED = range(9)
+# Columns of what is true of a whole cut into cores and tiles; from the last on, what it needs of each level.
+TILES, CORES, PARTS, GATHERED, MATRIX_CYCLES, VECTOR_CYCLES, MADE_IN_GB, MISFIT, NEED, NEEDS = range(10)
 
 _contiguous_runs: Callable[..., tuple[float, float]] = tiered(contiguous_runs)
 
@@ -91,7 +91,7 @@ def measure(
     dims = len(place.extents)
     ops, width, tensors, rank = len(nest.operators), nest.dims.shape[1], len(nest.tensors), nest.places.shape[1]
     sink, far, two = np.zeros((2, width), np.int64), np.zeros((2, width), np.int64), False
-    whole = np.zeros(NEED + 1)
+    whole = np.zeros(NEEDS + MEMORIES)
     tiles, cores = 1.0, place.cores
     for dim in range(dims):
         extent, piece, pieces = place.extents[dim], place.piece[dim], place.splits[dim]
@@ -185,7 +185,7 @@ def measure(
     whole[MADE_IN_GB] = made_bytes if in_gb else 0.0
     whole[MISFIT] = -1
     for level in (LB, WEIGHTS, ACCUMULATORS):
-        room = place.rooms[level]
+        room, whole[NEEDS + level] = place.rooms[level], needs[level]
         if whole[MISFIT] < 0 and room != -np.inf and needs[level] > room:
             whole[MISFIT], whole[NEED] = level, needs[level]
     if whole[MISFIT] < 0 and place.rooms[GB] != -np.inf and place.rooms[GB] < 0:

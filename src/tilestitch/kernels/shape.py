@@ -278,13 +278,30 @@ def local_names(graph: Graph, operators: Sequence[Operator]) -> list[str]:
     return list(dict.fromkeys(a.tensor for op in operators for a in (*op.reads, *op.writes)))
 
 
-def kernel_key(graph: Graph, kernel: Kernel) -> tuple:
+class Signatures:
+    """The kernels of a graph by numbers, equal for those that differ only in names: to compare them takes no time."""
+
+    def __init__(self, graph: Graph, like: "Signatures | None" = None) -> None:
+        """`like` are those of another graph: kernels of either have the same number where they are alike."""
+        self.graph = graph
+        self._numbers: dict[tuple, int] = {} if like is None else like._numbers
+        self._known: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+
+    def of(self, operators: tuple[str, ...]) -> tuple[int, list[str]]:
+        """The number of a kernel, and the names of its tensors in one order."""
+        if operators not in self._known:
+            found = tuple(self.graph.by_name[name] for name in operators)
+            number = self._numbers.setdefault(kernel_signature(self.graph, found), len(self._numbers))
+            self._known[operators] = number, local_names(self.graph, found)
+        return self._known[operators]
+
+
+def kernel_key(signatures: Signatures, kernel: Kernel) -> tuple:
     """Equal for kernels of a schedule that differ only in names: same operators, cut alike, launched alike."""
-    operators = tuple(graph.by_name[name] for name in kernel.operators)
-    names = local_names(graph, operators)
+    signature, names = signatures.of(kernel.operators)
     anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
     tiling = replace(kernel.tiling, resident=())
     resident = tuple(names.index(name) for name in kernel.tiling.resident)
     flags = kernel.streamed, kernel.launches, kernel.mapping, kernel.ring
     where = kernel.cores, kernel.box, kernel.strips
-    return kernel_signature(graph, operators), anchor, tiling, resident, *where, *flags
+    return signature, anchor, tiling, resident, *where, *flags

@@ -7,7 +7,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
-from tilestitch.kernels.shape import kernel_key, local_names
+from tilestitch.kernels.shape import Signatures, kernel_key
 from tilestitch.lower.addresses import Demand
 from tilestitch.lower.builder import Builder, Owner
 from tilestitch.lower.cluster import Cluster, OtherCores
@@ -33,9 +33,20 @@ class Known:
 class Blocks:
     """The blocks of the kernels of one schedule, each lowered once."""
 
-    def __init__(self, cluster: Cluster, graph: Graph, in_ddr: Mapping[str, int], known: dict[tuple, Known]) -> None:
-        """`in_ddr` has the buffers of tensors in DDR; `known` blocks of the same graph and machine are added to."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        graph: Graph,
+        signatures: Signatures,
+        in_ddr: Mapping[str, int],
+        known: dict[tuple, Known],
+    ) -> None:
+        """`in_ddr` has the buffers of tensors in DDR; `known` blocks, of the same machine and signatures, are added to.
+
+        `signatures` are of the graph, whether it has sums or not.
+        """
         self.cluster, self.graph, self.in_ddr, self._known = cluster, graph, in_ddr, known
+        self.signatures = signatures
         self._others: dict[tuple[int, ...], OtherCores | None] = {}
 
     def find(self, number: int, kernel: Kernel, around: Around) -> tuple[Section, Demand, Here]:
@@ -43,7 +54,7 @@ class Blocks:
         operators = [self.graph.by_name[name] for name in kernel.operators]
         box = operators[-1].whole if kernel.box is None else kernel.box
         sums = sums_of(self.graph, kernel)
-        tensors = [*local_names(self.graph, operators), *sums]
+        tensors = [*self.signatures.of(kernel.operators)[1], *sums]
         motion = motion_of(self.graph, operators, box, kernel.tiling.resident, sums)
         cores = self._in_order(kernel.cores)
         like, like_around = _on_others(kernel, around, cores)
@@ -94,7 +105,7 @@ class Blocks:
 
         place = {name: at for at, name in enumerate(tensors)}
         return (
-            kernel_key(self.graph, replace(kernel, box=None)),
+            kernel_key(self.signatures, replace(kernel, box=None)),
             base,
             box.extents,
             tuple(name in self.in_ddr for name in tensors),

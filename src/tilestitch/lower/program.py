@@ -11,6 +11,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import Buffers, Program
 from tilestitch.ir.schedule import Schedule
+from tilestitch.kernels.shape import Signatures
 from tilestitch.lower.addresses import addresses, place
 from tilestitch.lower.blocks import Blocks, Known, in_ddr
 from tilestitch.lower.cluster import Cluster
@@ -32,12 +33,21 @@ class _Plan:
 class Lowered:
     """What schedules of one graph on one machine were lowered to, for others of these to share.
 
-    `blocks` are those that others know, who number their regions, names and paths by themselves.
+    `blocks` are those that others know by these `signatures`, who number their regions, names and paths by themselves.
     """
 
-    def __init__(self, machine: Accelerator, blocks: dict[tuple, Known] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        machine: Accelerator,
+        blocks: dict[tuple, Known] | None = None,
+        signatures: Signatures | None = None,
+    ) -> None:
         self.cluster, self.numbering = Cluster(machine), Numbering()
         self.blocks: dict[tuple, Known] = {} if blocks is None else blocks
+        self.signatures = Signatures(graph) if signatures is None else signatures
+        if self.signatures.graph is not graph:
+            self.signatures = Signatures(graph, self.signatures)
 
 
 def lower(
@@ -59,10 +69,11 @@ def lower(
     graph = with_sums(schedule.graph, schedule.kernels)
     plan = _plan_ddr(schedule, machine)
     expect_few_steps(schedule, machine)
-    lowered = Lowered(machine) if lowered is None else lowered
+    lowered = Lowered(schedule.graph, machine) if lowered is None else lowered
     cluster = lowered.cluster
     linker = Linker(cluster, lowered.numbering, in_ddr(graph, cluster, plan.address))
-    homes, blocks = Homes(linker, graph, schedule.homes), Blocks(cluster, graph, linker.in_ddr, lowered.blocks)
+    homes = Homes(linker, graph, schedule.homes)
+    blocks = Blocks(cluster, graph, lowered.signatures, linker.in_ddr, lowered.blocks)
     for number, kernel in enumerate(schedule.kernels):
         around, free = homes.enter(number, kernel)
         block, demand, here = blocks.find(number, kernel, around)

@@ -99,7 +99,9 @@ def scheduled(request: Request, policy: Policy, done: Compilation, shared: Share
 def lowered(request: Request, done: Compilation, shared: Shared | None = None) -> Compilation:
     """The program of a schedule; where the graph is that of what is shared, with those blocks."""
     schedule = given(done.schedule)
-    known = Lowered(request.machine, None if shared is None else shared.blocks)
+    known = Lowered(schedule.graph, request.machine)
+    if shared is not None:
+        known = Lowered(schedule.graph, request.machine, shared.blocks, shared.tilings.signatures)
     program = lower(schedule, request.machine, lowered=known, progress=lambda at, of: request.progress("lower", at, of))
     if request.options.verify:
         verify_program(program)

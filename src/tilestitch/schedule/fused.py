@@ -13,7 +13,7 @@ from tilestitch.ir.partition import FusedBlock
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import BlockRun
 from tilestitch.schedule.pieces import KernelIndex, tasks_for
-from tilestitch.schedule.tasks import Task
+from tilestitch.schedule.tasks import KernelBoxes, Task
 
 
 def tasks_of_blocks(
@@ -59,10 +59,11 @@ def _expect_order(graph: Graph, blocks: Sequence[FusedBlock]) -> None:
 def _tasks_of(graph: Graph, kernels: KernelIndex, block: FusedBlock, number: int) -> list[Task]:
     own = kernels.within(block.operators)
     results = graph.leaving([graph.by_name[name] for name in block.operators])
+    boxes = KernelBoxes(graph)
     strips: dict[tuple[str, ...], list[tuple[int, Region]]] = {}
     for core in range(block.cores):
         wanted = {name: strip for name in results if (strip := strip_of(graph, name, core, block.cores)) is not None}
-        for task in tasks_for(graph, own, wanted):
+        for task in tasks_for(boxes, own, wanted):
             assert task.box is not None
             strips.setdefault(task.operators, []).append((core, task.box))
     found = []

@@ -11,12 +11,12 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.instance import InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
-from tilestitch.ir.tiles import box_for_needs, cuts_of, kernels_of, operator_boxes
+from tilestitch.ir.tiles import box_for_needs, kernels_of
 from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
 from tilestitch.schedule.orders import parked
-from tilestitch.schedule.tasks import Task
+from tilestitch.schedule.tasks import KernelBoxes, Task
 
 
 def tasks_of_instances(
@@ -28,6 +28,7 @@ def tasks_of_instances(
     stitched: bool,
     items: Mapping[int, HandItem] = MappingProxyType({}),
     cores: int = 0,
+    boxes: KernelBoxes | None = None,
 ) -> list[Task] | None:
     """The kernels of the instances in their order; None where pieces cannot be cut where they would have to be.
 
@@ -37,6 +38,7 @@ def tasks_of_instances(
     """
     scopes = dict.fromkeys(parked(instances, order), Level.GB)
     scopes.update({number: scope for number, item in items.items() if (scope := scope_of(item)) is not None})
+    boxes = KernelBoxes(graph) if boxes is None else boxes
     maps = {number: core_map(item, cores) for number, item in items.items()}
     of_group: dict[int, list[tuple[Operator, ...]]] = {}
     known = KernelIndex(graph, kernels)
@@ -45,12 +47,12 @@ def tasks_of_instances(
         instance = instances.instances[number]
         if instance.group not in of_group:
             of_group[instance.group] = known.within(instance.operators)
-        own = tasks_for(graph, of_group[instance.group], instance.writes, scopes.get(number, Level.LB))
+        own = tasks_for(boxes, of_group[instance.group], instance.writes, scopes.get(number, Level.LB))
         tasks += [
             replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
             for place, task in enumerate(own)
         ]
-    return tasks if in_order(graph, tasks) else None
+    return tasks if in_order(boxes, tasks) else None
 
 
 def piece_runs(instances: InstanceGraph, order: Sequence[int], tasks: Sequence[Task]) -> tuple[PieceRun, ...]:
@@ -84,13 +86,13 @@ def bound(graph: Graph, tasks: Sequence[Task], cores: int) -> list[Task]:
 
     Results stay where they were to stay. Only one result of each task is looked at.
     """
-    works = []
+    works, boxes = [], KernelBoxes(graph)
     for task in tasks:
         kernel = [graph.by_name[name] for name in task.operators]
         sink = kernel[-1]
         box = sink.whole if task.box is None else task.box
         (write, *_) = sink.writes
-        works.append(Work(task.operators, write.tensor, write.hull(box), _reads(graph, kernel, box)))
+        works.append(Work(task.operators, write.tensor, write.hull(box), boxes.reads(kernel, box)))
     found = []
     for task, work, one in zip(tasks, works, bind(pieces_of(graph, works), cores), strict=True):
         sink = graph.by_name[task.operators[-1]]
@@ -142,7 +144,7 @@ class KernelIndex:
 
 
 def tasks_for(
-    graph: Graph, kernels: Sequence[tuple[Operator, ...]], writes: Mapping[str, Region], scope: Level = Level.LB
+    boxes: KernelBoxes, kernels: Sequence[tuple[Operator, ...]], writes: Mapping[str, Region], scope: Level = Level.LB
 ) -> list[Task]:
     """Each kernel with the iterations of its end that parts of some results need, those stay at `scope` at best."""
     needed: dict[str, Region] = dict(writes)
@@ -152,8 +154,8 @@ def tasks_for(
         box = box_for_needs(sink, needed)
         if box is None:
             continue  # nobody needs any of it in this piece
-        box = _whole_steps(sink, box, cuts_of(graph, kernel).steps)
-        for name, region in _reads(graph, kernel, box).items():
+        box = _whole_steps(sink, box, boxes.steps(kernel))
+        for name, region in boxes.reads(kernel, box).items():
             needed[name] = region.hull(needed[name]) if name in needed else region
         leaves = any(name in writes for name in sink.outputs)
         found.append(Task(tuple(op.name for op in kernel), box, scope=scope if leaves else Level.LB))
@@ -169,31 +171,19 @@ def _whole_steps(sink: Operator, box: Region, steps: Sequence[int]) -> Region:
     return Region(start, stop)
 
 
-def _reads(graph: Graph, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
-    """What a kernel needs of tensors that others make."""
-    boxes = operator_boxes(graph, kernel, box)
-    inside = {op.name for op in kernel}
-    found: dict[str, Region] = {}
-    for op in kernel:
-        for read in op.reads:
-            if any(maker.name not in inside for maker in graph.producers.get(read.tensor, ())):
-                region = graph.read_region(read, boxes[op.name])
-                found[read.tensor] = region.hull(found[read.tensor]) if read.tensor in found else region
-    return found
-
-
-def in_order(graph: Graph, tasks: Sequence[Task]) -> bool:
+def in_order(known: KernelBoxes, tasks: Sequence[Task]) -> bool:
     """Whether everything that a task reads is made before it, and every output as a whole."""
+    graph = known.graph
     made: dict[str, list[Source]] = {}
     for task in tasks:
         kernel = [graph.by_name[name] for name in task.operators]
         assert task.box is not None
-        for tensor, region in _reads(graph, kernel, task.box).items():
+        for tensor, region in known.reads(kernel, task.box).items():
             own = [write.hull(op.whole) for op in kernel for write in op.writes if write.tensor == tensor]
             before = [*made.get(tensor, ()), *(Source(part, Level.DDR, None) for part in own)]
             if any(source is None for _, source in cover(region, before)):
                 return False
-        boxes = operator_boxes(graph, kernel, task.box)
+        boxes = known.iterations(kernel, task.box)
         for op in kernel:
             for write in op.writes:
                 made.setdefault(write.tensor, []).append(Source(write.hull(boxes[op.name]), Level.DDR, None))

@@ -20,7 +20,7 @@ from tilestitch.schedule.orders import breadth_first, can_run, depth_first, wait
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
-from tilestitch.schedule.tasks import Task
+from tilestitch.schedule.tasks import KernelBoxes, Task
 from tilestitch.schedule.tilings import Tilings
 
 
@@ -54,7 +54,7 @@ def plan(
     if isinstance(partition, Groups) and not on_chip:
         kernels = _one_by_one(partition.kernels, Tilings(graph, machine) if tilings is None else tilings, progress)
         return Schedule(run.strategy, graph, run.batch, run.iterations, run.clusters, kernels)
-    found = ordered(graph, partition, machine, policy)
+    found = ordered(graph, partition, machine, policy, None if tilings is None else tilings.boxes)
     kernels, homes = stay_on_chip(
         graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
     )
@@ -74,17 +74,22 @@ def plan(
     )
 
 
-def ordered(graph: Graph, partition: Partition, machine: Accelerator, policy: Policy) -> Ordered:
-    """The kernels of a partition in the order in which they run, each with the iterations that it covers."""
+def ordered(
+    graph: Graph, partition: Partition, machine: Accelerator, policy: Policy, boxes: KernelBoxes | None = None
+) -> Ordered:
+    """The kernels of a partition in the order in which they run, each with the iterations that it covers.
+
+    `boxes` of the same graph are used and added to.
+    """
     match partition:
         case Blocks():
             expect_alike(machine)
             tasks, runs = tasks_of_blocks(graph, partition.kernels, partition.blocks)
             return Ordered(tasks, blocks=runs)
         case ByHand():
-            found = _by_hand(graph, partition, machine)
+            found = _by_hand(graph, partition, machine, boxes)
         case SubGraphs():
-            found = _in_pieces(graph, partition, policy)
+            found = _in_pieces(graph, partition, policy, boxes)
         case Groups():
             found = _whole(partition.kernels, policy)
     if policy.binding is BindingRule.PAPER:
@@ -108,7 +113,7 @@ def _whole(kernels: Kernels, policy: Policy) -> Ordered:
     return Ordered([Task(kernel, None, not policy.stitched or number == 0) for number, kernel in enumerate(kernels)])
 
 
-def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy) -> Ordered:
+def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, boxes: KernelBoxes | None) -> Ordered:
     """The pieces of sub-graphs depth first or breadth first, whichever has fewer bytes waiting; depth first of equals.
 
     Where the pieces cannot be cut as they would have to be, the kernels run whole.
@@ -122,13 +127,13 @@ def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy) -> Ordered:
             continue
         orders = depth_first(instances), breadth_first(instances)
         order = min(orders, key=lambda order: waiting_bytes(graph, instances, order))
-        tasks = tasks_of_instances(graph, kernels, instances, order, stitched=policy.stitched)
+        tasks = tasks_of_instances(graph, kernels, instances, order, stitched=policy.stitched, boxes=boxes)
         if tasks is not None:
             return Ordered(tasks, piece_runs(instances, order, tasks))
     return _whole(kernels, policy)
 
 
-def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator) -> Ordered:
+def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, boxes: KernelBoxes | None) -> Ordered:
     """The kernels and pieces of a schedule written by hand; its groups end with whole kernels, as far as they can."""
     by_hand = partition.schedule
     names = group_members(graph, by_hand)
@@ -142,6 +147,7 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator) -> Ordered:
             stitched=by_hand.stitched,
             items=found.items,
             cores=len(machine.cores),
+            boxes=boxes,
         )
         if tasks is not None:
             tasks = _with_rules(tasks, by_hand)

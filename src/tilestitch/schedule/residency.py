@@ -84,7 +84,7 @@ class _Planning:
         self.graph, self.machine, self.tilings = tilings.graph, tilings.shapes.machine, tilings
         self.tasks, self.spill = tasks, spill
         self.levels = (*levels, Level.DDR)
-        self.facts = facts_of(self.graph, tasks)
+        self.facts = facts_of(self.graph, tasks, tilings.boxes)
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
         # The first level to try; spilling raises it.
         self.start = [

@@ -4,19 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import inner, tiered
+from tilestitch.base.jit import inner, lending, tiered
 from tilestitch.cost.kernel import (
     DESCRIPTORS,
     MATRIX_CYCLES,
     MISFIT,
     NEED,
+    NEEDS,
     PARTS,
     TILES,
     VECTOR_CYCLES,
     estimate,
     measure,
 )
-from tilestitch.cost.place import GB, LB, PLAIN, WEIGHTS, Place, Rates
+from tilestitch.cost.place import ACCUMULATORS, GB, LB, MEMORIES, PLAIN, WEIGHTS, Place, Rates
 from tilestitch.kernels.boxes import boxes_of, bytes_of, operand_region, part_of
 from tilestitch.kernels.nest import (
     ANCHOR,
@@ -54,7 +55,10 @@ class Cuts(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Tilings that fit, one a row of each array; where none does, what the last one lacked."""
+    """Tilings that fit, one a row of each array; where none does, what the last one lacked.
+
+    With other rooms the same is found as long as all that was found to fit, or not to, still does or does not.
+    """
 
     figures: np.ndarray
     tiles: np.ndarray
@@ -62,6 +66,7 @@ class Found(NamedTuple):
     resident: np.ndarray  # 1 for operands that stay whole in GB
     level: int  # number of the memory, or -1
     need: float
+    tested: np.ndarray  # bytes by level: the most that was found to fit, and the least that was not
 
 
 @tiered
@@ -77,6 +82,9 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
     found, level, need, least = 0, -1, 0.0, 0.0
     counts, resident = np.zeros(dims, np.int64), np.zeros(count, np.int64)
     operands, made = np.zeros((count, DESCRIPTORS + 1)), np.zeros((len(nest.made), DESCRIPTORS + 1))
+    tested = np.full((MEMORIES, 2), np.inf)
+    tested[:, 0] = -np.inf
+    _test(tested, GB, 0.0, place.rooms[GB])
     seconds = _halvings(cuts.piece, cuts.second, cuts)
     for first in range(len(seconds)):
         sizes = 0
@@ -85,10 +93,11 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
             tile = choices[choice]
             if not _is_one_box(nest, tile):
                 continue
-            cut = _reduction(nest, place, tile)
+            cut = _reduction(nest, place, tile, tested)
             whole = measure(nest, rates, place, tile, cut, counts, operands, made)
             while whole[MISFIT] == LB and cuts.fewest and _halve(nest, cut, cuts.fewest):
                 whole = measure(nest, rates, place, tile, cut, counts, operands, made)
+                _test_all(tested, whole, place)
             busy = whole[TILES] * max(whole[MATRIX_CYCLES], whole[VECTOR_CYCLES])
             if cuts.pruned and least and busy > cuts.pruned * least:
                 continue  # no order helps
@@ -109,6 +118,8 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
                     if whole[MISFIT] >= 0:
                         level, need = int(whole[MISFIT]), whole[NEED]
                         continue
+                    if rates.gb > 0:
+                        _test(tested, GB, staged, place.rooms[GB])
                     if rates.gb > 0 and staged > place.rooms[GB]:
                         if at < 0:
                             level, need = GB, staged
@@ -133,7 +144,23 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
             sizes += fits
             if sizes == SIZES_KEPT:
                 break
-    return Found(figures[:found], tiles[:found], parts[:found], residents[:found], level, need)
+    return Found(figures[:found], tiles[:found], parts[:found], residents[:found], level, need, tested)
+
+
+@lending
+def _test(tested: np.ndarray, level: int, need: float, room: float) -> None:
+    """Note whether something fits at a level."""
+    if need <= room:
+        tested[level, 0] = max(tested[level, 0], need)
+    else:
+        tested[level, 1] = min(tested[level, 1], need)
+
+
+@lending
+def _test_all(tested: np.ndarray, whole: np.ndarray, place: Place) -> None:
+    """Note whether what was measured fits."""
+    for level in (LB, WEIGHTS, ACCUMULATORS):
+        _test(tested, level, whole[NEEDS + level], place.rooms[level])
 
 
 @tiered
@@ -212,7 +239,7 @@ def _is_one_box(nest: Nest, tile: np.ndarray) -> bool:
 
 
 @tiered
-def _reduction(nest: Nest, place: Place, tile: np.ndarray) -> np.ndarray:
+def _reduction(nest: Nest, place: Place, tile: np.ndarray, tested: np.ndarray) -> np.ndarray:
     """The largest parts of the anchor's reduction whose second operand fits half of its area.
 
     Without accumulators nothing keeps partial sums, so a reduction is one part.
@@ -235,7 +262,9 @@ def _reduction(nest: Nest, place: Place, tile: np.ndarray) -> np.ndarray:
     while True:
         part_of(nest, boxes, cut, part)
         operand_region(nest, operand, boxes, part, found)
-        if 2 * bytes_of(nest, nest.operands[operand, TENSOR_OF], found) <= place.rooms[WEIGHTS]:
+        need = 2.0 * bytes_of(nest, nest.operands[operand, TENSOR_OF], found)
+        _test(tested, WEIGHTS, need, place.rooms[WEIGHTS])
+        if need <= place.rooms[WEIGHTS]:
             return cut
         if not _halve(nest, cut, 2):
             return cut

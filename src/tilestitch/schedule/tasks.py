@@ -1,13 +1,13 @@
 """Kernels to be, in order, and what follows from their order: what each reads and makes, and who needs it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.tile_rule import BY_ESTIMATE, Once, TileRule
-from tilestitch.ir.tiles import operator_boxes
+from tilestitch.ir.tiles import cuts_of, operator_boxes
 from tilestitch.kernels.surroundings import CoreMap, Source, cover
 
 
@@ -45,8 +45,47 @@ class Facts:
     readers: dict[str, list[int]]  # of each result, and of what it brings, in order
 
 
-def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
+class KernelBoxes:
+    """What kernels of a graph compute, and need of others, for boxes of their last operators: each found once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._iterations: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
+        self._reads: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
+        self._steps: dict[tuple[str, ...], tuple[int, ...]] = {}
+
+    def iterations(self, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
+        """See `operator_boxes`."""
+        key = tuple(op.name for op in kernel), box
+        if key not in self._iterations:
+            self._iterations[key] = operator_boxes(self.graph, kernel, box)
+        return self._iterations[key]
+
+    def reads(self, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
+        """What a kernel needs of tensors that others make."""
+        key = tuple(op.name for op in kernel), box
+        if key not in self._reads:
+            boxes, inside = self.iterations(kernel, box), set(key[0])
+            found: dict[str, Region] = {}
+            for op in kernel:
+                for read in op.reads:
+                    if any(maker.name not in inside for maker in self.graph.producers.get(read.tensor, ())):
+                        region = self.graph.read_region(read, boxes[op.name])
+                        found[read.tensor] = region.hull(found[read.tensor]) if read.tensor in found else region
+            self._reads[key] = found
+        return self._reads[key]
+
+    def steps(self, kernel: Sequence[Operator]) -> tuple[int, ...]:
+        """At whose multiples its last operator may be cut."""
+        key = tuple(op.name for op in kernel)
+        if key not in self._steps:
+            self._steps[key] = cuts_of(self.graph, kernel).steps
+        return self._steps[key]
+
+
+def facts_of(graph: Graph, tasks: Sequence[Task], known: KernelBoxes | None = None) -> list[Facts]:
     """What every task reads and writes, and who reads what it makes."""
+    known = KernelBoxes(graph) if known is None else known
     indirect = {read.tensor for op in graph.operators for read in op.reads if read.indirect_axis is not None}
     pieces: dict[str, list[Source]] = {}  # of a tensor, the latest first; the number of its task stands for the core
     apart: set[str] = set()  # of those that rows are picked of, those of which no task has all that one picks from
@@ -54,7 +93,7 @@ def facts_of(graph: Graph, tasks: Sequence[Task]) -> list[Facts]:
     for number, task in enumerate(tasks):
         operators = tuple(graph.by_name[name] for name in task.operators)
         box = operators[-1].whole if task.box is None else task.box
-        boxes = operator_boxes(graph, operators, box)
+        boxes = known.iterations(operators, box)
         reads: dict[str, Region] = {}
         writes: dict[str, Region] = {}
         for op in operators:

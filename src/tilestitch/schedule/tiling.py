@@ -1,12 +1,12 @@
 """Choose how one kernel is cut: splits over cores, tiles, loop order, parts of the reduction, what stays in GB."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilestitch.base.errors import EVERY_OPERATOR_ALONE, SMALLER_BATCH, DoesNotFit
-from tilestitch.cost.place import misfit_text, place_of, rates_of
+from tilestitch.cost.place import LEVELS, misfit_text, place_of, rates_of
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
@@ -15,7 +15,7 @@ from tilestitch.ir.schedule import Kernel, Tiling
 from tilestitch.ir.tile_rule import BY_ESTIMATE, TileRule
 from tilestitch.kernels.nest import ARRAY_DEPTH, CUT_BY, CUT_TO_FIT, ON_TREE, Nest, flatten, is_alone
 from tilestitch.kernels.shape import KernelShape, kernel_shape
-from tilestitch.kernels.surroundings import NOWHERE, Surroundings
+from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.mapped import mapped_kernel
@@ -62,6 +62,27 @@ class _Searched:
     copied: int  # operands on chip that some core cannot read where they lie
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rooms:
+    """Those in which a search finds the same, everything else around a kernel being alike."""
+
+    results: Level
+    tested: Sequence[
+        tuple[int, Sequence[tuple[float, float]]]
+    ]  # bytes of results that stay; what fits and what does not
+
+    def hold(self, rooms: Mapping[Level, Room], machine: Accelerator) -> bool:
+        """Whether some rooms are such; an absent one is the whole memory."""
+        for size_bytes, tested in self.tested:
+            for level, (fits, does_not) in zip(LEVELS, tested, strict=True):
+                memory = machine.memory(level)
+                if memory is not None:
+                    room = rooms.get(level, Room(memory.size_bytes)).left(size_bytes if level is self.results else 0)
+                    if not fits <= room < does_not:
+                        return False
+        return True
+
+
 def tile_kernel(
     shapes: Shapes,
     operators: tuple[Operator, ...],
@@ -72,6 +93,20 @@ def tile_kernel(
     orders: CoreOrders | None = None,
     rule: TileRule = BY_ESTIMATE,
 ) -> Kernel:
+    """See `tile_in_rooms`."""
+    return tile_in_rooms(shapes, operators, name, around, launches=launches, orders=orders, rule=rule)[0]
+
+
+def tile_in_rooms(
+    shapes: Shapes,
+    operators: tuple[Operator, ...],
+    name: str,
+    around: Surroundings = NOWHERE,
+    *,
+    launches: bool = True,
+    orders: CoreOrders | None = None,
+    rule: TileRule = BY_ESTIMATE,
+) -> tuple[Kernel, Rooms | None]:
     """A tiling of nearly the least estimated cycles, over any parallel dims, with tiles by repeated halving.
 
     The kernel runs on one group of alike cores, of those whose units can run it. Among the candidates within
@@ -79,15 +114,17 @@ def tile_kernel(
     fewer instructions. Where tensors stay on chip, the split over cores is chosen before: of those within
     `BINDING_TOLERANCE`, the one whose cores find most operands where they lie, then the outermost. Ties go to the
     candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits. `orders`
-    of cores are of this kernel among these sources.
+    of cores are of this kernel among these sources. Gives the rooms as well in which the same is found; None where
+    they decide about more than what fits.
     """
     graph, machine = shapes.graph, shapes.machine
     orders = CoreOrders() if orders is None else orders
-    searched, misfit = _fitting(shapes, operators, around, orders, rule, inside=False)
+    tested: dict[int, np.ndarray] = {}
+    searched, misfit = _fitting(shapes, operators, around, orders, rule, tested, inside=False)
     if not searched:  # inside the blocks of a grouped convolution there are many more cuts, which few kernels need
-        searched, misfit = _fitting(shapes, operators, around, orders, rule, inside=True)
+        searched, misfit = _fitting(shapes, operators, around, orders, rule, tested, inside=True)
     if not searched and operators[-1].kind == generic.KIND and around.is_empty(machine):
-        return _streamed(graph, operators[-1], name, machine, around.box, launches=launches)
+        return _streamed(graph, operators[-1], name, machine, around.box, launches=launches), None
     if not searched:
         raise DoesNotFit(
             f"kernel {' + '.join(op.name for op in operators)}: its smallest tile needs {misfit}.",
@@ -123,8 +160,11 @@ def tile_kernel(
         box=around.box,
         launches=launches,
     )
+    if all(core.array is None and core.inside is None for core in machine.cores):
+        rows = tuple((size_bytes, found.tolist()) for size_bytes, found in tested.items())
+        return kernel, Rooms(around.results, rows)
     kept = kept_bytes(shape, shapes.nest(operators, one.cores[0]), around, one.splits, tiling.steps)
-    return mapped_kernel(shape, machine, kernel, around, kept) or kernel
+    return mapped_kernel(shape, machine, kernel, around, kept) or kernel, None
 
 
 def _near(cycles: np.ndarray, number: np.ndarray, least: int) -> np.ndarray:
@@ -160,10 +200,14 @@ def _fitting(
     around: Surroundings,
     orders: CoreOrders,
     rule: TileRule,
+    tested: dict[int, np.ndarray],
     *,
     inside: bool,
 ) -> tuple[list[_Searched], str]:
-    """What was found under every split over cores under which something fits; what the last one lacked that did not."""
+    """What was found under every split over cores under which something fits; what the last one lacked that did not.
+
+    Adds to what was `tested`, by the bytes of results that stay: see `Found`.
+    """
     graph, machine = shapes.graph, shapes.machine
     found: list[_Searched] = []
     misfit = ""
@@ -193,6 +237,10 @@ def _fitting(
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, rule, _fewest(nest, shape, rule), inside=inside)
             result = search(nest, rates, place, cuts)
+            before = tested.get(kept, result.tested)
+            tested[kept] = np.stack(
+                [np.maximum(before[:, 0], result.tested[:, 0]), np.minimum(before[:, 1], result.tested[:, 1])], axis=1
+            )
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
                 found.append(_Searched(cores, shape, splits, cuts, result, copied))

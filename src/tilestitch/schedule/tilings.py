@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel
-from tilestitch.kernels.shape import kernel_signature, local_names
+from tilestitch.kernels.shape import Signatures
 from tilestitch.kernels.surroundings import Room, Surroundings
 from tilestitch.schedule.splits import CoreOrders
-from tilestitch.schedule.tasks import Facts, Task
-from tilestitch.schedule.tiling import Shapes, tile_kernel
+from tilestitch.schedule.tasks import Facts, KernelBoxes, Task
+from tilestitch.schedule.tiling import Rooms, Shapes, tile_in_rooms, tile_kernel
+
+_Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its resident tensors and its anchor
 
 
 class Tilings:
@@ -21,17 +23,19 @@ class Tilings:
         """`like` are those of another graph on the same machine: what either finds, both know."""
         self.graph = graph
         self.shapes = Shapes(graph, machine)
-        # By what fixes a tiling: the kernel, places of its resident tensors and its anchor; or why nothing fits.
-        self._known: dict[tuple, tuple[Kernel, tuple[int, ...], int | None] | DoesNotFit] = {}
-        self._signatures: dict[tuple[str, ...], tuple[tuple, list[str]]] = {}
-        self._alone: dict[tuple, tuple[Kernel, list[str]]] = {}
+        self.boxes = KernelBoxes(graph)
+        self.signatures = Signatures(graph, None if like is None else like.signatures)
+        # By what fixes a tiling; or why nothing fits.
+        self._known: dict[tuple, _Tiled | DoesNotFit] = {}
+        self._in_rooms: dict[tuple, list[tuple[Rooms, _Tiled]]] = {}  # by the same but the rooms: likewise in any such
+        self._alone: dict[int, tuple[Kernel, list[str]]] = {}
         if like is not None:
-            self._known, self._alone = like._known, like._alone
+            self._known, self._in_rooms, self._alone = like._known, like._in_rooms, like._alone
 
     def alone(self, group: tuple[str, ...], name: str) -> Kernel:
         """The kernel of some operators under that name, with nothing on chip around it."""
         operators = tuple(self.graph.by_name[one] for one in group)
-        signature, names = self._signature(operators)
+        signature, names = self.signatures.of(group)
         if signature not in self._alone:
             self._alone[signature] = tile_kernel(self.shapes, operators, name), names
         like, like_names = self._alone[signature]
@@ -40,36 +44,22 @@ class Tilings:
         anchor = None if like.anchor is None else group[like.operators.index(like.anchor)]
         return replace(like, name=name, operators=group, anchor=anchor, tiling=tiling)
 
-    def _signature(self, operators: tuple[Operator, ...]) -> tuple[tuple, list[str]]:
-        """What is equal for kernels that differ only in names, and the names of their tensors in one order."""
-        group = tuple(op.name for op in operators)
-        if group not in self._signatures:
-            self._signatures[group] = kernel_signature(self.graph, operators), local_names(self.graph, operators)
-        return self._signatures[group]
-
     def tiled(self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str) -> Kernel:
         """The kernel of a task under that name; raises `DoesNotFit`, again each time that it is asked for.
 
         `orders` of cores are those of the task among the sources that lie around it.
         """
-        signature, names = self._signature(facts.operators)
-        key = signature, task.tiles, *_key(facts, around, names)
+        signature, names = self.signatures.of(task.operators)
+        alike = signature, task.tiles, bool(around.rooms), *_key(facts, around, names)
+        key = *alike, tuple(around.rooms.items())
         if key not in self._known:
-            try:
-                kernel = tile_kernel(
-                    self.shapes,
-                    facts.operators,
-                    name,
-                    around,
-                    launches=task.launches,
-                    orders=orders,
-                    rule=task.tiles,
-                )
-                at = {tensor: place for place, tensor in enumerate(names)}
-                anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
-                self._known[key] = kernel, tuple(at[t] for t in kernel.tiling.resident), anchor
-            except DoesNotFit as error:
-                self._known[key] = error
+            like = self._in_rooms.setdefault(alike, [])
+            machine = self.shapes.machine
+            found = next((tiled for rooms, tiled in like if rooms.hold(around.rooms, machine)), None)
+            if found is None:
+                found, rooms = self._searched(task, facts, around, orders, name)
+                like += [] if rooms is None or isinstance(found, DoesNotFit) else [(rooms, found)]
+            self._known[key] = found
         known = self._known[key]
         if isinstance(known, DoesNotFit):
             raise DoesNotFit(known.problem, *known.remedies)
@@ -85,9 +75,24 @@ class Tilings:
             strips=() if kernel.streamed else task.strips,
         )
 
+    def _searched(
+        self, task: Task, facts: Facts, around: Surroundings, orders: CoreOrders, name: str
+    ) -> tuple[_Tiled | DoesNotFit, Rooms | None]:
+        """What fixes the tiling of a task, and the rooms in which it is found; or why nothing fits."""
+        operators = facts.operators
+        try:
+            kernel, rooms = tile_in_rooms(
+                self.shapes, operators, name, around, launches=task.launches, orders=orders, rule=task.tiles
+            )
+        except DoesNotFit as error:
+            return error, None
+        at = {tensor: place for place, tensor in enumerate(self.signatures.of(task.operators)[1])}
+        anchor = None if kernel.anchor is None else kernel.operators.index(kernel.anchor)
+        return (kernel, tuple(at[t] for t in kernel.tiling.resident), anchor), rooms
+
 
 def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
-    """Equal for tasks that differ in where their boxes begin, as long as they need as much of every operand."""
+    """Equal for tasks that differ in rooms and in where their boxes begin, and need as much of every operand."""
     place = {tensor: number for number, tensor in enumerate(names)}
     needs = tuple((place[tensor], region.extents) for tensor, region in facts.reads.items() if tensor in place)
     sources = tuple(
@@ -103,7 +108,6 @@ def _key(facts: Facts, around: Surroundings, names: Sequence[str]) -> tuple:
         sources,
         around.results,
         tuple(place[tensor] for tensor in around.kept),
-        tuple(around.rooms.items()),
         around.core_map,
         around.splits,
         around.strips,

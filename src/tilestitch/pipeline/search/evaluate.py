@@ -43,7 +43,7 @@ class _Shared:
 
     def __init__(self, shared: Shared, machine: Accelerator) -> None:
         self.graph, self.tilings = shared.graph, shared.tilings
-        self.lowered = Lowered(machine, shared.blocks)
+        self.lowered = Lowered(shared.graph, machine, shared.blocks, shared.tilings.signatures)
         self.simulated: dict[tuple, tuple[int, int, Mapping[str, int]]] = {}  # by kernels and homes
 
 
@@ -109,8 +109,8 @@ class Evaluator:
                 latency = min(latency, run_program(other, request.machine, request.clusters).latency_cycles)
         return latency, as_lowered, _lost(schedule, program, trace)
 
-    def compiled(self, candidate: Candidate) -> Compilation:
-        """A candidate through every stage, with nothing shared, checked where that is asked for."""
+    def compiled(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
+        """A candidate through every stage, checked where that is asked for; `alone`: sharing nothing with others."""
         request, batch = self._asked(candidate), candidate.batch
         graph = self.graph(batch)
         partition = candidate.partition(graph)
@@ -127,8 +127,9 @@ class Evaluator:
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
         strategy = strategy_by_hand(partition.schedule)
-        done = scheduled(request, request.policy(strategy), done)
-        return simulated(request, lowered(request, done), stitched=strategy.stitched)
+        shared = None if alone else self.networks.shared(batch, request.machine)
+        done = scheduled(request, request.policy(strategy), done, shared)
+        return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
 
     def _asked(self, candidate: Candidate) -> Request:
         """The request, with the rules of the candidate."""
