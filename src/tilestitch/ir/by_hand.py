@@ -51,6 +51,7 @@ class HandSchedule:
     stitched: bool = True  # whether one launch starts all of them, so that the next operators' weights load early
     ring: bool = False  # whether sums lie one behind the other in the accumulators, so that products may change places
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
 
 

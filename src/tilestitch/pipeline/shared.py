@@ -13,7 +13,7 @@ class Shared:
     None of it depends on who asked for it first, so that a schedule is the same with it and without.
     """
 
-    def __init__(self, simplified: Graph, machine: Accelerator) -> None:
-        self.graph, self.now = composed_graph(simplified)
+    def __init__(self, simplified: Graph, machine: Accelerator, *, apart: bool = False) -> None:
+        self.graph, self.now = composed_graph(simplified, apart=apart)
         self.tilings = Tilings(self.graph, machine)
         self.blocks: dict[tuple, Known] = {}

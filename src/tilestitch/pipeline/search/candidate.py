@@ -39,6 +39,7 @@ class Candidate:
     binding: BindingRule = BindingRule.NEAREST
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
 
     @property
@@ -67,7 +68,9 @@ class Candidate:
             HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
             for at, cut in enumerate(self.cuts)
         )
-        schedule = HandSchedule(NAME, groups, self.order, ring=self.ring, picks=self.picks, rules=self.rules)
+        schedule = HandSchedule(
+            NAME, groups, self.order, ring=self.ring, apart=self.apart, picks=self.picks, rules=self.rules
+        )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))
         return ByHand(self.kernels, schedule)

@@ -11,6 +11,7 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.fusing import fuse, unfuse
+from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 
@@ -190,6 +191,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "park": park,
     "tiles": tiles,
     "bring": bring,
+    "part": part,
     "pieces": pieces,
     "fuse": fuse,
     "split": split,
