@@ -20,12 +20,15 @@ class HandGroup:
     """All that the operators `until` need and no group before has; without `until`, all that is left.
 
     Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given.
+    With a `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of
+    the first have run, and then they take turns.
     """
 
     name: str
     until: tuple[str, ...] = ()
     axis: int = 0
     pieces: int | tuple[int, ...] = 1
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)

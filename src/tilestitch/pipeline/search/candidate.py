@@ -25,6 +25,7 @@ class Cut:
     axis: int = 0
     pieces: int = 1
     scope: Level | None = None  # where its results wait; None: in LB where the next piece reads them, else in GB
+    lag: int = 0  # by how many kernels the second of two pieces in flight is late; 0: they run one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Candidate:
         """The same as a partition of the network without its views."""
         last = len(self.cuts) - 1
         groups = tuple(
-            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
+            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces, cut.lag)
             for at, cut in enumerate(self.cuts)
         )
         schedule = HandSchedule(

@@ -22,8 +22,10 @@ TILE_RULES = (
     TileRule(room=TileRoom.BETTER),
     TileRule(least=2),
     TileRule(columns=True, least=2),
+    TileRule(columns=True, least=4),
     BY_ESTIMATE,
 )
+LAGS = 4, 16, 2, 8, 0  # kernels by which the second of two pieces in flight may be late
 PARKING = (Level.GB, Level.DDR, Level.LB)
 
 
@@ -149,10 +151,16 @@ def with_rules(
 
 
 def order(scene: Scene) -> Iterator[Candidate]:
-    """Pieces breadth first instead of depth first, or the other way round."""
+    """Pieces breadth first instead of depth first, or the other way round; and two in flight, also of what is whole."""
     if any(cut.pieces > 1 for cut in scene.candidate.cuts):
         other = BREADTH_FIRST if scene.candidate.order == DEPTH_FIRST else DEPTH_FIRST
         yield replace(scene.candidate, order=other)
+    for lag in LAGS:
+        for at in scene.by_loss:
+            cut = scene.candidate.cuts[at]
+            twice = _times(scene.graph, cut, 2, 1) if cut.pieces == 1 else cut
+            if twice.pieces > 1 and lag != cut.lag:
+                yield scene.with_cuts(at, 1, [replace(twice, lag=lag)])
 
 
 def places(scene: Scene) -> Iterator[Candidate]:
