@@ -34,7 +34,7 @@ def with_attention(network: str, batch: int = 4) -> tuple[Evaluator, Candidate]:
     evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
     begin = candidate_of(done)
     assert begin is not None
-    scene = Scene(begin, evaluator.graph(begin.batch), machine, {}, (begin.batch,))
+    scene = Scene(begin, evaluator.graph(begin), machine, {}, (begin.batch,))
     return evaluator, next(fuse(scene))
 
 
@@ -63,7 +63,7 @@ def test_attention_as_one_kernel_computes_the_same(network):
     """As onnxruntime does; no transfer moves scores."""
     evaluator, candidate = with_attention(network)
     (kernel, *_) = (one for one in candidate.kernels if sum("scores" in name for name in one) > 0 and len(one) > 2)
-    graph = evaluator.graph(candidate.batch)
+    graph = evaluator.graph(candidate)
     products = [name for name in kernel if graph.by_name[name].kind == "matmul"]
     assert len(products) == 2
     done = evaluator.compiled(candidate)
@@ -88,7 +88,7 @@ def test_key_and_value_of_one_product_are_brought_apart():
     program = evaluator.compiled(candidate).program
     assert program is not None
     kernel = next(one for one in candidate.kernels if "attention.scores" in " ".join(one))
-    graph = evaluator.graph(candidate.batch)
+    graph = evaluator.graph(candidate)
     products = [graph.by_name[name] for name in kernel if graph.by_name[name].kind == "matmul"]
     for op in products:
         held = weights(program, op.name)
@@ -107,7 +107,7 @@ def test_a_search_begins_with_attention_fused_in_pieces_and_uncut_with_small_and
     seed = candidate_of(done)
     assert seed is not None
     half = replace(seed, batch=2, cuts=(replace(seed.cuts[0], pieces=2),))
-    found = with_fused_attention(half, evaluator.graph(2), machine)
+    found = with_fused_attention(half, evaluator.graph(half), machine)
     assert [one.cuts[0].pieces for one in found] == [2, 2, 1, 1]
     assert [len(one.rules) for one in found] == [0, len(found[1].kernels), 0, len(found[3].kernels)]
     assert all(len(one.kernels) < len(seed.kernels) for one in found)

@@ -55,7 +55,7 @@ def scene_of(network, strategy="graphturbo", batch=4):
     one = evaluator.evaluate(begin)
     assert one is not None
     assert one.latency_cycles <= latency(done)
-    graph = evaluator.graph(begin.batch)
+    graph = evaluator.graph(begin)
     return evaluator, Scene(begin, graph, request.machine, one.lost_cycles, possible_batches(request))
 
 

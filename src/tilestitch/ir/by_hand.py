@@ -20,12 +20,15 @@ class HandGroup:
     """All that the operators `until` need and no group before has; without `until`, all that is left.
 
     Its results are cut along `axis` into so many `pieces`, as even as possible, or into pieces of the extents given.
+    With a `lag` two pieces that follow one another are in flight together: the second begins when so many kernels of
+    the first have run, and then they take turns.
     """
 
     name: str
     until: tuple[str, ...] = ()
     axis: int = 0
     pieces: int | tuple[int, ...] = 1
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class HandSchedule:
     ring: bool = False  # whether sums lie one behind the other in the accumulators, so that products may change places
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before, so that more than one may load
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
 
 

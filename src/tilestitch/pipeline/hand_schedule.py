@@ -12,7 +12,7 @@ from tilestitch.ir.schedule import Schedule
 from tilestitch.partition.groups.fuse_ops import fuse_ops
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.strategies import strategy_named
-from tilestitch.pipeline.views import compose_views
+from tilestitch.pipeline.views import compose_views, composed_graph
 from tilestitch.schedule.by_hand import group_members
 
 NAME = "hand"
@@ -60,7 +60,8 @@ def hand_schedule_of(done: Compilation) -> HandSchedule:
         )
     if isinstance(partition, ByHand):
         simplified = given(done.simplified)
-        if partition.kernels != compose_views(simplified, fuse_ops(simplified), done.machine).kernels:
+        known = composed_graph(simplified, apart=partition.schedule.apart)
+        if partition.kernels != compose_views(simplified, fuse_ops(simplified), done.machine, known).kernels:
             raise InputError(
                 f"{where}: runs other operators together than TVM's FuseOps would, which a schedule by hand cannot "
                 "express; keep it in a file (tilestitch compile --stop-after schedule --json FILE)"

@@ -16,8 +16,10 @@ class Shared:
     None of it depends on who asked for it first, so that a schedule is the same with it and without.
     """
 
-    def __init__(self, simplified: Graph, machine: Accelerator, like: "Shared | None" = None) -> None:
+    def __init__(
+        self, simplified: Graph, machine: Accelerator, like: "Shared | None" = None, *, apart: bool = False
+    ) -> None:
         """`like` is that of another batch on the same machine."""
-        self.graph, self.now = composed_graph(simplified)
+        self.graph, self.now = composed_graph(simplified, apart=apart)
         self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
         self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

@@ -184,6 +184,15 @@ def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partitio
     return partition
 
 
+def works_apart(start: Started) -> bool:
+    """Whether the network in whose terms a partition is has element-wise operators for parts of concatenations."""
+    fields = start.value["partition"].entries()
+    if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
+        return False
+    schedule = fields["schedule"].entries()
+    return "apart" in schedule and schedule["apart"].value is True
+
+
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:
     """Every decision in a file of the stages `schedule` and `lower`; the schedule holds all that it must."""
     partition = partition_of(start, graph, machine)

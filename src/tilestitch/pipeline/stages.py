@@ -18,7 +18,7 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.shared import Shared
 from tilestitch.pipeline.strategies import Strategy
-from tilestitch.pipeline.views import compose_views
+from tilestitch.pipeline.views import compose_views, composed_graph
 from tilestitch.schedule.plan import plan
 from tilestitch.schedule.policy import Policy
 from tilestitch.sim.chip.timing import simulate
@@ -52,12 +52,12 @@ def compile_batch(request: Request, networks: Networks, strategy: Strategy, batc
     if Stage.SIMPLIFY in reached:
         done = replace(done, simplified=networks.simplified(batch))
     if Stage.PARTITION in reached:
-        shared = networks.shared(batch, request.machine)
+        shared = networks.shared(batch, request.machine, apart=strategy.apart)
         done = partitioned(request, strategy, done, shared)
-    if Stage.SCHEDULE in reached:
-        done = scheduled(request, request.policy(strategy), done, networks.shared(batch, request.machine))
-    if Stage.LOWER in reached:
-        done = lowered(request, done, networks.shared(batch, request.machine))
+        if Stage.SCHEDULE in reached:
+            done = scheduled(request, request.policy(strategy), done, shared)
+        if Stage.LOWER in reached:
+            done = lowered(request, done, shared)
     if Stage.SIMULATE in reached:
         done = simulated(request, done, stitched=strategy.stitched)
     return done
@@ -72,7 +72,7 @@ def partitioned(request: Request, strategy: Strategy, done: Compilation, shared:
     """What is scheduled together, on the network without its views."""
     request.progress("partition", 0, 1)
     simplified = given(done.simplified)
-    known = None if shared is None else (shared.graph, shared.now)
+    known = composed_graph(simplified, apart=strategy.apart) if shared is None else (shared.graph, shared.now)
     composed = compose_views(simplified, strategy.groups(simplified), request.machine, known)
     partition = strategy.decide(composed, request.machine, request.options.grouping)
     if request.options.verify:

@@ -44,6 +44,7 @@ class Strategy:
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
     tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     improves: bool = False  # whether it searches, beginning with the schedules of others: see `seeds_of`
 
     @property
@@ -150,7 +151,8 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
         return ByHand(composed.kernels, schedule)
 
     text = "groups, pieces, order and places as written by hand"
-    return Strategy(schedule.name, text, decide, (Level.LB, Level.GB), stitched=schedule.stitched)
+    levels = Level.LB, Level.GB
+    return Strategy(schedule.name, text, decide, levels, stitched=schedule.stitched, apart=schedule.apart)
 
 
 def strategy_named(name: str) -> Strategy:

@@ -13,6 +13,7 @@ from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
+from tilestitch.passes.parted import in_parts
 from tilestitch.passes.views import resolve_views
 
 # A network without its views, and which operators do the work of each that was there.
@@ -50,10 +51,13 @@ def compose_views(
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph) -> WithoutViews:
-    """The network without its views, and which operators do the work of each that was there."""
+def composed_graph(simplified: Graph, *, apart: bool = False) -> WithoutViews:
+    """The network without its views, and which operators do the work of each that was there; `apart` as `in_parts`."""
     resolved, now = resolve_views(simplified)
     graph = assign_layouts(write_outputs(resolved))
+    if apart:
+        graph, parts = in_parts(graph)
+        now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)
     return graph, now
 

@@ -22,6 +22,7 @@ from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
 from tilestitch.schedule.tasks import KernelBoxes, Task
 from tilestitch.schedule.tilings import Tilings
+from tilestitch.schedule.twins import alternating
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,9 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, boxes: Kerne
         )
         if tasks is not None:
             tasks = _with_rules(tasks, by_hand)
+            lags = {one.number: by_hand.groups[one.group].lag for one in found.instances.instances}
+            if any(lags.values()):
+                return Ordered(alternating(tasks, lags))
             return Ordered(tasks, piece_runs(found.instances, found.order, tasks))
     raise InputError(
         f"schedule {printable(by_hand.name)}: its pieces need parts of tensors that no piece makes as a whole; "

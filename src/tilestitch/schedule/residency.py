@@ -37,6 +37,7 @@ from tilestitch.schedule.tilings import Tilings, halved
 
 # Room is counted in so many parts of a memory, so that kernels in like surroundings are tiled once.
 ROOM_STEPS = {Level.LB: 64, Level.GB: 16}
+BROUGHT_SHARE = 0.25  # of GB, in which constants that come once go round
 CLEARLY = 1.25  # an estimate that exceeds another by this factor is clearly more
 
 
@@ -85,6 +86,7 @@ class _Planning:
         self.tasks, self.spill = tasks, spill
         self.levels = (*levels, Level.DDR)
         self.facts = facts_of(self.graph, tasks, tilings.boxes)
+        self.brought_until = 0  # the end of the last constant or input that was given a place in GB
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
         # The first level to try; spilling raises it.
         self.start = [
@@ -190,9 +192,23 @@ class _Planning:
             gaps = [gap for gap in free_gaps(memory.size_bytes, taken) if gap[1] - gap[0] >= size]
             if gaps:
                 _, top = min(gaps, key=lambda gap: (gap[1] - gap[0], gap[0]))
+                if tensor in facts.brought:
+                    top = self._next_top(gaps, size, memory.size_bytes, top)
                 last = facts.readers[tensor][-1]
                 found.append(Home(tensor, region, level, held, top - size, size, number, last, fetched=True))
         return found
+
+    def _next_top(self, gaps: Sequence[tuple[int, int]], size: int, memory_bytes: int, other: int) -> int:
+        """Where the next constant ends: behind the last one, so that it need not wait until that was read.
+
+        They go round in the upper part of a memory; where there is no gap, in the `other` place.
+        """
+        for begin in (self.brought_until, int(memory_bytes * (1 - BROUGHT_SHARE))):
+            lows = [max(low, begin) for low, high in gaps if high - max(low, begin) >= size]
+            if lows:
+                self.brought_until = min(lows) + size
+                return self.brought_until
+        return other
 
     def _placed(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
         """The kernel of a task with its results at the first level at which it fits, or what gives way to them."""

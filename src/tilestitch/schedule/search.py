@@ -95,6 +95,7 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
                 continue
             cut = _reduction(nest, place, tile, tested)
             whole = measure(nest, rates, place, tile, cut, counts, operands, made)
+            _test_all(tested, whole, place)
             while whole[MISFIT] == LB and cuts.fewest and _halve(nest, cut, cuts.fewest):
                 whole = measure(nest, rates, place, tile, cut, counts, operands, made)
                 _test_all(tested, whole, place)

@@ -177,7 +177,7 @@ def _begun(
     """
     fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
-        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one.batch), request.machine)))
+        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one), request.machine)))
     tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
     for candidate in tried:
@@ -259,7 +259,7 @@ def _next(
     for at in sorted(range(len(line.found)), key=lambda at: (line.found[at].latency_cycles, at)):
         one = line.found[at]
         if at not in line.open:
-            graph = evaluator.graph(one.candidate.batch)
+            graph = evaluator.graph(one.candidate)
             scene = Scene(one.candidate, graph, request.machine, one.lost_cycles, batches)
             line.open[at] = {kind: moves(scene) for kind, moves in MOVES.items()}
         left = line.open[at]

@@ -25,6 +25,7 @@ class Cut:
     axis: int = 0
     pieces: int = 1
     scope: Level | None = None  # where its results wait; None: in LB where the next piece reads them, else in GB
+    lag: int = 0  # by how many kernels the second of two pieces in flight is late; 0: they run one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Candidate:
     ring: bool = False  # whether sums lie one behind the other in the accumulators
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
 
     @property
@@ -65,11 +67,18 @@ class Candidate:
         """The same as a partition of the network without its views."""
         last = len(self.cuts) - 1
         groups = tuple(
-            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
+            HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces, cut.lag)
             for at, cut in enumerate(self.cuts)
         )
         schedule = HandSchedule(
-            NAME, groups, self.order, ring=self.ring, behind=self.behind, picks=self.picks, rules=self.rules
+            NAME,
+            groups,
+            self.order,
+            ring=self.ring,
+            behind=self.behind,
+            apart=self.apart,
+            picks=self.picks,
+            rules=self.rules,
         )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))

@@ -54,11 +54,11 @@ class Evaluator:
         self.request, self.networks = request, networks
         self.instructions = 0  # that were simulated so far
         self._most_steps = 0  # of a candidate: as `LONGER` says of the first
-        self._shared: dict[int, _Shared] = {}
+        self._shared: dict[tuple[int, bool], _Shared] = {}
 
-    def graph(self, batch: int) -> Graph:
-        """The network without its views, at a batch."""
-        return self._at(batch).graph
+    def graph(self, candidate: Candidate) -> Graph:
+        """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
+        return self._for(candidate).graph
 
     def evaluate(self, candidate: Candidate, limit_cycles: int | None = None) -> Evaluated | None:
         """The candidate with its time; None where it cannot run, or does not fit.
@@ -72,7 +72,7 @@ class Evaluator:
             return None
 
     def _evaluated(self, candidate: Candidate, limit_cycles: int | None) -> Evaluated:
-        request, shared = self._asked(candidate), self._at(candidate.batch)
+        request, shared = self._asked(candidate), self._for(candidate)
         partition = candidate.partition(shared.graph)
         schedule = plan(
             shared.graph,
@@ -112,7 +112,7 @@ class Evaluator:
     def compiled(self, candidate: Candidate, *, alone: bool = False) -> Compilation:
         """A candidate through every stage, checked where that is asked for; `alone`: sharing nothing with others."""
         request, batch = self._asked(candidate), candidate.batch
-        graph = self.graph(batch)
+        graph = self.graph(candidate)
         partition = candidate.partition(graph)
         done = Compilation(
             request.machine,
@@ -136,11 +136,12 @@ class Evaluator:
         options = replace(self.request.options, spill=candidate.spill, binding=candidate.binding)
         return replace(self.request, options=options, progress=quiet)
 
-    def _at(self, batch: int) -> _Shared:
-        if batch not in self._shared:
-            machine = self.request.machine
-            self._shared[batch] = _Shared(self.networks.shared(batch, machine), machine)
-        return self._shared[batch]
+    def _for(self, candidate: Candidate) -> _Shared:
+        key, machine = (candidate.batch, candidate.apart), self.request.machine
+        if key not in self._shared:
+            shared = self.networks.shared(candidate.batch, machine, apart=candidate.apart)
+            self._shared[key] = _Shared(shared, machine)
+        return self._shared[key]
 
 
 def _lost(schedule: Schedule, program: Program, trace: Trace) -> dict[str, int]:

@@ -13,6 +13,7 @@ from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
 from tilestitch.pipeline.search.fusing import fuse, unfuse
+from tilestitch.pipeline.search.parting import part
 from tilestitch.pipeline.search.scene import Scene, Signature, signature
 from tilestitch.schedule.pieces import KernelIndex
 
@@ -24,8 +25,10 @@ TILE_RULES = (
     TileRule(room=TileRoom.BETTER),
     TileRule(least=2),
     TileRule(columns=True, least=2),
+    TileRule(columns=True, least=4),
     BY_ESTIMATE,
 )
+LAGS = 4, 16, 2, 8, 0  # kernels by which the second of two pieces in flight may be late
 PARKING = (Level.GB, Level.DDR, Level.LB)
 
 
@@ -151,10 +154,16 @@ def with_rules(
 
 
 def order(scene: Scene) -> Iterator[Candidate]:
-    """Pieces breadth first instead of depth first, or the other way round."""
+    """Pieces breadth first instead of depth first, or the other way round; and two in flight, also of what is whole."""
     if any(cut.pieces > 1 for cut in scene.candidate.cuts):
         other = BREADTH_FIRST if scene.candidate.order == DEPTH_FIRST else DEPTH_FIRST
         yield replace(scene.candidate, order=other)
+    for lag in LAGS:
+        for at in scene.by_loss:
+            cut = scene.candidate.cuts[at]
+            twice = _times(scene.graph, cut, 2, 1) if cut.pieces == 1 else cut
+            if twice.pieces > 1 and lag != cut.lag:
+                yield scene.with_cuts(at, 1, [replace(twice, lag=lag)])
 
 
 def places(scene: Scene) -> Iterator[Candidate]:
@@ -194,6 +203,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "park": park,
     "tiles": tiles,
     "bring": bring,
+    "part": part,
     "pieces": pieces,
     "fuse": fuse,
     "columns": columns,

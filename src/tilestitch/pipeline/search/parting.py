@@ -1,0 +1,34 @@
+"""Element-wise operators behind concatenations, one for each part: a move of the search."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tilestitch.ir.tiles import kernels_of
+from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.parted import in_parts
+from tilestitch.pipeline.search.candidate import Candidate, Cut
+from tilestitch.pipeline.search.scene import Scene
+
+
+def part(scene: Scene) -> Iterator[Candidate]:
+    """The candidate with an operator for each part of a concatenation, each with its kernel, where there are such."""
+    candidate = scene.candidate
+    if candidate.apart:
+        return
+    graph, now = in_parts(scene.graph)
+    if graph is scene.graph:
+        return
+    place = {op.name: number for number, op in enumerate(graph.operators)}
+    kernels, cuts = list[tuple[str, ...]](), list[Cut]()
+    for kernel in candidate.kernels:
+        names = sorted({one for name in kernel for one in now[name]}, key=place.__getitem__)
+        for own in kernels_of(graph, [graph.by_name[name] for name in names]):
+            kernels += [tuple(op.name for op in piece) for piece in by_units(graph, own, scene.machine)]
+    kernels.sort(key=lambda kernel: place[kernel[-1]])
+    for cut in candidate.cuts:
+        names = sorted((one for name in cut.operators for one in now[name]), key=place.__getitem__)
+        if names:
+            cuts.append(replace(cut, operators=tuple(names)))
+    asked = {name: rule for rule in candidate.rules for name in now[rule.sink]}
+    rules = tuple(replace(asked[kernel[-1]], sink=kernel[-1]) for kernel in kernels if kernel[-1] in asked)
+    yield replace(candidate, apart=True, kernels=tuple(kernels), cuts=tuple(cuts), rules=rules)
