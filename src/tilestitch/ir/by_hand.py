@@ -51,6 +51,7 @@ class HandSchedule:
     stitched: bool = True  # whether one launch starts all of them, so that the next operators' weights load early
     ring: bool = False  # whether sums lie one behind the other in the accumulators, so that products may change places
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
+    lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Candidate:
             HandGroup(group_name(at), () if at == last else until(graph, cut.operators), cut.axis, cut.pieces)
             for at, cut in enumerate(self.cuts)
         )
-        schedule = HandSchedule(NAME, groups, self.order, ring=self.ring, rules=self.rules)
+        schedule = HandSchedule(NAME, groups, self.order, ring=self.ring, rules=self.rules, lean=True)
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))
         return ByHand(self.kernels, schedule)
