@@ -13,7 +13,7 @@ from tilestitch.ir.program import Kind, Program
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
-from tilestitch.pipeline.search.candidate import Candidate, candidate_of, in_running_order
+from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
 from tilestitch.pipeline.search.columns import columns, with_columns
 from tilestitch.pipeline.search.evaluate import Evaluator
 from tilestitch.pipeline.search.scene import Scene
@@ -85,3 +85,25 @@ def test_a_result_too_large_for_the_cores_is_cut():
     for name, count in pieces.items():
         assert sizes[name] > room * len(machine.cores) // 2 >= sizes[name] // (2 * count)
         assert (count - 1) * (room * len(machine.cores) // 2) < sizes[name]
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_sub_graphs_make_only_what_the_outputs_need(pieces):
+    """Of ViT's last MLP the class token's row, also where it is a sub-graph; the program computes the same."""
+    evaluator, begin = begun("vit-b16")
+    graph, names = evaluator.graph(4), begin.cuts[0].operators
+    sink = [kernel[-1] for kernel in begin.kernels if kernel[-1].endswith("gelu")][-1]
+    (kernel,) = (one for one in begin.kernels if one[-1] == sink)
+    ends = names.index(kernel[0]), names.index(sink) + 1
+    assert names[slice(*ends)] == kernel
+    cuts = Cut(names[: ends[0]]), Cut(kernel, 2, pieces), Cut(names[ends[1] :])
+    done = evaluator.compiled(replace(begin, cuts=cuts))
+    assert done.schedule is not None
+    boxes = [one.box.extents for one in done.schedule.kernels if one.sink == sink and one.box is not None]
+    tokens = graph.tensors[graph.by_name[sink].outputs[0]].shape[1]
+    assert tokens > 1
+    assert [box[:2] for box in boxes] == [(4, 1)] * pieces
+    start = started(stage_text(done, Stage.SCHEDULE), "file.json")
+    again = resume_network(model("vit-b16", small=True), start, machine_named(MACHINE), Options(verify=True))
+    assert again.report is not None
+    assert again.report.outcome == "passed"

@@ -57,6 +57,7 @@ class HandSchedule:
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
+    lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,20 @@ from tilestitch.ir.tiles import box_for_needs
 
 
 def split_into_instances(
-    graph: Graph, groups: Sequence[tuple[str, ...]], splits: Sequence[tuple[int, int | tuple[int, ...]]]
+    graph: Graph,
+    groups: Sequence[tuple[str, ...]],
+    splits: Sequence[tuple[int, int | tuple[int, ...]]],
+    *,
+    lean: bool = False,
 ) -> InstanceGraph:
     """Cut each group into pieces of its outputs and find which piece reads what another makes.
 
     `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axis of its
     outputs that is cut, and the number of pieces, which may be ragged, or the extent of each. An instance depends on
-    another only where a region that it reads overlaps one that the other writes.
+    another only where a region that it reads overlaps one that the other writes. With `lean`, a piece makes only what
+    the outputs of the network need of that, where they need any of it.
     """
+    needed = _needed_of_all(graph) if lean else {}
     instances: list[Instance] = []
     for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
@@ -32,7 +38,11 @@ def split_into_instances(
             for name in outputs:
                 whole = Region.whole(graph.tensors[name].shape)
                 wanted[name] = whole if cut == 1 else whole.slab(axis, start, stop)
-            boxes, reads = _needs(graph, operators, wanted)
+                if name in needed and needed[name].overlaps(wanted[name]):
+                    wanted[name] = needed[name].intersect(wanted[name])
+            boxes, needs = _needs(graph, operators, wanted)
+            made = {name for op in operators for name in op.outputs}
+            reads = {name: region for name, region in needs.items() if name not in made}
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
             )
@@ -59,10 +69,9 @@ def split_into_instances(
 def _needs(
     graph: Graph, operators: Sequence[Operator], wanted: Mapping[str, Region]
 ) -> tuple[dict[str, Region], dict[str, Region]]:
-    """The iterations of each operator, and the regions from outside, that the wanted parts of the outputs need."""
+    """The iterations of each operator, and the regions of all tensors, that the wanted parts of the outputs need."""
     needed = dict(wanted)
     boxes: dict[str, Region] = {}
-    made = {name for op in operators for name in op.outputs}
     for op in reversed(operators):
         box = box_for_needs(op, needed)
         if box is None:
@@ -72,4 +81,10 @@ def _needs(
             if read.tensor not in graph.constants:
                 region = graph.read_region(read, box)
                 needed[read.tensor] = region.hull(needed[read.tensor]) if read.tensor in needed else region
-    return boxes, {name: region for name, region in needed.items() if name not in made}
+    return boxes, needed
+
+
+def _needed_of_all(graph: Graph) -> dict[str, Region]:
+    """What the outputs of a network need of every tensor."""
+    wanted = {name: Region.whole(graph.tensors[name].shape) for name in graph.outputs if name in graph.producers}
+    return _needs(graph, graph.operators, wanted)[1]

@@ -53,7 +53,7 @@ def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str,
     splits = [(group.axis, group.pieces) for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
         _expect_pieces(graph, schedule, group, members)
-    instances = split_into_instances(graph, groups, splits)
+    instances = split_into_instances(graph, groups, splits, lean=schedule.lean)
     if isinstance(schedule.order, str):
         orders = {DEPTH_FIRST: depth_first, BREADTH_FIRST: breadth_first}
         if schedule.order not in orders:

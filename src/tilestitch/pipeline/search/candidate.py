@@ -79,6 +79,7 @@ class Candidate:
             apart=self.apart,
             picks=self.picks,
             rules=self.rules,
+            lean=True,
         )
         if any(cut.scope is not None for cut in self.cuts):
             schedule = replace(schedule, order=self._items(graph))
