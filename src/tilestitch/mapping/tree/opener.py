@@ -34,7 +34,6 @@ class Opener:
         self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
         self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         self._clock, self._clock_offsets = self._togo, self._offsets
-        self._roots: dict[int, tuple[_Whole, NDArray[np.bool_]]] = {}  # by operand: the least cycles of every view
         self._heads = np.full(0, -1, np.int32)
         self._rows: dict[int, int] = {}  # of the choices that were taken
         self._places: list[int] = []  # states of their searches
@@ -110,30 +109,22 @@ class Opener:
         rows, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
         least = np.zeros((len(chosen), timing.columns.end), np.int64)
         for number in range(result + 1):
-            least[:, SUMS:] += self._roots_of(number, timing, numbers)[
-                np.arange(len(numbers)), partial * (number == result)
-            ]
+            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
+            roots = self._roots(number, timing, chosen[first])
+            least[:, SUMS:] += roots[back, partial if number == result else 0]
         return latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
 
-    def _roots_of(self, number: int, timing: Timing, numbers: _Whole) -> _Whole:
-        """The least cycles of an operand for some choices: [choice, partial, sum]; of those alike to it made once."""
+    def _roots(self, number: int, timing: Timing, chosen: Choices) -> _Whole:
+        """The least cycles of an operand for some choices: [choice, partial, sum]."""
         task = self._task
-        first, back = task.different(self._choices, number, sees_steps=not task.arrays.has_latches)
-        if number not in self._roots:
-            kinds = timing.columns.end - SUMS
-            self._roots[number] = np.empty((len(first), 2, kinds), np.int64), np.zeros(len(first), np.bool_)
-        known, is_known = self._roots[number]
-        wanted = np.zeros(len(first), np.bool_)
-        wanted[back[numbers]] = True
-        new = np.flatnonzero(wanted & ~is_known)
-        for start in range(0, len(new), VIEWS):
-            part = new[start : start + VIEWS]
-            some = self._choices[first[part]]
-            spread = (*seen_factors(task.view(some, number), task.levels), some.steps)
-            roots = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)[2]
-            self._expect_cycles(roots)
-            known[part], is_known[part] = roots, True
-        return known[back[numbers]]
+        found = np.empty((len(chosen), 2, timing.columns.end - SUMS), np.int64)
+        over, under = seen_factors(task.view(chosen, number), task.levels)
+        for start in range(0, len(chosen), VIEWS):
+            part = slice(start, start + VIEWS)
+            spread = over[part], under[part], chosen.steps[part]
+            found[part] = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)[2]
+            self._expect_cycles(found[part])
+        return found
 
     def _expect_cycles(self, roots: _Whole) -> None:
         if roots[0, 0, 0] < 0:

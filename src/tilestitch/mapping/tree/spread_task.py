@@ -192,11 +192,8 @@ def _least(task: SpreadTask, choices: Choices, number: int, *, loose: bool) -> N
     sees_steps = not task.arrays.has_latches
     if loose:
         return _for_each_view(task, choices, number, _loose_of_each, sees_all=False, sees_steps=sees_steps)
-    return _for_each_view(task, choices, number, _close_of_each, sees_all=True, sees_steps=sees_steps)
-
-
-def _close_of_each(task: SpreadTask, chosen: Choices, number: int) -> NDArray[np.int64]:
-    return _least_of_each(task, chosen, number, loose=False)
+    first, back = task.different(choices, number, sees_steps=sees_steps)
+    return _least_of_each(task, choices[first], number, loose=False)[back]
 
 
 def _loose_of_each(task: SpreadTask, chosen: Choices, number: int) -> NDArray[np.int64]:
