@@ -20,6 +20,7 @@ from tilestitch.mapping.tree.timed_opened import Aim, Clock, best_of_choice
 from tilestitch.mapping.tree.timed_pace import SUMS
 from tilestitch.mapping.tree.timed_quick import Timing, clocks_alone, latencies_at_least, starts_of
 
+VIEWS = 256  # of an operand whose tables of cycles are made together, and not kept
 TOGETHER = 2**24  # entries at most in tables that are made together, if no two choices shared any
 
 _Whole = NDArray[np.int64]
@@ -33,7 +34,6 @@ class Opener:
         self._over = self._under = np.empty((0, 0, 0, 0), np.int64)
         self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         self._clock, self._clock_offsets = self._togo, self._offsets
-        self._cycles = np.empty(0, np.int64)
         self._heads = np.full(0, -1, np.int32)
         self._rows: dict[int, int] = {}  # of the choices that were taken
         self._places: list[int] = []  # states of their searches
@@ -85,29 +85,50 @@ class Opener:
             self._take_cycles(self._timing, chosen)
 
     def _take_cycles(self, timing: Timing, chosen: Choices) -> None:
-        """Lay out cycles: tables of each operand, and below what no latency comes."""
-        task, result = self._task, len(self._task.operands) - 1
-        first, back = task.different(chosen, result, sees_steps=True)
-        spread = self._over[first, result], self._under[first, result], chosen.steps[first]
-        rows, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
-        self._clock_offsets = np.empty((len(chosen), result + 1), np.int64)
+        """Lay out tables of cycles of each operand."""
+        task = self._task
+        self._clock_offsets = np.empty((len(chosen), len(task.operands)), np.int64)
         tables: list[_Whole] = []
-        least = np.zeros((len(chosen), timing.columns.end), np.int64)
-        for number in range(result + 1):
+        for number in range(len(task.operands)):
             first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
             spread = self._over[first, number], self._under[first, number], chosen.steps[first]
             table, starts, roots = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)
-            if roots[0, 0, 0] < 0:
-                raise TooLarge(f"{task.bare.nest.name}: latencies above 3e14 cycles are not compared one by one")
+            self._expect_cycles(roots)
             self._clock_offsets[:, number] = starts[back] + sum(map(len, tables))
             tables.append(table)
-            least[:, SUMS:] += roots[back, partial if number == result else 0]
         self._clock = np.concatenate(tables)
-        self._cycles = latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
 
-    def least_cycles(self) -> _Whole:
-        """Below what no latency of the choices that are laid out comes, in their order, where any mapping fits."""
-        return self._cycles
+    def least_cycles(self, numbers: _Whole) -> _Whole:
+        """Below what no latency of some choices comes, where any mapping fits."""
+        task, timing, result = self._task, self._timing, len(self._task.operands) - 1
+        assert timing is not None
+        chosen = self._choices[numbers]
+        first, back = task.different(chosen, result, sees_steps=True)
+        some = chosen[first]
+        spread = (*seen_factors(task.view(some, result), task.levels), some.steps)
+        rows, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
+        least = np.zeros((len(chosen), timing.columns.end), np.int64)
+        for number in range(result + 1):
+            first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
+            roots = self._roots(number, timing, chosen[first])
+            least[:, SUMS:] += roots[back, partial if number == result else 0]
+        return latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
+
+    def _roots(self, number: int, timing: Timing, chosen: Choices) -> _Whole:
+        """The least cycles of an operand for some choices: [choice, partial, sum]."""
+        task = self._task
+        found = np.empty((len(chosen), 2, timing.columns.end - SUMS), np.int64)
+        over, under = seen_factors(task.view(chosen, number), task.levels)
+        for start in range(0, len(chosen), VIEWS):
+            part = slice(start, start + VIEWS)
+            spread = over[part], under[part], chosen.steps[part]
+            found[part] = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)[2]
+            self._expect_cycles(found[part])
+        return found
+
+    def _expect_cycles(self, roots: _Whole) -> None:
+        if roots[0, 0, 0] < 0:
+            raise TooLarge(f"{self._task.bare.nest.name}: latencies above 3e14 cycles are not compared one by one")
 
     def _sheet(self, number: int) -> Sheet:
         if number not in self._rows:

@@ -42,9 +42,9 @@ from tilestitch.mapping.tree.timed_search import FEW_LABELS, NUMBERS, Bounded, b
 FEW = 2**16  # choices for all of which closer bounds of time are made, where tables are
 BATCH = 256  # choices of which it is asked whether any fits
 MANY = 2**16  # choices whose bounds are made together, once some mapping is known
-SEVERAL = 2**10  # choices of which loose bounds of cycles are asked before closer ones are made
+SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
-FIRST = 16  # choices of which bounds of all operands together are made at first
+FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
 
 _Whole = NDArray[np.int64]
 _Values = NDArray[np.float64]
@@ -149,36 +149,56 @@ class _InTime:
         close = units_fj(self._task, some) + bounds_fj(self._task, some, loose=False) + in_turn_fj(self._task, some)
         return np.maximum(self._bounds[block], np.minimum(close, labels.NEVER))
 
-    def _left_by_ports(self, block: _Whole) -> _Whole:
-        """Of some choices those that loose bounds of the ports' cycles leave: many are alike to those."""
+    def _by_ports(self, block: _Whole) -> _Values:
+        """Below what no value of some choices comes by loose bounds of the ports' cycles: many are alike to those."""
         cycles = least_cycles(self._task, self._choices[block], loose=True) * (1 - 1e-12)
-        values = _values(self._task, self._objective, self._bounds[block], np.maximum(cycles, self._steps[block]))
-        return block[values <= self._cutoff / self._unit]
+        return _values(self._task, self._objective, self._bounds[block], np.maximum(cycles, self._steps[block]))
 
     def _search_block(self, block: _Whole, most_labels: int) -> None:
-        if len(block) > SEVERAL:
-            block = self._left_by_ports(block)
-        if len(block) == 0:
-            return
+        """Search choices, the best by loose bounds first; what few of them come to leaves less of the others."""
+        values = self._loose[block] if len(block) <= SEVERAL else self._by_ports(block)
+        order = np.lexsort((self._ranks[block], values))
+        block, values = block[order], values[order]
+        start, size = 0, SEVERAL
+        while start < len(block):
+            chosen = block[start : start + size]
+            chosen = chosen[values[start : start + size] <= self._cutoff / self._unit]
+            if len(chosen) == 0:
+                break
+            self._search_some(chosen, most_labels)
+            start, size = start + size, 8 * size
+
+    def _search_some(self, block: _Whole, most_labels: int) -> None:
+        """Search choices in the order of closer bounds."""
         close = self._closer(block)
         values = _values(self._task, self._objective, close, self._steps[block])
         chosen = (values <= self._cutoff / self._unit) & (close < labels.NEVER)
         block, close = block[chosen], close[chosen]
-        for some in self._opener.blocks(block):
-            part, own = block[some], close[some]
-            self._opener.take(part)
-            least = _values(self._task, self._objective, own, self._opener.least_cycles())
-            for at in np.lexsort((self._ranks[part], least)).tolist():
-                if least[at] > self._cutoff / self._unit or (
-                    self._objective is Objective.LATENCY
-                    and least[at] >= self._best
-                    and own[at] + self._fixed_fj > self._best_fj + self._doubt_fj
-                ):
-                    continue
-                if self._used > most_labels:
-                    self._left = min(self._left, float(least[at]))
-                    continue
-                self._search(int(part[at]), most_labels)
+        if len(block) == 0:
+            return
+        least = _values(self._task, self._objective, close, self._opener.least_cycles(block))
+        order = np.lexsort((self._ranks[block], least))
+        start, size = 0, FIRST
+        while start < len(order):
+            some = order[start : start + size]
+            some = some[[self._may_be_best(float(least[at]), int(close[at])) for at in some]]
+            start, size = start + size, 4 * size
+            for part in self._opener.blocks(block[some]):
+                self._opener.take(block[some[part]])
+                for at in some[part].tolist():
+                    if not self._may_be_best(float(least[at]), int(close[at])):
+                        continue
+                    if self._used > most_labels:
+                        self._left = min(self._left, float(least[at]))
+                        continue
+                    self._search(int(block[at]), most_labels)
+
+    def _may_be_best(self, least: float, close: int) -> bool:
+        """Whether a choice with such bounds of its value and of its energy may be the best, or as good."""
+        if least > self._cutoff / self._unit:
+            return False
+        is_open = self._objective is not Objective.LATENCY or least < self._best
+        return is_open or close + self._fixed_fj <= self._best_fj + self._doubt_fj
 
     def _search(self, number: int, most_labels: int) -> None:
         """Search one choice; the first one quickly before, so that there is something to be held against."""
