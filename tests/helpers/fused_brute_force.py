@@ -27,15 +27,8 @@ class Truncated(_Operand):
 
 def least_fused(chain: Chain, *, final_sums: bool) -> float:
     """The least energy of all orders, all places, all homes and all numbers of shared loops; infinite if none fits."""
-    count = len(chain.operators)
-    homes = []
-    for link in range(count - 1):
-        writer, reader = chain.operators[link], chain.operators[link + 1]
-        written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
-        every = {axis.name for axis in chain.tree.axes}
-        homes.append([one.name for one in written if one in read and set(one.serves) == every])
     counted = _Counted(chain, final_sums)
-    return min((_least(chain, one, counted) for one in itertools.product(*homes)), default=inf)
+    return min((_least(chain, one, counted) for one in all_homes(chain)), default=inf)
 
 
 class _Counted:
@@ -57,49 +50,69 @@ class _Counted:
         return self.known[key]
 
 
-def _least(chain, homes, counted) -> float:
-    count = len(chain.operators)
+def all_homes(chain):
+    """Where intermediates may wait: of each link a memory that both operators have, around all units."""
+    every = {axis.name for axis in chain.tree.axes}
+    homes = []
+    for link, (writer, reader) in enumerate(itertools.pairwise(chain.operators)):
+        written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
+        homes.append([one.name for one in written if one in read and set(one.serves) == every])
+    return itertools.product(*homes)
+
+
+def all_orders(chain, homes, *, outermost_couples):
+    """All orders of the prime loops of each operator, with all numbers of outer loops that neighbours share.
+
+    Those with what is in the outermost memory are tried or not: it couples nothing.
+    """
     prime_loops = [
         [(loop, prime) for loop, extent in enumerate(placed.steps) for prime in primes(extent)]
         for placed in chain.operators
     ]
     orders = [sorted(set(itertools.permutations(loops))) for loops in prime_loops]
-    onward = [{one.writes: one.reads for one in chain.crossings(link) if one.halo is None} for link in range(count - 1)]
+    onward = [
+        {one.writes: one.reads for one in chain.crossings(link) if one.halo is None} for link in range(len(homes))
+    ]
+    outermost = chain.tree.memories[-1].name
+
+    def grow(chosen, shared):
+        number = len(chosen)
+        if number == len(orders):
+            yield chosen, shared
+            return
+        for order in orders[number]:
+            if number == 0:
+                yield from grow([order], [])
+                continue
+            before = chosen[-1]
+            for some in range(min(len(order), len(before)) + 1):
+                if some:
+                    (loop, prime), (other, other_prime) = before[-some], order[-some]
+                    if homes[number - 1] == outermost and not outermost_couples:
+                        break
+                    if onward[number - 1].get(loop) != other or prime != other_prime:
+                        break
+                yield from grow([*chosen, order], [*shared, some])
+
+    yield from grow([], [])
+
+
+def _least(chain, homes, counted) -> float:
+    count = len(chain.operators)
 
     @cache
     def options(number, order, left, right):
         return list(_options(chain, number, order, (left, right), homes, counted))
 
     best = inf
-
-    outermost = chain.tree.memories[-1].name
-
-    def grow(number, chosen, shared):
-        nonlocal best
-        if number == count:
-            found = [
-                options(at, chosen[at], shared[at - 1] if at else None, shared[at] if at < count - 1 else None)
-                for at in range(count)
-            ]
-            passes = sum(_passes(chain, link, homes[link]) for link in range(count - 1))
-            if all(found) and sum(one[0][0] for one in found) + passes < best:
-                best = min(best, _fitting(chain, homes, shared, found, best - passes) + passes)
-            return
-        for order in orders[number]:
-            if number == 0:
-                grow(1, [order], [])
-                continue
-            before = chosen[-1]
-            for some in range(min(len(order), len(before)) + 1):
-                if some:
-                    if homes[number - 1] == outermost and count > 2:
-                        break  # tried for chains of two: what is in the outermost memory couples nothing
-                    (loop, prime), (other, other_prime) = before[-some], order[-some]
-                    if onward[number - 1].get(loop) != other or prime != other_prime:
-                        break
-                grow(number + 1, [*chosen, order], [*shared, some])
-
-    grow(0, [], [])
+    passes = sum(_passes(chain, link, homes[link]) for link in range(count - 1))
+    for chosen, shared in all_orders(chain, homes, outermost_couples=count == 2):
+        found = [
+            options(at, chosen[at], shared[at - 1] if at else None, shared[at] if at < count - 1 else None)
+            for at in range(count)
+        ]
+        if all(found) and sum(one[0][0] for one in found) + passes < best:
+            best = min(best, _fitting(chain, homes, shared, found, best - passes) + passes)
     return best
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, inf, prod
 
-from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage
-from tests.helpers.tree_brute_force import primes, slow_latency, timed_memories, with_engines
+from tests.helpers.fused_brute_force import Truncated, _Counted, _passes, _usage, all_homes, all_orders
+from tests.helpers.tree_brute_force import slow_latency, timed_memories, with_engines
 from tilestitch.hardware.tree import Flow
 
 
@@ -20,15 +20,8 @@ def timed_chain(chain, seed):
 
 def all_fused(chain, *, final_sums):
     """Energy and cycles of all fused mappings that no other beats in both, in ascending order of energy."""
-    count = len(chain.operators)
-    homes = []
-    for link in range(count - 1):
-        writer, reader = chain.operators[link], chain.operators[link + 1]
-        written, read = writer.chain(len(writer.nest.reads)), reader.chain(chain.links[link].read)
-        every = {axis.name for axis in chain.tree.axes}
-        homes.append([one.name for one in written if one in read and set(one.serves) == every])
     front = []
-    for one in itertools.product(*homes):
+    for one in all_homes(chain):
         _Timed(chain, one, final_sums, front).all()
     return front
 
@@ -49,38 +42,8 @@ class _Timed:
         self.passes_pj = sum(_passes(chain, link, home) for link, home in enumerate(homes))
 
     def all(self):
-        count = len(self.chain.operators)
-        orders = [
-            sorted(
-                set(
-                    itertools.permutations(
-                        (loop, prime) for loop, extent in enumerate(placed.steps) for prime in primes(extent)
-                    )
-                )
-            )
-            for placed in self.chain.operators
-        ]
-        outermost = self.chain.tree.memories[-1].name
-
-        def grow(number, chosen, shared):
-            if number == count:
-                self.price(chosen, shared)
-                return
-            for order in orders[number]:
-                if number == 0:
-                    grow(1, [order], [])
-                    continue
-                before = chosen[-1]
-                onward = {one.writes: one.reads for one in self.chain.crossings(number - 1)}
-                for some in range(min(len(order), len(before)) + 1):
-                    if some:
-                        (loop, prime), (other, other_prime) = before[-some], order[-some]
-                        # what is in the outermost memory couples nothing
-                        if self.homes[number - 1] == outermost or onward.get(loop) != other or prime != other_prime:
-                            break
-                    grow(number + 1, [*chosen, order], [*shared, some])
-
-        grow(0, [], [])
+        for orders, shared in all_orders(self.chain, self.homes, outermost_couples=False):
+            self.price(orders, shared)
 
     def price(self, orders, shared):
         """All places of all operands in these orders."""

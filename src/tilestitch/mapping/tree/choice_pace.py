@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.jit import compiled, inner, lending
-from tilestitch.mapping.tree.choice_walk import Choice, Task, cut_at, elements_of, kept_inside, others_add, taken_choice
+from tilestitch.mapping.tree.choice_cuts import Choice, Task, cut_at, elements_of, kept_inside, others_add, taken_choice
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.quick_arrays import TOGETHER
 from tilestitch.mapping.tree.quick_prices import no_choice

@@ -20,8 +20,9 @@ from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
+from tilestitch.mapping.tree.choice_cuts import Task
 from tilestitch.mapping.tree.choice_pace import Ports, least_cycles
-from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, Task, judged
+from tilestitch.mapping.tree.choice_walk import BROKEN, TOO_LARGE, judged
 from tilestitch.mapping.tree.choices import SpatialSpace
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
 from tilestitch.mapping.tree.crossings import OperandOnTree, operands_on_tree
