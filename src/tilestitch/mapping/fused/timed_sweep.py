@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, tiered
+from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.fused.sweep import Field
 from tilestitch.mapping.tree.labels import NEVER, is_open, remaining
 from tilestitch.mapping.tree.timed_pace import (
@@ -51,7 +51,6 @@ class Aim(NamedTuple):
     cycles_power: int
     other_fj: int
     other_cycles: int
-    other_busy: np.ndarray  # by port that is kept
 
 
 class TimedSwept(NamedTuple):
@@ -106,7 +105,7 @@ def is_above(aim: Aim, fj: int, cycles: int) -> bool:
     return value > aim.most_value
 
 
-@tiered
+@lending
 def _least_cycles(
     field: Field, timing: Timing, aim: Aim, placed: np.ndarray, partial: int, point: int, row: np.ndarray,
     togo: np.ndarray, within: np.ndarray,
@@ -130,11 +129,11 @@ def _least_cycles(
     least += aim.other_cycles
     for kept in range(timing.outer):
         column = columns.busy + kept
-        least = max(least, left * row[column] + togo[column] + aim.other_busy[kept])
+        least = max(least, left * row[column] + togo[column])
     return least
 
 
-@tiered
+@lending
 def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -> None:
     """Sums to which no cut that is left adds are not compared."""
     columns = timing.columns
@@ -149,7 +148,7 @@ def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -
             row[column] = 0
 
 
-@tiered
+@lending
 def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_open: bool) -> bool:
     """Whether one pace is never slower than another of the same tile, whatever comes; `is_open`: cuts are left.
 
@@ -176,7 +175,7 @@ def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_
     return True
 
 
-@tiered
+@lending
 def _is_beaten(
     labels: TimedSwept, heads: np.ndarray, place: int, spent: int, taken: np.ndarray, row: np.ndarray, timing: Timing,
     left: int, is_open: bool,
@@ -203,7 +202,7 @@ def _is_beaten(
     return False
 
 
-@tiered
+@lending
 def _is_open(field: Field, placed: np.ndarray) -> bool:
     """Whether cuts are left."""
     for operand in range(len(placed)):  # noqa: SIM110 (compiled, where a generator costs more)
@@ -212,7 +211,14 @@ def _is_open(field: Field, placed: np.ndarray) -> bool:
     return False
 
 
-@tiered
+@lending
+def _copy(target: np.ndarray, source: np.ndarray, row: int) -> None:
+    """Write a row of numbers into others."""
+    for at in range(len(target)):
+        target[at] = source[row, at]
+
+
+@lending
 def _enter(
     labels: TimedSwept, heads: np.ndarray, count: int, place: int, of: tuple[int, int, int, int, int],
     taken: np.ndarray, row: np.ndarray,
@@ -220,7 +226,10 @@ def _enter(
     """Write a label; `of` are spent, state, point, parent and action."""
     labels.spent[count], labels.state[count], labels.point[count], labels.parent[count], labels.action[count] = of
     labels.dead[count] = False
-    labels.taken[count, :], labels.pace[count, :] = taken, row
+    for room in range(len(taken)):
+        labels.taken[count, room] = taken[room]
+    for column in range(len(row)):
+        labels.pace[count, column] = row[column]
     labels.following[count] = heads[place]
     heads[place] = count
 
@@ -262,7 +271,8 @@ def timed_sweep(
         rest = remaining(field, placed, state % 2, point)
         if rest >= NEVER:
             continue
-        taken[:], row[:] = seed_taken[seed, :], seed_pace[seed, :]
+        _copy(taken, seed_taken, seed)
+        _copy(row, seed_pace, seed)
         cycles = _least_cycles(field, timing, aim, placed, state % 2, point, row, togo, within)
         if is_above(aim, seed_spent[seed] + rest + aim.other_fj, cycles):
             continue
@@ -288,7 +298,8 @@ def timed_sweep(
                         size = field.first[operand + 1] - field.first[operand] + 1
                         placed[operand] = state // place_of[operand] % size
                     for move in range(operands if kind == 1 else 0, operands + len(field.shape)):
-                        taken[:], row[:] = labels.taken[label, :], labels.pace[label, :]
+                        _copy(taken, labels.taken, label)
+                        _copy(row, labels.pace, label)
                         spent, target, new_state, after, action = int(labels.spent[label]), point, state, partial, -1
                         if move < operands:
                             cut = field.first[move] + placed[move]
