@@ -1,19 +1,22 @@
 """The least latency, and the least of energy and latency together, of chains of operators that run together."""
 
 import random
+from math import prod
 
 import pytest
 
-from tests.helpers.fused_brute_force import random_chain
+from tests.helpers.fused_brute_force import random_chain, windows_in_a_row
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
 from tests.helpers.tiny_trees import memory, nest, port, tree
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.commands.map.fused_run import FuseOptions, map_fused
 from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import fused_price
 from tilestitch.mapping.fused.search import best_chain
+from tilestitch.mapping.tree import choices
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.found import value_of
 from tilestitch.mapping.tree.placed import PlacedNest
@@ -74,6 +77,35 @@ def test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them():
     (busy,) = [one.cycles for one in found.ports if one.port == "buffer.all"]
     assert busy == 6 * 32 == fused_price(saturated(8)).latency_cycles == found.cycles
     assert fused_price(saturated(64)).latency_cycles < busy
+
+
+def test_windows_are_made_again_in_the_latency_too():
+    """Units step for every window that is made again."""
+    seed, again = random.Random("windows in time"), 0
+    for _ in range(12):
+        try:
+            found = best_chain(timed_chain(windows_in_a_row(seed), seed))
+        except DoesNotFit:
+            continue
+        for group in found.groups:
+            if group.mapping is None:
+                continue
+            extents, times = group.mapping.inside(0, group.mapping.own_loops(0)[0])
+            steps = prod(extents) * times + prod(group.mapping.chain.operators[1].nest.extents)
+            again += times > 1
+            assert group.price.latency_cycles >= steps
+    assert again > 0
+
+
+def test_of_some_choices_nothing_is_called_proven(monkeypatch):
+    """Where there are too many ways to spread loops the bound is below what was found."""
+    line = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=8 n=8 d=4 e=4"
+    ((_, whole),) = map_fused(line, "tpu-like", FuseOptions(2)).chains
+    monkeypatch.setattr(choices, "MOST_ROWS", 6)
+    ((_, some),) = map_fused(line, "tpu-like", FuseOptions(2)).chains
+    assert whole.is_proven
+    assert not some.is_proven
+    assert some.bound <= whole.energy_pj * (1 + 1e-12) <= some.energy_pj * (1 + 1e-9)
 
 
 def test_no_fused_mapping_of_two_products_is_faster():

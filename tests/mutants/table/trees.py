@@ -43,6 +43,13 @@ TREES = (
         _PRICE,
     ),
     Mutant(
+        "ports are busy in no visit",
+        "mapping/tree/pace.py",
+        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others))",
+        "return Pace(turn, turn, turn)",
+        ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
+    ),
+    Mutant(
         "operands that share a memory each have all of it",
         "mapping/tree/labels.py",
         "        if taken[component] > problem.limit[component]:\n",
