@@ -290,7 +290,7 @@ SIM = (
         "sim/tree/run.py",
         "at not in self.stops and self.loops",
         "self.loops",
-        ("test_tree_chains::test_random_chains_compute_what_numpy_does_and_move_what_they_are_priced_for",),
+        ("test_tree_chains::test_what_others_have_overwritten_is_fetched_again",),
     ),
     Mutant(
         "an intermediate is added to that of the turn before",
