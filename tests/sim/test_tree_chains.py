@@ -117,6 +117,20 @@ def test_nothing_of_an_intermediate_leaves_its_home():
     assert {("S", Flow.COLLECT), ("S", Flow.FEED)} <= at_home
 
 
+def test_what_others_have_overwritten_is_fetched_again():
+    """Four weights of the first operator are the same for all four rows, and come for each: 16 accesses of a byte."""
+    run = product_after_product(1)
+    one = run.operators[0]
+    weights = memory("weights", [port("all", 64, "W")], operands="W")
+    inside, outside = one.tree.memories
+    ports = [port(of, 8, of) for of in "AWO"]
+    machine = tree(weights, inside, replace(outside, ports=tuple(ports)))
+    placed = [replace(own, tree=machine, cuts=(own.cuts[0], (2, 3), own.cuts[2])) for own in run.operators]
+    found = simulate_chain(replace(run, operators=tuple(placed)))
+    (fetched,) = [one.accesses for one in found.flows[0] if (one.operand, one.memory) == ("W", "dram")]
+    assert fetched == 16
+
+
 def test_a_loop_that_is_not_shared_is_refused():
     """Rows of the one operator are no columns of the other."""
     run = product_after_product(1)

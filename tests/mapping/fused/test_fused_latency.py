@@ -1,16 +1,27 @@
 """The least latency, and the least of energy and latency together, of chains of operators that run together."""
 
 import random
+from math import prod
 
 import pytest
 
-from tests.helpers.fused_brute_force import random_chain
+from tests.helpers.fused_brute_force import random_chain, windows_in_a_row
 from tests.helpers.fused_time_brute_force import all_fused, timed_chain
+from tests.helpers.tiny_trees import memory, nest, port, tree
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.commands.map.fused_run import FuseOptions, map_fused
+from tilestitch.commands.simulate.fused_layers import chain_run
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.fused.chain import Chain, Link
+from tilestitch.mapping.fused.mapping import FusedMapping
+from tilestitch.mapping.fused.price import fused_price
 from tilestitch.mapping.fused.search import best_chain
+from tilestitch.mapping.tree import choices
+from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.found import value_of
+from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
+from tilestitch.sim.tree.chain_simulated import run_chain
 
 IN_TIME = (Objective.LATENCY, Objective.EDP, Objective.ED2P)
 
@@ -43,6 +54,58 @@ def check_block(name, cases, operators, most_loops):
         chain = timed_chain(random_chain(seed, operators, most_loops), seed)
         fused += check_chain(chain, seed.choice(list(Sums)))
     assert fused > cases / 8, fused
+
+
+def saturated(width):
+    """Two operators in visits of eight steps; one port of a buffer serves both, and what comes from outside."""
+    inside = memory("buffer", [port("all", width, "AO")], operands="AO", buffers=2)
+    outside = memory("dram", [port(of, 64, of) for of in "AWO"])
+    machine = tree(inside, outside)
+    lines = ("S[m] += A[m] * W[m]; m=32", "O[m] += S[m] * V[m]; m=32")
+    operators = tuple(PlacedNest(nest(line), 8, ("A", "W", "O"), (), machine) for line in lines)
+    loops = ((0, 8), (0, 2), (0, 2))
+    mappings = (TreeMapping(loops, ((2, 3), (3,), (3,))), TreeMapping(loops, ((3,), (3,), (1, 3))))
+    return FusedMapping(Chain("two", operators, (Link(0),)), ((), ()), mappings, ("buffer",), (2,))
+
+
+def test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them():
+    """A port of a byte a cycle never rests: 32 values of A come in and go to the units, S and O come from them and go.
+
+    32 of the 6 x 32 cycles are for A that comes in while visits go on, so the times of visits alone do not say it.
+    """
+    found = run_chain(chain_run(saturated(8)))
+    (busy,) = [one.cycles for one in found.ports if one.port == "buffer.all"]
+    assert busy == 6 * 32 == fused_price(saturated(8)).latency_cycles == found.cycles
+    assert fused_price(saturated(64)).latency_cycles < busy
+
+
+def test_windows_are_made_again_in_the_latency_too():
+    """Units step for every window that is made again."""
+    seed, again = random.Random("windows in time"), 0
+    for _ in range(12):
+        try:
+            found = best_chain(timed_chain(windows_in_a_row(seed), seed))
+        except DoesNotFit:
+            continue
+        for group in found.groups:
+            if group.mapping is None:
+                continue
+            extents, times = group.mapping.inside(0, group.mapping.own_loops(0)[0])
+            steps = prod(extents) * times + prod(group.mapping.chain.operators[1].nest.extents)
+            again += times > 1
+            assert group.price.latency_cycles >= steps
+    assert again > 0
+
+
+def test_of_some_choices_nothing_is_called_proven(monkeypatch):
+    """Where there are too many ways to spread loops the bound is below what was found."""
+    line = "S[m,n] += Q[m,d] * K[n,d]; O[m,e] += S[m,n] * V[n,e]; m=8 n=8 d=4 e=4"
+    ((_, whole),) = map_fused(line, "tpu-like", FuseOptions(2)).chains
+    monkeypatch.setattr(choices, "MOST_ROWS", 6)
+    ((_, some),) = map_fused(line, "tpu-like", FuseOptions(2)).chains
+    assert whole.is_proven
+    assert not some.is_proven
+    assert some.bound <= whole.energy_pj * (1 + 1e-12) <= some.energy_pj * (1 + 1e-9)
 
 
 def test_no_fused_mapping_of_two_products_is_faster():

@@ -285,4 +285,18 @@ SIM = (
         "elements, lag = int(plan.numbers[ELEMENTS]), int(plan.numbers[LATENCY]) + 2",
         ("test_recording",),
     ),
+    Mutant(
+        "tiles stay at the units' side while other operators run",
+        "sim/tree/run.py",
+        "at not in self.stops and self.loops",
+        "self.loops",
+        ("test_tree_chains::test_what_others_have_overwritten_is_fetched_again",),
+    ),
+    Mutant(
+        "an intermediate is added to that of the turn before",
+        "sim/tree/chain_simulated.py",
+        "self.memories.home(link)[...] = 0",
+        "self.memories.home(link)[...] += 0",
+        ("test_tree_chains::test_rows_of_an_intermediate_take_turns_at_home",),
+    ),
 )

@@ -50,6 +50,13 @@ TREES = (
         ("test_tree_networks::test_a_row_of_windows_without_steps_is_no_cheaper_than_none",),
     ),
     Mutant(
+        "ports are busy in no visit",
+        "mapping/tree/pace.py",
+        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others))",
+        "return Pace(turn, turn, turn)",
+        ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
+    ),
+    Mutant(
         "operands that share a memory each have all of it",
         "mapping/tree/labels.py",
         "        if taken[component] > problem.limit[component]:\n",

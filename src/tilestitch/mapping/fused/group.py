@@ -149,7 +149,7 @@ class GroupSearch:
         Raises `TooLarge` where there are more labels than allowed.
         """
         assert self.clock is not None
-        self.aim = aim._replace(other_busy=np.zeros(len(self.clock.kept), np.int64))
+        self.aim = aim
         self._cycles = [int(self._bounds_of(number)[1]) for number in range(self.group.last + 1)]
         if not self._tighten():
             return []

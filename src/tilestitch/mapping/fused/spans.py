@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
 
-import numpy as np
-
 from tilestitch.base.errors import TooLarge
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.fused.chain import Chain, homes_of
@@ -240,6 +238,4 @@ def _aim(
     most_fj: int = labels.NEVER,
 ) -> Aim:
     energy, cycles = POWERS[objective]
-    return Aim(
-        most_fj, most_cycles, most_value, energy, cycles, beside.fj, beside.cycles, np.zeros(0, np.int64)
-    )  # fmt: skip
+    return Aim(most_fj, most_cycles, most_value, energy, cycles, beside.fj, beside.cycles)

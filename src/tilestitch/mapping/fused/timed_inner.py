@@ -73,7 +73,7 @@ class TimedInner:
 
         Raises `TooLarge` where there are more labels than `most`.
         """
-        if self._ways is not None and _is_same(self._ways[0], aim):
+        if self._ways is not None and self._ways[0] == aim:
             return self._ways[1], 0
         energies, cycles = self.bounds()
         found: list[Ways] = []
@@ -203,7 +203,3 @@ def within(aim: Aim, spent: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDA
 
 def _misses(aim: Aim, fj: int, cycles: int) -> bool:
     return bool(is_above(aim, fj + aim.other_fj, cycles + aim.other_cycles))
-
-
-def _is_same(one: Aim, other: Aim) -> bool:
-    return one[:-1] == other[:-1] and bool((one.other_busy == other.other_busy).all())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilestitch.base.jit import compiled, tiered
+from tilestitch.base.jit import compiled, lending, tiered
 from tilestitch.mapping.fused.sweep import Field, place_next, placed_in
 from tilestitch.mapping.tree.labels import NEVER, Trail, copy_trail, empty_trail, enter, remaining
 from tilestitch.mapping.tree.timed_pace import (
@@ -51,7 +51,6 @@ class Aim(NamedTuple):
     cycles_power: int
     other_fj: int
     other_cycles: int
-    other_busy: np.ndarray  # by port that is kept
 
 
 class TimedSwept(NamedTuple):
@@ -87,7 +86,7 @@ def is_above(aim: Aim, fj: int, cycles: int) -> bool:
     return value > aim.most_value
 
 
-@tiered
+@lending
 def _least_cycles(
     field: Field, timing: Timing, aim: Aim, placed: np.ndarray, partial: int, point: int, row: np.ndarray,
     togo: np.ndarray, within: np.ndarray,
@@ -111,11 +110,11 @@ def _least_cycles(
     least += aim.other_cycles
     for kept in range(timing.outer):
         column = columns.busy + kept
-        least = max(least, left * row[column] + togo[column] + aim.other_busy[kept])
+        least = max(least, left * row[column] + togo[column])
     return least
 
 
-@tiered
+@lending
 def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -> None:
     """Sums to which no cut that is left adds are not compared."""
     columns = timing.columns
@@ -130,7 +129,7 @@ def _forget(field: Field, timing: Timing, placed: np.ndarray, row: np.ndarray) -
             row[column] = 0
 
 
-@tiered
+@lending
 def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_open: bool) -> bool:
     """Whether one pace is never slower than another of the same tile, whatever comes; `is_open`: cuts are left.
 
@@ -157,7 +156,7 @@ def _keeps_up(timing: Timing, one: np.ndarray, other: np.ndarray, left: int, is_
     return True
 
 
-@tiered
+@lending
 def _is_beaten(
     labels: TimedSwept, heads: np.ndarray, place: int, spent: int, taken: np.ndarray, row: np.ndarray, timing: Timing,
     left: int, is_open: bool,
@@ -184,13 +183,27 @@ def _is_beaten(
     return False
 
 
-@tiered
+@lending
 def _is_open(field: Field, placed: np.ndarray) -> bool:
     """Whether cuts are left."""
     for operand in range(len(placed)):  # noqa: SIM110 (compiled, where a generator costs more)
         if field.first[operand] + placed[operand] < field.first[operand + 1]:
             return True
     return False
+
+
+@lending
+def _copy(target: np.ndarray, source: np.ndarray, row: int) -> None:
+    """Write a row of numbers into others."""
+    for at in range(len(target)):
+        target[at] = source[row, at]
+
+
+@lending
+def _keep(rows: np.ndarray, row: int, numbers: np.ndarray) -> None:
+    """Write numbers into a row."""
+    for at in range(len(numbers)):
+        rows[row, at] = numbers[at]
 
 
 @compiled
@@ -229,7 +242,8 @@ def timed_sweep(
         rest = remaining(field, placed, state % 2, point)
         if rest >= NEVER:
             continue
-        taken[:], row[:] = seed_taken[seed, :], seed_pace[seed, :]
+        _copy(taken, seed_taken, seed)
+        _copy(row, seed_pace, seed)
         cycles = _least_cycles(field, timing, aim, placed, state % 2, point, row, togo, within)
         if is_above(aim, seed_spent[seed] + rest + aim.other_fj, cycles):
             continue
@@ -242,7 +256,7 @@ def timed_sweep(
         if count == len(labels.pace):
             labels = _grown(labels, count)
         enter(labels.trail, heads, count, place, (seed_spent[seed], state, point, -1 - seed, -1), taken)
-        labels.pace[count, :] = row
+        _keep(labels.pace, count, row)
         count += 1
     for point in range(points):
         for state in field.order:
@@ -254,7 +268,8 @@ def timed_sweep(
                     placed_in(field, state, placed)
                     for move in range(operands if kind == 1 else 0, operands + len(field.shape)):
                         trail = labels.trail
-                        taken[:], row[:] = trail.taken[label, :], labels.pace[label, :]
+                        _copy(taken, trail.taken, label)
+                        _copy(row, labels.pace, label)
                         spent, target, new_state, action = int(trail.spent[label]), point, int(state), -1
                         if move < operands:
                             cost, action, new_state = place_next(
@@ -291,7 +306,7 @@ def timed_sweep(
                         if count == len(labels.pace):
                             labels = _grown(labels, count)
                         enter(labels.trail, heads, count, place, (spent, new_state, target, label, action), taken)
-                        labels.pace[count, :] = row
+                        _keep(labels.pace, count, row)
                         count += 1
                     label = int(labels.trail.following[label])
     return count, labels
