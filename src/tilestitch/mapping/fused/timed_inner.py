@@ -203,4 +203,3 @@ def within(aim: Aim, spent: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDA
 
 def _misses(aim: Aim, fj: int, cycles: int) -> bool:
     return bool(is_above(aim, fj + aim.other_fj, cycles + aim.other_cycles))
-
