@@ -1,6 +1,6 @@
 """What follows from the operators of a kernel alone: its anchor, its operands and results, and who needs what."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -185,6 +185,16 @@ def part_box(anchor: Operator, box: Region, extents: Sequence[int]) -> Region:
 def operand_region(shape: KernelShape, operand: Operand, boxes: Mapping[str, _Box], part: _Box | None) -> _Box:
     """What one tile needs of an operand, or each of many: the hull over all of its readers in the kernel."""
     region: _Box | None = None
+    for op, number in readers_of(shape, operand):
+        box = part if part is not None and operand.in_parts and op is shape.anchor else boxes[op.name]
+        found = _read(shape.graph, op.reads[number], box)
+        region = found if region is None else region.hull(found)
+    assert region is not None
+    return region
+
+
+def readers_of(shape: KernelShape, operand: Operand) -> Iterator[tuple[Operator, int]]:
+    """The operators of a kernel that read an operand, each with the number of the access."""
     for op in shape.operators:
         for number, read in enumerate(op.reads):
             if read.tensor != operand.tensor or read.indirect_axis is not None or not operand.is_read_by(op):
@@ -194,11 +204,7 @@ def operand_region(shape: KernelShape, operand: Operand, boxes: Mapping[str, _Bo
                 o.tensor == operand.tensor and o.level is not operand.level for o in shape.operands
             ):
                 continue
-            box = part if part is not None and operand.in_parts and op is shape.anchor else boxes[op.name]
-            found = _read(shape.graph, read, box)
-            region = found if region is None else region.hull(found)
-    assert region is not None
-    return region
+            yield op, number
 
 
 def _movers(shape: KernelShape) -> dict[str, frozenset[int]]:

@@ -86,17 +86,26 @@ class _KernelLowering:
         }
         self.waves = max(len(steps) for steps in self.steps.values())
         self.sources = {tensor: Sources(found) for tensor, found in around.sources.items()}
-        loads = {
-            core: [
-                {which: region for which, region in wave.items() if self._direct(core, which, region) is None}
-                for wave in waves
-            ]
-            for core, waves in self.needs.items()
-        }
+        home = self.shape.home
+        self.near = {one for one in self.shape.operands if one.level is home and one.tensor in self.sources}
+        loads: Mapping[int, Sequence[Needs]] = self.needs
+        if self.near:
+            loads = {
+                core: [
+                    {which: region for which, region in wave.items() if self._direct(core, which, region) is None}
+                    for wave in waves
+                ]
+                for core, waves in self.needs.items()
+            }
         self.places = OwnPlaces(builder, graph, kernel, self.shape, self.steps, loads, around, self.sources)
         self.held: dict[tuple[int, Operand], tuple[Region, int]] = {}  # what a core's slot holds now
         self.partial: dict[int, int] = {}  # core -> the accumulator buffer of its current tile
         self.cycles: dict[tuple[str, tuple[int, ...]], int] = {}  # of an operator, by extents
+        self.engines = {  # of products and of others, by core
+            (core, matrix): self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core)
+            for core in self.steps
+            for matrix in {op.name in self.shape.matrix for op in operators if op.kind != "gather"}
+        }
         self.product_cycles: dict[int, list[int]] = {}  # of a mapped product by core, wave by wave
         if kernel.mapping is not None and self.shape.anchor is not None:
             turns = turns_of_kernel(self.shape, self.shape.anchor, kernel.mapping, self.machine)
@@ -220,10 +229,9 @@ class _KernelLowering:
 
     def _direct(self, core: int, operand: Operand, region: Region) -> int | None:
         """The buffer in which a core's units find `region` already, if there is one."""
-        sources = self.sources.get(operand.tensor)
-        if sources is None:
+        if operand not in self.near:
             return None
-        source = sources.read_directly(self.shape, operand, region, core)
+        source = self.sources[operand.tensor].read_directly(self.shape, operand, region, core)
         return None if source is None else self.around.sources[operand.tensor][source]
 
     def _load_region(self, operand: Operand, region: Region, cores: list[int], mover: int) -> None:
@@ -342,7 +350,7 @@ class _KernelLowering:
             cycles = self.cycles[op.name, box.extents] = self._tile_cycles(op, box.extents)
         self.builder.emit(
             Kind.COMPUTE,
-            self.cluster.engine(EngineKind.MATRIX if matrix else EngineKind.VECTOR, core),
+            self.engines[core, matrix],
             tuple(operands),
             cycles=self.machine.setup.compute_cycles + cycles,
             work=Iterations(op.name, box),

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tilestitch.ir.boxes import all_operator_boxes, batched, hulls, read_regions
-from tilestitch.ir.graph import Graph
+from tilestitch.ir.boxes import Boxes, all_operator_boxes, batched, hulls, read_regions
+from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import Kernel
 from tilestitch.ir.tiles import core_parts, reduction_parts, tiles_of
-from tilestitch.kernels.shape import KernelShape, Operand, made_regions, operand_region
+from tilestitch.kernels.shape import KernelShape, Operand, readers_of
 
 Needs = Mapping[Operand, Region]  # of one core in one wave
 
@@ -35,29 +35,31 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
     pieces = [tiles_of(piece, tiling) for _, piece in cores]
     boxes = all_operator_boxes(graph, shape.operators, batched([tile for tiles in pieces for tile in tiles]))
     iterations = {op.name: boxes[op.name].regions() for op in shape.operators}
+    touched = _Touched(graph, boxes)
     reads = {
-        op.name: _rows([read_regions(graph, read, boxes[op.name]).regions() for read in op.reads], iterations[op.name])
+        op.name: _rows([touched.read(op, number) for number in range(len(op.reads))], iterations[op.name])
         for op in shape.operators
         if op is not anchor
     }
-    writes = {
-        op.name: _rows([hulls(write, boxes[op.name]).regions() for write in op.writes], iterations[op.name])
-        for op in shape.operators
-    }
-    made = {name: found.regions() for name, found in made_regions(shape, boxes).items()}
+    written = {op.name: [hulls(write, boxes[op.name]).regions() for write in op.writes] for op in shape.operators}
+    writes = {name: _rows(found, iterations[name]) for name, found in written.items()}
+    by_tensor: dict[str, list[list[Region]]] = {}
+    for op in shape.operators:
+        for write, found_regions in zip(op.writes, written[op.name], strict=True):
+            by_tensor.setdefault(write.tensor, []).append(found_regions)
+    made = {name: _joint(found) for name, found in by_tensor.items()}
     parts: list[list[Region]] = [[region] for region in iterations[sink.name]]
     if anchor is not None:
         parts = [reduction_parts(anchor, region, tiling.reduction) for region in iterations[anchor.name]]
     cut = batched([part for of_tile in parts for part in of_tile])
     part_reads: list[list[Region]] = [[] for of_tile in parts for _ in of_tile]
+    of_parts = touched if anchor is None else _Touched(graph, {anchor.name: cut})
     if anchor is not None:
-        part_reads = _rows([read_regions(graph, read, cut).regions() for read in anchor.reads], iterations[anchor.name])
+        part_reads = _rows([of_parts.read(anchor, number) for number in range(len(anchor.reads))], part_reads)
     needs = {
-        operand: (
-            operand_region(shape, operand, {shape.anchor.name: cut}, cut)
-            if operand.in_parts and shape.anchor is not None
-            else operand_region(shape, operand, boxes, None)
-        ).regions()
+        operand: _joint(
+            [(of_parts if operand.in_parts else touched).read(op, number) for op, number in readers_of(shape, operand)]
+        )
         for operand in shape.operands
     }
     every = [(operand, regions, operand.in_parts and anchor is not None) for operand, regions in needs.items()]
@@ -82,6 +84,29 @@ def steps_of_cores(graph: Graph, kernel: Kernel, shape: KernelShape) -> dict[int
                 step += 1
             tile += 1
     return found
+
+
+class _Touched:
+    """What many boxes of operators read, each access looked at once."""
+
+    def __init__(self, graph: Graph, boxes: Mapping[str, Boxes]) -> None:
+        self.graph, self.boxes = graph, boxes
+        self._known: dict[tuple[str, int], list[Region]] = {}
+
+    def read(self, op: Operator, number: int) -> list[Region]:
+        """By one of its accesses."""
+        key = op.name, number
+        if key not in self._known:
+            self._known[key] = read_regions(self.graph, op.reads[number], self.boxes[op.name]).regions()
+        return self._known[key]
+
+
+def _joint(found: Sequence[list[Region]]) -> list[Region]:
+    """The hulls of regions that belong together."""
+    first, *others = found
+    for other in others:
+        first = [one.hull(also) for one, also in zip(first, other, strict=True)]
+    return first
 
 
 def _rows(columns: list[list[Region]], like: Sequence[object]) -> list[list[Region]]:
