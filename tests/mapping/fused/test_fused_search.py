@@ -58,9 +58,9 @@ def test_an_operator_between_two_intermediates_shares_more_loops_with_the_second
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
-@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 20), (3, 2, 20), (4, 2, 7)])
+@pytest.mark.parametrize(("operators", "most_loops", "cases"), [(2, 3, 20), (3, 2, 20), (4, 2, 3)])
 def test_no_fused_mapping_of_many_chains_costs_less(operators, most_loops, cases, block):
-    """200 chains each of two and three products, and 70 of four."""
+    """200 chains each of two and three products, and 30 of four: of the next ones a single one takes minutes."""
     check_block(f"{operators} products {block}", cases, operators, most_loops)
 
 
