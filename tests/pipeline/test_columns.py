@@ -31,7 +31,8 @@ def begun(network: str) -> tuple[Evaluator, Candidate]:
     evaluator = Evaluator(request, Networks(proto, network, fold_bn=True))
     begin = candidate_of(done)
     assert begin is not None
-    return evaluator, replace(begin, batch=4).uncut(evaluator.graph(4))
+    begin = replace(begin, batch=4)
+    return evaluator, begin.uncut(evaluator.graph(begin))
 
 
 def read_bytes(program: Program) -> dict[str, int]:
@@ -49,7 +50,7 @@ def read_bytes(program: Program) -> dict[str, int]:
 def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
     """The first kernels that are cut have as many pieces; the program computes what the network does."""
     evaluator, begin = begun(network)
-    graph, machine = evaluator.graph(4), machine_named(MACHINE)
+    graph, machine = evaluator.graph(begin), machine_named(MACHINE)
     found = next(columns(Scene(begin, graph, machine, {}, (4,))))
     cut = {cut.operators[-1]: cut for cut in found.cuts if cut.pieces > 1}
     assert cut
@@ -73,7 +74,7 @@ def test_kernels_in_pieces_of_columns_read_their_weights_once(network):
 def test_a_result_too_large_for_the_cores_is_cut():
     """Into pieces of at most half of their memories, and nothing else; where all are small, nothing is."""
     evaluator, begin = begun("vit-b16")
-    graph, machine = evaluator.graph(4), machine_named(MACHINE)
+    graph, machine = evaluator.graph(begin), machine_named(MACHINE)
     assert with_columns(begin, graph, machine) == begin
     sizes = {op.name: graph.tensors[op.outputs[0]].size_bytes for op in graph.operators}
     largest = max(size for name, size in sizes.items() if name.endswith("gelu"))
@@ -91,7 +92,7 @@ def test_a_result_too_large_for_the_cores_is_cut():
 def test_sub_graphs_make_only_what_the_outputs_need(pieces):
     """Of ViT's last MLP the class token's row, also where it is a sub-graph; the program computes the same."""
     evaluator, begin = begun("vit-b16")
-    graph, names = evaluator.graph(4), begin.cuts[0].operators
+    graph, names = evaluator.graph(begin), begin.cuts[0].operators
     sink = [kernel[-1] for kernel in begin.kernels if kernel[-1].endswith("gelu")][-1]
     (kernel,) = (one for one in begin.kernels if one[-1] == sink)
     ends = names.index(kernel[0]), names.index(sink) + 1

@@ -28,7 +28,7 @@ class ChainLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SharedLoops:
     """Some operators and the loops that all of them share; what is inside takes turns in each of their iterations.
 
     A visit of a block lies inside so many loops that it shares with others, `outside`. Of one operator it is all of
@@ -39,7 +39,7 @@ class Block:
     last: int
     outside: int
     until: int
-    inside: tuple["Block", ...] = ()
+    inside: tuple["SharedLoops", ...] = ()
 
 
 class Moment(Enum):
@@ -51,7 +51,7 @@ class Moment(Enum):
     END = "end"
 
 
-Event = tuple[Moment, Block]
+Event = tuple[Moment, SharedLoops]
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,23 @@ class ChainRun:
         return replace(one, stops=tuple(stops), kept=tuple(kept))
 
     @cached_property
-    def root(self) -> Block:
+    def root(self) -> SharedLoops:
         """All operators."""
         return self._block(0, len(self.operators) - 1, 0)
 
-    def _block(self, first: int, last: int, outside: int) -> Block:
+    def _block(self, first: int, last: int, outside: int) -> SharedLoops:
         if first == last:
-            return Block(first, last, outside, len(self.operators[first].loops))
+            return SharedLoops(first, last, outside, len(self.operators[first].loops))
         until = min(link.shared for link in self.links[first:last])
         ends = [link for link in range(first, last) if self.links[link].shared == until]
         parts = zip([first, *(link + 1 for link in ends)], [*ends, last], strict=True)
-        return Block(first, last, outside, until, tuple(self._block(start, end, until) for start, end in parts))
+        return SharedLoops(first, last, outside, until, tuple(self._block(start, end, until) for start, end in parts))
 
     def events(self) -> Iterator[Event]:
         """Everything in its order."""
         return self._events(self.root)
 
-    def _events(self, block: Block) -> Iterator[Event]:
+    def _events(self, block: SharedLoops) -> Iterator[Event]:
         yield Moment.BEGIN, block
         if not block.inside:
             yield Moment.STEPS, block
@@ -109,7 +109,7 @@ class ChainRun:
                         yield Moment.PASS, one
         yield Moment.END, block
 
-    def around(self, number: int, place: int) -> Block:
+    def around(self, number: int, place: int) -> SharedLoops:
         """The innermost block of whose visits one has all iterations of so many innermost loops of an operator."""
         block, loops = self.root, len(self.operators[number].loops)
         while True:

@@ -14,7 +14,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.sim.array.values import computed, random_operands, rounding_bound
-from tilestitch.sim.tree.chain import Block, ChainLink, ChainRun, Moment, Room, expect_chain, rooms_of
+from tilestitch.sim.tree.chain import SharedLoops, ChainLink, ChainRun, Moment, Room, expect_chain, rooms_of
 from tilestitch.sim.tree.chain_plan import Pass, joined, pass_of
 from tilestitch.sim.tree.clock import (
     BETWEEN,
@@ -260,14 +260,14 @@ class _Clock:
     tally: TreeTally
     passes: Sequence[Pass]
     progress: Callable[[int, int], None] | None
-    gated: dict[Block, np.ndarray] = field(init=False)  # the streams that a block opens
+    gated: dict[SharedLoops, np.ndarray] = field(init=False)  # the streams that a block opens
     opens: np.ndarray = field(init=False)  # and their tiles in a visit
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
         plan, run = self.plan, self.run
         places = plan.place - np.concatenate([[0], np.cumsum([len(one.loops) or 1 for one in run.runs])])[plan.nest]
-        around: dict[Block, list[int]] = {}
+        around: dict[SharedLoops, list[int]] = {}
         self.opens = np.ones(len(plan.up), np.int64)
         for stream, (nest, place) in enumerate(zip(plan.nest.tolist(), places.tolist(), strict=True)):
             if nest < len(run.runs):
@@ -277,7 +277,7 @@ class _Clock:
         self.gated = {block: np.array(streams, np.int64) for block, streams in around.items()}
         self.total = sum(one.iterations for one in run.runs)
 
-    def go_on(self, moment: Moment, block: Block) -> None:
+    def go_on(self, moment: Moment, block: SharedLoops) -> None:
         """What comes next."""
         if moment is Moment.BEGIN:
             self._begin(block)
@@ -293,7 +293,7 @@ class _Clock:
             is_last = int(self.state[STEPS]) == self.total
             self._advance(block.last, int(self.now.steps[block.last]), LAST_STORE if is_last else BETWEEN)
 
-    def _begin(self, block: Block) -> None:
+    def _begin(self, block: SharedLoops) -> None:
         """Open what is of this visit; where an intermediate begins, its home is empty."""
         if block in self.gated:
             self.now.opened[self.gated[block]] += self.opens[self.gated[block]]
@@ -301,7 +301,7 @@ class _Clock:
         if self.memories.homes and link < len(self.run.links) and self.run.links[link].shared == block.outside:
             self.memories.home(link)[...] = 0
 
-    def _want(self, block: Block) -> bool:
+    def _want(self, block: SharedLoops) -> bool:
         """All of a visit has to end before anything else: whether some of it has not."""
         if block not in self.gated:
             return False
