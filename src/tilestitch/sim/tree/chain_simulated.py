@@ -14,7 +14,7 @@ from tilestitch.base.shown import Brief
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopNest
 from tilestitch.sim.array.values import computed, random_operands, rounding_bound
-from tilestitch.sim.tree.chain import SharedLoops, ChainLink, ChainRun, Moment, Room, expect_chain, rooms_of
+from tilestitch.sim.tree.chain import ChainLink, ChainRun, Moment, Room, SharedLoops, expect_chain, rooms_of
 from tilestitch.sim.tree.chain_plan import Pass, joined, pass_of
 from tilestitch.sim.tree.clock import (
     BETWEEN,
