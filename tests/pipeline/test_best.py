@@ -106,6 +106,17 @@ def test_a_kernel_that_picks_rows_of_what_it_makes_is_refused():
         evaluator.compiled(replace(scene.candidate, kernels=joined))
 
 
+def test_operators_that_work_part_by_part_are_compiled_with_what_candidates_share():
+    """They are others than those of the network, and so is what is known of their kernels."""
+    evaluator, scene = scene_of("densenet121")
+    parted = next(MOVES["part"](scene))
+    assert parted.apart
+    one = evaluator.evaluate(parted)
+    assert one is not None
+    assert latency(evaluator.compiled(parted)) == one.latency_cycles
+    assert latency(evaluator.compiled(scene.candidate)) != one.latency_cycles
+
+
 def test_a_candidate_that_comes_to_the_same_is_known():
     """It is not simulated again, and another is no such one; a limit keeps instructions in their order."""
     evaluator, scene = scene_of("resnet18")

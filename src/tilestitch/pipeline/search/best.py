@@ -4,6 +4,7 @@ It begins with the schedules of others, and with these at every batch per iterat
 attention as one kernel, and sums in a ring. The first part of the budget goes to all of these beginnings in equal
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
+The last part of the budget goes to the order in which the pieces of the fastest run.
 Nothing depends on a clock or on chance.
 """
 
@@ -30,6 +31,8 @@ from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
 NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
+FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
+FINISHING = ("order",)
 UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
@@ -76,6 +79,7 @@ class _Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
+    kinds: Sequence[str] = tuple(MOVES)
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
@@ -215,6 +219,8 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
             _try_moves(request, state, spending, (), until, line)
         ranked = sorted(range(len(state.lines)), key=lambda at: (state.lines[at].fastest.latency_cycles, at))
         state.lines = [state.lines[at] for at in ranked[: (len(ranked) + 1) // 2]]
+    _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
+    _try_moves(request, state, spending, (), 1.0, _Line([state.best], FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
 
 
@@ -261,7 +267,7 @@ def _next(
         if at not in line.open:
             graph = evaluator.graph(one.candidate)
             scene = Scene(one.candidate, graph, request.machine, one.lost_cycles, batches)
-            line.open[at] = {kind: moves(scene) for kind, moves in MOVES.items()}
+            line.open[at] = {kind: MOVES[kind](scene) for kind in line.kinds}
         left = line.open[at]
         while left:
             kind = max(left, key=line.promise.__getitem__)  # the first of equals

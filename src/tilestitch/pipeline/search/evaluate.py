@@ -127,7 +127,7 @@ class Evaluator:
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
         strategy = strategy_by_hand(partition.schedule)
-        shared = None if alone else self.networks.shared(batch, request.machine)
+        shared = None if alone else self.networks.shared(batch, request.machine, apart=candidate.apart)
         done = scheduled(request, request.policy(strategy), done, shared)
         return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
 
