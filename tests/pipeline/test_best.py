@@ -227,7 +227,7 @@ def test_a_schedule_that_was_found_is_read_back(monkeypatch):
 
 def test_kernels_that_no_rule_groups_are_no_schedule_by_hand():
     """They would be lost."""
-    done = compiled("conformer", batch=2)
+    done = compiled("bert-base-128")
     with pytest.raises(InputError, match="runs other operators together than TVM's FuseOps would"):
         hand_schedule_of(done)
 
