@@ -495,7 +495,9 @@ def test_wrong_outputs_exit_with_1_and_the_report_is_printed(tmp_path, monkeypat
     "error, code, message",
     [
         (InvalidIR("graph g: x"), 1, "error: graph g: x\nthis is a bug of Tilestitch; please report it"),
-        (ZeroDivisionError("by zero"), 1, "error: ZeroDivisionError: by zero\nthis is a bug of Tilestitch"),
+        (ZeroDivisionError("by zero"), 1, "error: ZeroDivisionError: by zero (tests/cli/test_cli.py:"),
+        (ZeroDivisionError("by zero"), 1, ", called by tilestitch/pipeline/"),
+        (ZeroDivisionError("by zero"), 1, ")\nthis is a bug of Tilestitch; please report it"),
         (MemoryError(), 2, "error: out of memory"),
         (MemoryError("Unable to allocate 9.54e+02 PiB for an array"), 2, "error: out of memory: "),
         (MemoryError("Unable to allocate 16.0 EiB for an array"), 2, "memory: 16.00 EiB were asked for, and "),

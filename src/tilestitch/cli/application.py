@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -150,8 +151,18 @@ def _exit_code(error: BaseException, words: Sequence[str], *, debug: bool) -> in
             complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
             return WRONG_INPUT
         case _:
-            complain(f"{type(error).__name__}: {error}\n{BUG}")
+            complain(f"{type(error).__name__}: {error}{_place_of(error)}\n{BUG}")
             return FAILURE
+
+
+def _place_of(error: BaseException) -> str:
+    """Where an error was raised, and which line of ours led there: it may not happen twice."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(Path(__file__).parents[1])]
+    places = [f"{'/'.join(Path(one.filename).parts[-3:])}:{one.lineno}" for one in (*frames[-1:], *ours[-1:])]
+    return f" ({', called by '.join(dict.fromkeys(places))})" if places else ""
 
 
 def _less_memory(words: Sequence[str]) -> str:

@@ -3,11 +3,13 @@
 import click
 
 from tilestitch.cli.application import held_back
+from tilestitch.cli.options import on_debug
 from tilestitch.cli.progress import TRANSLATING, shown_progress
 
 
 @click.command()
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("--debug", is_flag=True, expose_value=False, callback=on_debug, help="On an error, show where.")
 def translate(quiet: bool) -> None:
     """Translate all inner loops to machine code now, so that no first run has to.
 
