@@ -132,7 +132,8 @@ def bounds_of_registers(
 
     Where at most one operand at a time can stay, all but one are exchanged in every pass: one bound for each that may
     be the exception, as row of `bounds`. Else one bound for all. `fixed` is the energy of arithmetic and of what DRAM
-    must move. The time of the default mode is that of arithmetic alone: `bounds_of_time` has more.
+    must move. The time of the default mode is that of arithmetic, or of the busiest operand that is exchanged in every
+    pass: `bounds_of_time` has more.
     """
     operands = len(nest.operands)
     written = operands - 1
@@ -164,8 +165,9 @@ def bounds_of_registers(
             else:
                 energy += each[k]
                 busy = max(busy, exchanged[k, CYCLES])
-        bounds[stays, 0], bounds[stays, 1] = passes * compute, fixed + energy * (1 - SLACK)
+        bounds[stays, 1] = fixed + energy * (1 - SLACK)
         if not published:
+            bounds[stays, 0] = passes * max(compute, busy)
             continue
         # Cycles of every pass, and of every exchange of what stays beyond those.
         if stays == written:
