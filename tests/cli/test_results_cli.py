@@ -85,7 +85,7 @@ def test_a_false_proof_has_no_page(tmp_path):
     asked = ("map", PRODUCT, "--machine", "dmazerunner-256")
     assert run(*asked, "--certificate", proofs, "--quiet").exit_code == 0
     found = json.loads(proofs.read_text())
-    found["proofs"][0]["cycles"] -= 1
+    found["proofs"][0]["value"] -= 1
     proofs.write_text(json.dumps(found))
     result = run(*asked, "--check", proofs, "--html", tmp_path / "page.html")
     assert result.exit_code == 2

@@ -72,9 +72,9 @@ def proofs(*products: tuple[int, int, int]) -> list[object]:
 
 WRONG = {
     "a front": (changed(objective="pareto"), "objective: expected one of edp, energy, latency"),
-    "another objective": (changed(objective="energy"), "proves nothing that is checked"),
+    "another objective": (changed(objective="energy", unit="femtojoules"), "proves nothing that is checked"),
     "no mode": (changed(mode="best"), "mode: expected one of"),
-    "a version that is no number": (changed(version=True), "version: expected 2, found true"),
+    "a version that is no number": (changed(version=True), "version: expected 3, found true"),
     "an unknown field": (changed(more=1), 'unknown field "more"'),
     "an unknown field of a proof": (changed_proof(evaluated=1), 'unknown field "evaluated"'),
     "a repeated field": (written(SMALL).replace('"mode"', '"mode": "default", "mode"', 1), "appears more than once"),
@@ -82,7 +82,9 @@ WRONG = {
     "a layer under another name": (changed_proof(layers=["conv"]), "expected the layers that have this problem"),
     "a proof twice": (changed(proofs=proofs(SMALL) * 2), "is a second proof"),
     "no proof": (changed(proofs=[]), "there is no certificate for layer 'dense'"),
-    "cycles that are no number": (changed_proof(cycles=True), "cycles: expected a whole number"),
+    "a value that is no number": (changed_proof(value=True), "value: expected a whole number"),
+    "a lower value": (changed_proof(value=1), "its mapping costs"),
+    "another unit": (changed(unit="picojoules"), "unit: expected femtojoules x cycles"),
     "fewer tilings": (changed_proof(tilings=1), "tilings fit, it says 1"),
     "a loop of another level": (changed_proof(mapping={"rows": [1]}), 'unknown field "rows"'),
 }

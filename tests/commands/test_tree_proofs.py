@@ -221,9 +221,9 @@ WRONG = {
         lambda text: changed(text, format="tilestitch.mapping-certificates"),
         'expected the field "format"',
     ),
-    "a version that is no number": (lambda text: changed(text, version=True), "version: expected 1, found true"),
-    "a later version": (lambda text: changed(text, version=2), "version: expected 1, found 2"),
-    "no version": (lambda text: without(text, "version"), "version: expected 1, found nothing"),
+    "a version that is no number": (lambda text: changed(text, version=True), "version: expected 3, found true"),
+    "a later version": (lambda text: changed(text, version=4), "version: expected 3, found 4"),
+    "no version": (lambda text: without(text, "version"), "version: expected 3, found nothing"),
     "another objective": (lambda text: changed(text, objective="edp"), "unit: expected femtojoules x cycles, found"),
     "a front": (
         lambda text: changed(text, objective="pareto"),

@@ -90,7 +90,7 @@ def test_a_proof_on_a_page_is_the_certificate():
     proof = done[0].certificate
     assert summary_of(done.to_html())["layers"][0]["proof"]["certificate"] == {
         "problem": proof.problem,
-        "bound": proof.bound,
+        "bound": done[0].prices[0].edp,
         "tilings": proof.tilings,
     }
 

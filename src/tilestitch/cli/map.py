@@ -227,7 +227,7 @@ def map_(
             from tilestitch.commands.map.map_json import evaluated_json
             from tilestitch.commands.map.map_page import given_result, named_by
             from tilestitch.commands.map.map_text import evaluated_text
-            from tilestitch.commands.map.proofs import Claimed, certificates_json, check_certificates
+            from tilestitch.commands.map.proofs import certificates_json, check_certificates
             from tilestitch.commands.map.run import map_nests, source_of
             from tilestitch.commands.map.sources import open_mapping
             from tilestitch.mapping.evaluate import price
@@ -240,11 +240,10 @@ def map_(
         nests = open_layers(model, choices, layers)
         files: Files = []
         if check is not None:
-            asked = Claimed(
-                CostMode(mode) if is_given("mode") else None, Objective(objective) if is_given("objective") else None
-            )
             proofs = file_text(check, "JSON", MAX_JSON_BYTES)
-            text = check_certificates(proofs, check.name, nests, source.machine, progress, asked)
+            asked_mode = CostMode(mode) if is_given("mode") else None
+            sought = Objective(objective) if is_given("objective") else None
+            text = check_certificates(proofs, check.name, nests, source.machine, progress, asked_mode, sought)
             json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
             found = []
             if html is not None:

@@ -246,17 +246,16 @@ def _check_on_tree(
     with shown_progress(silent=quiet) as progress:
         with held_back():
             from tilestitch.commands.map.judged_page import checked_result
-            from tilestitch.commands.map.tree_proofs import TreeClaimed, check_tree_certificates
+            from tilestitch.commands.map.tree_proofs import check_tree_certificates
             from tilestitch.hardware.tree_svg import tree_svg
             from tilestitch.mapping.tree.tables import Sums
 
         progress("load", 0, 1)
         task = _tree_task(files, choices, layers)
-        asked = TreeClaimed(
-            Sums(given["sums"]) if is_given("sums") else None,
-            Objective(given["objective"]) if is_given("objective") else None,
-        )
-        text = check_tree_certificates(file_text(check, "JSON", MAX_JSON_BYTES), check.name, task, asked, progress)
+        sums = Sums(given["sums"]) if is_given("sums") else None
+        objective = Objective(given["objective"]) if is_given("objective") else None
+        proofs = file_text(check, "JSON", MAX_JSON_BYTES)
+        text = check_tree_certificates(proofs, check.name, task, sums, objective, progress)
         json_text = json.dumps({"checked": text.splitlines()}, indent=1) + "\n"
         written = json_file(json_path, json_text)
         if files.html is not None:

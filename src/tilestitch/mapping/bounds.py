@@ -126,14 +126,14 @@ def bounds_of_registers(
     work: Pass,
     passes: float,
     own: np.ndarray,
-    changes: np.ndarray,
     bounds: np.ndarray,
 ) -> int:
     """Time and energy below which no tiling of the scratchpad goes for these register files; how many bounds.
 
     Where at most one operand at a time can stay, all but one are exchanged in every pass: one bound for each that may
     be the exception, as row of `bounds`. Else one bound for all. `fixed` is the energy of arithmetic and of what DRAM
-    must move, `changes` room for a number of each operand.
+    must move. The time of the default mode is that of arithmetic, or of the busiest operand that is exchanged in every
+    pass: `bounds_of_time` has more.
     """
     operands = len(nest.operands)
     written = operands - 1
@@ -156,11 +156,7 @@ def bounds_of_registers(
         for k in range(operands):
             energy += least[k]
         bounds[0, 0], bounds[0, 1] = passes * compute, fixed + energy * (1 - SLACK)
-        if not published:
-            bounds_of_time(nest, machine, one_stays, work, passes, own, changes, bounds)
         return 1
-    if not published:
-        bounds_of_time(nest, machine, one_stays, work, passes, own, changes, bounds)
     for stays in range(operands):
         energy, busy = 0.0, 0.0
         for k in range(operands):
@@ -171,6 +167,7 @@ def bounds_of_registers(
                 busy = max(busy, exchanged[k, CYCLES])
         bounds[stays, 1] = fixed + energy * (1 - SLACK)
         if not published:
+            bounds[stays, 0] = passes * max(compute, busy)
             continue
         # Cycles of every pass, and of every exchange of what stays beyond those.
         if stays == written:

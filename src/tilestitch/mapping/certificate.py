@@ -1,7 +1,5 @@
 """The proof that a mapping is the best, for somebody who does not trust the search."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import permutations
@@ -17,12 +15,13 @@ from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.ir.verify_mapping import mapping_faults
 from tilestitch.mapping.checker import BETTER, FIGURES, PRICED_TILINGS, TILINGS, LevelOrders, examine
 from tilestitch.mapping.evaluate import price
+from tilestitch.mapping.optimum import FEMTO, MOST_VALUE, digest, value_of, value_text
 from tilestitch.mapping.search import SearchResult, SearchSpace, sums_may_take_longer
 from tilestitch.mapping.tables import machine_table, nest_table
 
 # In the order in which the checker numbers them.
 PROVABLE = (Objective.EDP, Objective.ENERGY, Objective.LATENCY, Objective.ED2P)
-FIELDS = ("problem", "mapping", "cycles", "energy_pj", "bound", "tilings")
+FIELDS = ("problem", "value", "mapping", "tilings")
 _MAPPING_FIELDS = tuple(field.name for field in fields(LoopMapping))
 _MOST = 2**53
 
@@ -31,37 +30,20 @@ _MOST = 2**53
 class Certificate:
     """What was found, and among how many exact tilings that fit: nothing but what a checker can judge.
 
-    `problem` is a digest of the nest, the machine, the mode and the objective. The bound is what nothing goes below in
-    that objective: the found value itself.
+    `problem` is a digest of the nest, the machine, the mode and the objective. The value is that of the mapping, below
+    which nothing goes.
     """
 
     problem: str
+    value: int  # of femtojoules and cycles
     mapping: LoopMapping
-    cycles: int
-    energy_pj: float
-    bound: float
     tilings: int
 
 
 def problem_digest(nest: LoopNest, machine: ArrayMachine, mode: CostMode, objective: Objective) -> str:
     """Sixteen hexadecimal digits that stand for everything that the best mapping depends on; names do not."""
-    parts = asdict(nest)
-    parts["name"] = parts["kind"] = ""
-    values = json.dumps([parts, {**asdict(machine), "name": ""}, mode, objective], default=str, sort_keys=True)
-    return hashlib.sha256(values.encode()).hexdigest()[:16]
-
-
-def value_of(objective: Objective, cycles: int, energy_pj: float) -> float:
-    """What an objective makes least."""
-    match objective:
-        case Objective.EDP:
-            return cycles * energy_pj
-        case Objective.ED2P:
-            return float(cycles) * cycles * energy_pj
-        case Objective.ENERGY:
-            return energy_pj
-        case _:
-            return float(cycles)
+    parts = {**asdict(nest), "name": "", "kind": ""}
+    return digest([parts, {**asdict(machine), "name": ""}, mode, objective])
 
 
 def certificate_of(space: SearchSpace, outcome: SearchResult, mode: CostMode, objective: Objective) -> Certificate:
@@ -69,12 +51,15 @@ def certificate_of(space: SearchSpace, outcome: SearchResult, mode: CostMode, ob
     found = outcome.best[0]
     return Certificate(
         problem_digest(space.nest, space.machine, mode, objective),
+        _value(objective, found.energy_pj, found.cycles),
         found.mapping,
-        found.cycles,
-        found.energy_pj,
-        value_of(objective, found.cycles, found.energy_pj),
         space.tilings(),
     )
+
+
+def _value(objective: Objective, energy_pj: float, cycles: int) -> int:
+    """What a mapping is worth: prices of arrays are whole femtojoules."""
+    return value_of(objective, round(energy_pj * FEMTO), cycles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +89,10 @@ def check_certificate(
     priced = price(nest, machine, certificate.mapping, mode)
     if priced.misfit:
         raise wrong(f"its mapping does not fit: {priced.misfit}")
-    if (priced.cycles, priced.energy_pj) != (certificate.cycles, certificate.energy_pj):
-        raise wrong(
-            f"its mapping takes {priced.cycles:,} cycles and {priced.energy_pj:,} pJ, it says {certificate.cycles:,} "
-            f"and {certificate.energy_pj:,}"
-        )
-    if certificate.bound != value_of(objective, priced.cycles, priced.energy_pj):
-        raise wrong(f"its bound is {certificate.bound}, and its mapping does not prove that")
+    value = _value(objective, priced.energy_pj, priced.cycles)
+    if certificate.value != value:
+        said = value_text(objective, certificate.value)
+        raise wrong(f"its mapping costs {value_text(objective, value)}, it says {said}")
     found, better = _examined(nest, machine, mode, objective, priced.cycles, priced.energy_pj)
     if found[TILINGS] != certificate.tilings:
         raise wrong(f"{found[TILINGS]:,} tilings fit, it says {certificate.tilings:,}")
@@ -183,9 +165,7 @@ def certificate_from(found: Mapping[str, JsonPart]) -> Certificate:
     rows = found["mapping"].fields(_MAPPING_FIELDS)
     return Certificate(
         found["problem"].text(),
+        found["value"].whole(0, MOST_VALUE),
         LoopMapping(**{name: rows[name].wholes(0, _MOST) for name in _MAPPING_FIELDS}),
-        found["cycles"].whole(0, _MOST),
-        found["energy_pj"].real(),
-        found["bound"].real(),
         found["tilings"].whole(0, _MOST),
     )

@@ -11,7 +11,16 @@ import numpy as np
 
 from tilestitch.base.arrays import copy_row
 from tilestitch.base.jit import compiled, inner, tiered
-from tilestitch.mapping.bounds import PARETO, before, bounds_of_registers, fixed_energy, keep, traffic, worse
+from tilestitch.mapping.bounds import (
+    PARETO,
+    before,
+    bounds_of_registers,
+    bounds_of_time,
+    fixed_energy,
+    keep,
+    traffic,
+    worse,
+)
 from tilestitch.mapping.parts import exchange, mean_exchange, transfer
 from tilestitch.mapping.price import ENERGY, PRICED, TIME, combine
 from tilestitch.mapping.space import Space
@@ -111,9 +120,9 @@ def walk(
                 active += 1
         # An odometer over the factors: the last loop turns fastest, and where a factor no longer fits, its loop turns
         # back and the one before it goes on.
-        depth = 0
+        depth, room = 0, register_bytes(space.held, rf)
         while depth >= 0:
-            if space.least_registers <= register_bytes(space.held, rf) <= machine.register_bytes:
+            if space.least_registers <= room <= machine.register_bytes:
                 compute, passes = pass_cycles(nest, machine, published, rf), 1.0
                 for i in range(loops):
                     tile[i] = rf[i] * spatial[i]
@@ -128,15 +137,17 @@ def walk(
                 if ragged:
                     hops = mean_exchange(nest, rf, spatial, machine.multicast, exchanged)
                 work = Pass(compute, sums, hops, exchanged)
-                many = bounds_of_registers(
-                    nest, machine, published, one_stays, fixed, work, passes, own, changes, bounds
-                )
+                many = bounds_of_registers(nest, machine, published, one_stays, fixed, work, passes, own, bounds)
                 tilings = 0
                 if not ragged:
                     place = place_of(radix, places, tile)
                     tilings = space.below[place]
                     busy, brought = float(least_busy[place]), float(least_brought[place])
-                if all_hopeless(state, figures, bounds, many, busy, brought):
+                is_hopeless = all_hopeless(state, figures, bounds, many, busy, brought)
+                if not is_hopeless and not published:  # closer bounds of time, which are dear
+                    bounds_of_time(nest, machine, one_stays, work, passes, own, changes, bounds)
+                    is_hopeless = all_hopeless(state, figures, bounds, many, busy, brought)
+                if is_hopeless:
                     outcomes[BY_REGISTERS] += tilings
                 else:
                     inner = Inner(rf, spatial, tile, rest, work, own[written], bounds, many)
@@ -151,7 +162,8 @@ def walk(
                 at[turned] += 1
                 if at[turned] < end[turned]:
                     rf[turned] = items[at[turned]]
-                    if register_bytes(space.held, rf) <= machine.register_bytes:
+                    room = register_bytes(space.held, rf)
+                    if room <= machine.register_bytes:
                         if ragged:  # passes that are not full take as long as those that are
                             wasted = 1.0
                             for i in range(loops):

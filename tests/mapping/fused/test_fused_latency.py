@@ -16,9 +16,9 @@ from tilestitch.mapping.fused.chain import Chain, Link
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.price import fused_price
 from tilestitch.mapping.fused.search import best_chain
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import choices
 from tilestitch.mapping.tree.chain import TreeMapping
-from tilestitch.mapping.tree.found import value_of
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.sim.tree.chain_simulated import run_chain

@@ -11,11 +11,11 @@ from tests.helpers.tree_brute_force import all_best, timed_case
 from tests.helpers.tree_problems import KINDS, ROUNDED, random_problem
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Optimum
 from tilestitch.mapping.tree.certificate import certificate_of, chain_value
 from tilestitch.mapping.tree.chain import latency_cycles
 from tilestitch.mapping.tree.checking import check_certificate
 from tilestitch.mapping.tree.claim import Claim
-from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.search import best_mapping, pareto_front
 from tilestitch.mapping.tree.table_walk import broken_onwards, onwards
 from tilestitch.mapping.tree.tables import Sums

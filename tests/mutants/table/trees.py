@@ -170,7 +170,7 @@ TREES = (
     ),
     Mutant(
         "the checker opens only choices with less energy than all points of a front",
-        "mapping/tree/optimum.py",
+        "mapping/optimum.py",
         "return self.front[at][0] if at < len(self.front) else UNLIMITED",
         "return self.front[0][0]",
         ("test_front_certificate::test_fronts_over_all_choices_are_accepted_and_not_without_a_point",),

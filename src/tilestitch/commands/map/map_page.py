@@ -13,6 +13,7 @@ from tilestitch.ir.loop_nest import LoopMapping, LoopNest
 from tilestitch.mapping.evaluate import Priced
 from tilestitch.mapping.network import MapOptions, MappedLayer
 from tilestitch.mapping.operand_energy import operand_energy
+from tilestitch.mapping.optimum import value_of
 from tilestitch.report.html.nest import array_shape, nest_levels
 from tilestitch.report.html.page import Result
 
@@ -79,12 +80,11 @@ def named_by(nests: Nests) -> str:
 
 def _proof(one: MappedLayer, options: MapOptions) -> dict[str, Json]:
     """What became of every part of the space, and the certificate if there is one."""
-    outcome, proof = one.outcome, one.certificate
+    outcome, proof, found = one.outcome, one.certificate, one.found[0]
+    value = value_of(options.objective, found.energy_pj, found.cycles)
     return {
         "text": space_text(one, options),
         "register_tilings_pruned": outcome.register_pruned,
         "tile_tilings_pruned": outcome.tile_pruned,
-        "certificate": None
-        if proof is None
-        else {"problem": proof.problem, "bound": proof.bound, "tilings": proof.tilings},
+        "certificate": None if proof is None else {"problem": proof.problem, "bound": value, "tilings": proof.tilings},
     }

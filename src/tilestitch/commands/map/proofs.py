@@ -1,12 +1,11 @@
-"""Files of certificates: one for each different problem, with the names of the layers that it is of."""
+"""Files of certificates of mappings on an array."""
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tilestitch.base.errors import printable
-from tilestitch.base.json_text import JsonPart, json_fields, json_value
-from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
+from tilestitch.base.json_text import JsonPart
+from tilestitch.base.progress import Progress
+from tilestitch.commands.map.proof_files import Problem, check_proofs, grouped, proofs_text, read_proofs
 from tilestitch.commands.map.sources import Nests
 from tilestitch.hardware.array_machine import ArrayMachine
 from tilestitch.ir.choices import CostMode, Objective
@@ -20,17 +19,7 @@ from tilestitch.mapping.certificate import (
     problem_digest,
 )
 from tilestitch.mapping.network import MappedLayer
-
-FORMAT = "tilestitch.mapping-certificates"
-VERSION = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """What a file of certificates says of all of them; None: whatever it is."""
-
-    mode: CostMode | None = None
-    objective: Objective | None = None
+from tilestitch.mapping.optimum import value_text
 
 
 def certificates_json(mapped: Sequence[MappedLayer], mode: CostMode, objective: Objective) -> str:
@@ -41,9 +30,8 @@ def certificates_json(mapped: Sequence[MappedLayer], mode: CostMode, objective: 
         if one.certificate is not None:
             names.setdefault(one.certificate.problem, []).append(one.layer.nest.name)
             found[one.certificate.problem] = one.certificate
-    proofs = [{"layers": names[problem], **certificate_json(proof)} for problem, proof in found.items()]
-    head = {"format": FORMAT, "version": VERSION, "mode": mode, "objective": objective}
-    return json.dumps({**head, "proofs": proofs}, indent=1) + "\n"
+    proofs = [(names[problem], certificate_json(proof)) for problem, proof in found.items()]
+    return proofs_text(objective, "mode", mode, proofs)
 
 
 def check_certificates(
@@ -51,42 +39,34 @@ def check_certificates(
     where: str,
     nests: Nests,
     machine: ArrayMachine,
-    progress: Callable[[str, int, int], None],
-    asked: Claimed = Claimed(),
+    progress: Progress,
+    mode: CostMode | None = None,
+    objective: Objective | None = None,
 ) -> str:
     """Check the certificate of every layer; a line for each. InputError that says what is wrong.
 
-    A proof is found by the digest of its problem. There is one for each layer, and none of anything else.
+    `mode` and `objective` are those that are expected; None: whatever the file says.
     """
-    found = json_fields(JsonPart(json_value(text, where), where), FORMAT, VERSION, ("mode", "objective", "proofs"))
-    mode = found["mode"].choice({str(one): one for one in CostMode})
-    objective = found["objective"].choice({str(one): one for one in PROVABLE})
-    expect_asked("mode", mode, asked.mode, where)
-    expect_asked("objective", objective, asked.objective, where)
-    of_problem: dict[str, list[int]] = {}
-    for number, layer in enumerate(nests.layers):
-        of_problem.setdefault(problem_digest(layer.nest, machine, mode, objective), []).append(number)
-    proofs: dict[str, Certificate] = {}
-    for part in found["proofs"].items("proofs"):
-        proof = part.fields(("layers", *FIELDS))
-        certificate = certificate_from(proof)
-        if certificate.problem not in of_problem:
-            checked = f"{printable(nests.name, 80)} with this machine, mode and objective"
-            proof_of_nothing(part, checked, certificate.problem, "the network, the layers and the machine")
-        expect_new(part, certificate.problem, proofs)
-        expect_layers(proof, [nests.layers[number].nest.name for number in of_problem[certificate.problem]])
-        proofs[certificate.problem] = certificate
-    lines = []
-    problems = {number: problem for problem, numbers in of_problem.items() for number in numbers}
-    for number, layer in enumerate(nests.layers):
-        name = layer.nest.name
-        progress(f"check {name}", number, len(nests.layers))
-        if problems[number] not in proofs:
-            raise no_proof(where, name)
-        proof = proofs[problems[number]]
-        verdict = check_certificate(proof, layer.nest, machine, mode, objective)
-        lines.append(
-            f"{name}: proven: no mapping has less {objective} than {proof.bound:.6e} ({mode} model, estimated); "
-            f"{verdict.tilings:,} tilings fit, {verdict.priced:,} of them priced by the checker"
-        )
-    return "\n".join(lines)
+    file = read_proofs(text, where, PROVABLE, objective, "mode", CostMode, mode)
+    layers = [layer.nest for layer in nests.layers]
+    groups = grouped([problem_digest(nest, machine, file.asked, file.objective) for nest in layers])
+
+    def problem(numbers: tuple[int, ...]) -> Problem[Certificate]:
+        nest = layers[numbers[0]]
+
+        def judged(proof: Certificate) -> str:
+            verdict = check_certificate(proof, nest, machine, file.asked, file.objective)
+            return (
+                f"no mapping has less {file.objective} than {value_text(file.objective, proof.value)} ({file.asked} "
+                f"model, estimated); {verdict.tilings:,} tilings fit, {verdict.priced:,} of them priced by the checker"
+            )
+
+        return Problem(numbers, tuple(layers[one].name for one in numbers), _read, judged)
+
+    problems = {digest: problem(numbers) for digest, numbers in groups.items()}
+    checked = f"{printable(nests.name, 80)} with this machine, mode and objective"
+    return check_proofs(file, problems, checked, "the network, the layers and the machine", progress)
+
+
+def _read(part: JsonPart) -> Certificate:
+    return certificate_from(part.fields(("layers", *FIELDS)))

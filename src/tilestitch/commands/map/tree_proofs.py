@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
+from tilestitch.base.json_text import JsonPart
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.base.units import counted
-from tilestitch.commands.map.proof_files import expect_asked, expect_layers, expect_new, no_proof, proof_of_nothing
+from tilestitch.commands.map.proof_files import Problem, check_proofs, grouped, proofs_text, read_proofs
 from tilestitch.commands.map.tree_run import MappedOnTree, TreeMappings, TreeTask, placed_layers
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import UNITS, value_text
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.certificate import (
     FIELDS,
@@ -47,23 +48,10 @@ from tilestitch.mapping.tree.front_certificate import (
     front_json,
 )
 from tilestitch.mapping.tree.front_checking import check_free_front, check_front
-from tilestitch.mapping.tree.optimum import SHORT_UNITS, UNITS
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums
 
-FORMAT = "tilestitch.tree-certificates"
-VERSION = 1
-_HEAD = ("objective", "unit", "sums", "proofs")
-
 Proof: TypeAlias = TreeCertificate | FreeCertificate | FrontCertificate | FreeFrontCertificate
-
-
-@dataclass(frozen=True, slots=True)
-class TreeClaimed:
-    """What a file of certificates says of all of them; None: whatever it is."""
-
-    sums: Sums | None = None
-    objective: Objective | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,63 +152,52 @@ def tree_certificates(mapped: TreeMappings) -> tuple[TreeProof, ...]:
 
 def tree_certificates_json(mapped: TreeMappings, proofs: Sequence[TreeProof]) -> str:
     """The file of the certificates of a run."""
-    rows = [{"layers": one.names, **_json(one.certificate, one.placed)} for one in proofs]
-    head = {"objective": mapped.objective, "unit": UNITS[mapped.objective], "sums": mapped.sums}
-    return document_text(FORMAT, VERSION, {**head, "proofs": Rows(rows)})
+    rows = ((one.names, _json(one.certificate, one.placed)) for one in proofs)
+    return proofs_text(mapped.objective, "sums", mapped.sums, rows)
 
 
 def check_tree_certificates(
-    text: str, where: str, task: TreeTask, asked: TreeClaimed = TreeClaimed(), progress: Progress = quiet
+    text: str,
+    where: str,
+    task: TreeTask,
+    sums: Sums | None = None,
+    objective: Objective | None = None,
+    progress: Progress = quiet,
 ) -> str:
     """Check the certificate of every layer; a line for each. `InputError` that says what is wrong.
 
-    A proof is found by the digest of its problem. There is one for each layer, and none of anything else.
+    `sums` and `objective` are those that are expected; None: whatever the file says.
     """
-    found = json_fields(JsonPart(json_value(text, where), where), FORMAT, VERSION, _HEAD)
-    objective = found["objective"].choice({str(one): one for one in UNITS})
-    found["unit"].choice({UNITS[objective]: None})
-    sums = found["sums"].choice({str(one): one for one in Sums})
-    expect_asked("objective", objective, asked.objective, where)
-    expect_asked("sums", sums, asked.sums, where)
-    problems = _problems(task, sums, objective)
-    proofs: dict[str, Proof] = {}
-    for part in found["proofs"].items("proofs"):
-        entries = part.entries()
-        if "problem" not in entries:
-            part.refuse("the field problem is missing")
-        problem = entries["problem"].text()
-        if problem not in problems:
-            fixed = "choices of what is spread" if task.space is not None else "spatial mapping"
-            checked = f"{printable(task.name, 80)} with this machine, {fixed}, objective and width of sums"
-            named = "the workload, the layers, the machine and the spatial mapping"
-            if task.space is not None:
-                named = "the workload, the layers, the machine and the options of what is spread"
-            proof_of_nothing(part, checked, problem, named)
-        expect_new(part, problem, proofs)
-        proofs[problem] = problems[problem].read(part, objective)
-        expect_layers(entries, problems[problem].names)
-    lines: dict[int, str] = {}
-    for done, (problem, one) in enumerate(problems.items()):
-        progress(f"check {one.names[0]}", done, len(problems))
-        if problem not in proofs:
-            raise no_proof(where, one.names[0])
-        verdict = one.verdict(proofs[problem], sums, objective)
-        for number, name in zip(one.numbers, one.names, strict=True):
-            lines[number] = _line(name, proofs[problem], verdict, objective, sums)
-    return "\n".join(lines[number] for number in sorted(lines))
+    file = read_proofs(text, where, UNITS, objective, "sums", Sums, sums)
+
+    def problem(one: _Problem) -> Problem[Proof]:
+        def read(part: JsonPart) -> Proof:
+            return one.read(part, file.objective)
+
+        def judged(proof: Proof) -> str:
+            return _said(proof, one.verdict(proof, file.asked, file.objective), file.objective, file.asked)
+
+        return Problem(one.numbers, one.names, read, judged)
+
+    problems = {digest: problem(one) for digest, one in _problems(task, file.asked, file.objective).items()}
+    fixed, named = "spatial mapping", "the workload, the layers, the machine and the spatial mapping"
+    if task.space is not None:
+        fixed = "choices of what is spread"
+        named = "the workload, the layers, the machine and the options of what is spread"
+    checked = f"{printable(task.name, 80)} with this machine, {fixed}, objective and width of sums"
+    return check_proofs(file, problems, checked, named, progress)
 
 
 def claimed_text(objective: Objective, proof: Proof) -> str:
     """What a proof says of a layer: of its least value, or of its front from the first point to the last."""
     if isinstance(proof, TreeCertificate | FreeCertificate):
-        value = f"{proof.value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
-        return f"no mapping has less {objective} than {value}"
+        return f"no mapping has less {objective} than {value_text(objective, proof.value)}"
     ends = [f"{one.energy_fj:,} fJ in {one.cycles:,} cycles" for one in (proof.points[0], proof.points[-1])]
     points, reach = counted(len(proof.points), "mapping"), " to ".join(dict.fromkeys(ends))
     return f"no mapping is missing on its front of {points}, {reach}, and none of them beats another"
 
 
-def _line(name: str, proof: Proof, verdict: Verdict, objective: Objective, sums: Sums) -> str:
+def _said(proof: Proof, verdict: Verdict, objective: Objective, sums: Sums) -> str:
     ways = "1 way to spread loops" if verdict.choices == 1 else f"{verdict.choices:,} ways to spread loops"
     of_which = ""
     if isinstance(proof, FreeCertificate):
@@ -229,28 +206,27 @@ def _line(name: str, proof: Proof, verdict: Verdict, objective: Objective, sums:
         of_which = " for those of the front" if len(proof.taken) > 1 else " for that of the front"
     chains = f", with {verdict.chains:,} chains{of_which} if no memory is shared" if verdict.chains else ""
     return (
-        f"{name}: proven: {claimed_text(objective, proof)} (sums {sums}, estimated); {ways}, "
+        f"{claimed_text(objective, proof)} (sums {sums}, estimated); {ways}, "
         f"{verdict.opened:,} opened{chains}; {verdict.labels:,} labels of the checker"
     )
 
 
 def _problems(task: TreeTask, sums: Sums, objective: Objective) -> dict[str, _Problem]:
     """Every different problem of a task by its digest, with its layers, in the order of the workload."""
-    layers: dict[str, list[int]] = {}
     placed = [placements for placements, _ in placed_layers(task)]
     spaces = [None if task.space is None else wired(one[0], task.space) for one in placed]
-    for number, (placements, space) in enumerate(zip(placed, spaces, strict=True)):
-        if space is None:
-            digest = problem_digest(placements, sums, objective)
-        else:
-            digest = free_digest(placements[0], space, sums, objective)
-        layers.setdefault(digest, []).append(number)
+    digests = [
+        problem_digest(placements, sums, objective)
+        if space is None
+        else free_digest(placements[0], space, sums, objective)
+        for placements, space in zip(placed, spaces, strict=True)
+    ]
     return {
         problem: _Problem(
             placed[numbers[0]],
             spaces[numbers[0]],
-            tuple(numbers),
+            numbers,
             tuple(task.layers[one].nest.name for one in numbers),
         )
-        for problem, numbers in layers.items()
+        for problem, numbers in grouped(digests).items()
     }

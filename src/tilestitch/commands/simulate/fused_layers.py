@@ -15,9 +15,9 @@ from tilestitch.commands.simulate.tree_layers import run_of, simulated_mapping
 from tilestitch.ir.choices import Values
 from tilestitch.mapping.fused.mapping import FusedMapping
 from tilestitch.mapping.fused.search import FoundChain, FoundGroup, best_chain
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import Ragged
-from tilestitch.mapping.tree.found import value_of
 from tilestitch.sim.tree.chain import ChainLink, ChainRun, rooms_of
 from tilestitch.sim.tree.chain_simulated import (
     SimulatedChain,

@@ -223,11 +223,6 @@ def _ways_of(loads: Loads) -> tuple[PortCycles, ...]:
     return loads.inwards, loads.outwards, loads.stops
 
 
-def _at_points(way: Sequence[PortCycles], points: NDArray[np.int64]) -> PortCycles:
-    """Of the loads of several nests those of each at its point."""
-    return {port: np.array([own[port][at] for own, at in zip(way, points, strict=True)]) for port in way[0]}
-
-
 def _at_tiles(group: Group, number: int, first: int, threads: Sequence[tuple[int, ...]], lattice: Lattice) -> _AtTiles:
     places = [group.place(number, first, threads, tile) for tile in lattice.tiles().tolist()]
     bases = [group.laid(number, place.base) for place in places]

@@ -27,8 +27,9 @@ from tilestitch.mapping.fused.spans import (
     least_energy,
     least_latency,
 )
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.choices import SpatialSpace
-from tilestitch.mapping.tree.found import FoundMapping, value_of
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.free_front import front_of_choices
 from tilestitch.mapping.tree.search import MOST_LABELS as MOST_ALONE
 from tilestitch.mapping.tree.search import best_of

@@ -15,9 +15,9 @@ from tilestitch.mapping.fused.price import FusedPrice, fused_price
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.timed_inner import Clock
 from tilestitch.mapping.fused.timed_sweep import Aim
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import SpatialSpace
-from tilestitch.mapping.tree.found import value_of
 from tilestitch.mapping.tree.tables import FEMTO, Sums
 
 STEPS = (1.0, 1.02, 1.06, 1.15, 1.35, 1.8, 2.5, 4.0)  # budgets, of the least that operators cost by themselves

@@ -4,8 +4,6 @@ A certificate says nothing but what a checker can judge. Values are whole: femto
 rounded before they are added, so that no sum depends on its order; cycles; and their products.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -15,10 +13,10 @@ import numpy as np
 from tilestitch.base.errors import InputError
 from tilestitch.base.json_text import JsonPart
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import MOST_VALUE, Bound, Optimum, digest, value_of
 from tilestitch.mapping.tree.chain import TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count, root_bound
-from tilestitch.mapping.tree.optimum import Bound, Optimum, value_in
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.sliding import can_slide, with_slides
 from tilestitch.mapping.tree.tables import FEMTO, Sums, femtojoules, tables_of
@@ -28,7 +26,6 @@ from tilestitch.mapping.tree.timed_problem import timed_problem
 FIELDS = ("problem", "value", "chosen", "loops", "cuts", "choices")
 OPTIONAL = ("windows",)
 OPENED, NOTHING_FITS = "opened", "nothing fits"
-MOST_VALUE = 2**160
 MOST_CHAINS = 2**480
 
 
@@ -75,10 +72,7 @@ def digest_of(placed: PlacedNest, spread: object, sums: Sums, objective: Objecti
     if objective is Objective.ENERGY:
         del tree["engines"]  # no energy depends on them
     fixed = [[asdict(one) for one in placed.limits], placed.order]
-    values = json.dumps(
-        [nest, tree, placed.final_bits, placed.homes, spread, fixed, sums, objective], default=str, sort_keys=True
-    )
-    return hashlib.sha256(values.encode()).hexdigest()[:16]
+    return digest([nest, tree, placed.final_bits, placed.homes, spread, fixed, sums, objective])
 
 
 def counts_chains(placed: PlacedNest) -> bool:
@@ -135,7 +129,7 @@ def expect_searched(found: FoundMapping) -> None:
 def chain_value(objective: Objective, placed: PlacedNest, mapping: TreeMapping) -> int:
     """What a mapping is worth in whole numbers."""
     cycles = 0 if objective is Objective.ENERGY else latency_cycles(placed, mapping)
-    return value_in(objective, chain_fj(placed, mapping), cycles)
+    return value_of(objective, chain_fj(placed, mapping), cycles)
 
 
 def chain_fj(placed: PlacedNest, mapping: TreeMapping) -> int:

@@ -10,6 +10,7 @@ from math import prod
 
 from tilestitch.base.errors import InvalidIR, printable
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Optimum
 from tilestitch.mapping.tree import outside_in
 from tilestitch.mapping.tree.certificate import (
     ChoiceProof,
@@ -22,7 +23,6 @@ from tilestitch.mapping.tree.certificate import (
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import CheckerTables, checker_tables
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim, Verdict
-from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.outside_in import NEVER
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.tables import Sums

@@ -8,9 +8,9 @@ import numpy as np
 
 from tilestitch.base.errors import InputError
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Bound, Optimum
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.checker_tables import order_reaches
-from tilestitch.mapping.tree.optimum import Bound, Optimum
 from tilestitch.mapping.tree.placed import PlacedNest
 
 MOST_LABELS = 20_000_000

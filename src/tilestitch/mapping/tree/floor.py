@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree.choices import Choices, Ragged, SpatialSpace, fan_outs_of
 from tilestitch.mapping.tree.cycle_bounds import port_cycles
-from tilestitch.mapping.tree.found import FoundMapping, value_of
+from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.quick_arrays import OWN, TOGETHER
 from tilestitch.mapping.tree.sliding import needs_tables

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tilestitch.base.shown import Brief
 from tilestitch.base.units import ceil_div
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.chain import TreeMapping, TreePrice
 from tilestitch.mapping.tree.crossings import Part
@@ -85,19 +86,6 @@ class Front:
     points: tuple[FoundMapping, ...]
     is_proven: bool
     labels: int
-
-
-def value_of(objective: Objective, energy_pj: float, cycles: int) -> float:
-    """What is least, of an energy and a latency."""
-    match objective:
-        case Objective.LATENCY:
-            return float(cycles)
-        case Objective.EDP:
-            return energy_pj * cycles
-        case Objective.ED2P:
-            return energy_pj * cycles * cycles
-        case _:
-            return energy_pj
 
 
 def mapping_of(tables: Tables, numbered: Sequence[Cut], chain: NDArray[np.int64]) -> TreeMapping:

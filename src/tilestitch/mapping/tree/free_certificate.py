@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.json_text import JsonPart
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Optimum, value_of
 from tilestitch.mapping.tree.certificate import (
     MOST_CHAINS,
     MOST_VALUE,
@@ -32,7 +33,6 @@ from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
 from tilestitch.mapping.tree.found import FoundMapping
 from tilestitch.mapping.tree.inside_out import chain_count
 from tilestitch.mapping.tree.labels import NEVER
-from tilestitch.mapping.tree.optimum import Optimum, value_in
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.sliding import needs_tables
 from tilestitch.mapping.tree.spread_task import bounds_fj, task_of, units_fj
@@ -134,9 +134,9 @@ def blocks_of(
     """
     found: list[ChoiceBlock] = []
     for count in np.unique(steps).tolist():
-        own = energies[steps == count].tolist()
+        own: list[int] = energies[steps == count].tolist()
         fitting = [one + arithmetic for one in own if one < NEVER]
-        settled = [value_in(best.objective, one, count) for one in fitting if not best.is_above(one, count)]
+        settled = [value_of(best.objective, one, count) for one in fitting if not best.is_above(one, count)]
         opened = len(fitting) - len(settled)
         found.append(ChoiceBlock(count, len(own), opened, len(own) - len(fitting), min(settled) if settled else None))
     return tuple(found)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
 from tilestitch.hardware.tree import Flow
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Optimum
 from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
@@ -34,7 +35,6 @@ from tilestitch.mapping.tree.free_certificate import (
     free_digest,
     unrolled_texts,
 )
-from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.placed import PlacedNest, Slide, Unrolled
 from tilestitch.mapping.tree.quick_arrays import Arrays, arrays_of

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilestitch.base.json_text import JsonPart
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Optimum
 from tilestitch.mapping.tree.certificate import (
     MOST_CHAINS,
     ChoiceProof,
@@ -39,7 +40,6 @@ from tilestitch.mapping.tree.free_certificate import (
     slides_json,
     unrolled_texts,
 )
-from tilestitch.mapping.tree.optimum import Optimum
 from tilestitch.mapping.tree.placed import PlacedNest, Slide
 from tilestitch.mapping.tree.sliding import with_slides
 

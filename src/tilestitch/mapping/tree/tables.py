@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.optimum import FEMTO
 from tilestitch.mapping.tree.crossings import Flags, Numbers, OperandOnTree, Part, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
 
 MOST_FJ = 2.0**59
-FEMTO = 1000  # femtojoules in a picojoule
 
 
 class Sums(StrEnum):

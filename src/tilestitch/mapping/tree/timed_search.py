@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import value_of
 from tilestitch.mapping.tree import labels, timed_labels
 from tilestitch.mapping.tree.chain import latency_cycles, price
-from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, value_of, why_nothing_fits
+from tilestitch.mapping.tree.found import FoundMapping, Front, mapping_of, why_nothing_fits
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES, numbered, states_of
 from tilestitch.mapping.tree.sliding import with_slides

@@ -4,12 +4,12 @@ import numpy as np
 
 from tilestitch.base.errors import InvalidIR
 from tilestitch.ir.choices import Objective
+from tilestitch.mapping.optimum import Bound, Optimum
 from tilestitch.mapping.tree import table_walk
 from tilestitch.mapping.tree.certificate import chain_fj, mac_value
 from tilestitch.mapping.tree.chain import PlacedCrossing, TreeMapping, latency_cycles, placed_crossings
 from tilestitch.mapping.tree.claim import MOST_LABELS, Claim
 from tilestitch.mapping.tree.crossings import Part
-from tilestitch.mapping.tree.optimum import Bound, Optimum
 from tilestitch.mapping.tree.outside_in import NEVER, SURVIVED, TOO_MANY
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.table_walk import Least, Target

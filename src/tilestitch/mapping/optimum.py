@@ -1,10 +1,14 @@
 """What nothing may be better than: the least value of an objective, or a front that nothing else is on."""
 
+import hashlib
+import json
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from tilestitch.ir.choices import Objective
+
+FEMTO = 1000  # femtojoules in a picojoule
 
 UNITS = {
     Objective.ENERGY: "femtojoules",
@@ -15,21 +19,36 @@ UNITS = {
 }
 SHORT_UNITS = {**dict.fromkeys(UNITS, ""), Objective.ENERGY: " fJ", Objective.LATENCY: " cycles"}
 UNLIMITED = 2**61  # more energy than is compared
+MOST_VALUE = 2**160  # that is read from a file
 
 Bound: TypeAlias = int | tuple[int, int]  # of a value; of a front femtojoules and cycles
 
 
-def value_in(objective: Objective, energy_fj: int, cycles: int) -> int:
-    """What is least, of whole numbers; of a front the energy."""
+@overload
+def value_of(objective: Objective, energy: int, cycles: int) -> int: ...
+@overload
+def value_of(objective: Objective, energy: float, cycles: int) -> float: ...
+def value_of(objective: Objective, energy: float, cycles: int) -> float:
+    """What is least, of an energy in any unit and a latency; of a front the energy."""
     match objective:
         case Objective.LATENCY:
-            return cycles
+            return float(cycles) if isinstance(energy, float) else cycles
         case Objective.EDP:
-            return energy_fj * cycles
+            return energy * cycles
         case Objective.ED2P:
-            return energy_fj * cycles * cycles
+            return energy * cycles * cycles
         case _:
-            return energy_fj
+            return energy
+
+
+def value_text(objective: Objective, value: int) -> str:
+    """A value of whole femtojoules and cycles with its unit."""
+    return f"{value:,}{SHORT_UNITS[objective] or ' ' + UNITS[objective]}"
+
+
+def digest(problem: object) -> str:
+    """Sixteen hexadecimal digits that stand for everything that a problem is made of."""
+    return hashlib.sha256(json.dumps(problem, default=str, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +82,7 @@ class Optimum:
         if self.objective is Objective.PARETO:
             at = self._no_slower(cycles)
             return at == len(self.front) or energy_fj < self.front[at][0]
-        return value_in(self.objective, energy_fj, cycles) < self.value
+        return value_of(self.objective, energy_fj, cycles) < self.value
 
     def _no_slower(self, cycles: int) -> int:
         """The number of the first point of at most so many cycles."""
@@ -73,7 +92,7 @@ class Optimum:
         """What nothing of at least so much energy and cycles comes below."""
         if self.objective is Objective.PARETO:
             return energy_fj, cycles
-        return value_in(self.objective, energy_fj, cycles)
+        return value_of(self.objective, energy_fj, cycles)
 
     def said(self, bound: Bound) -> str:
         """A value with its unit, or energy and latency with theirs."""
