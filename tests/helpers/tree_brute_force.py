@@ -12,6 +12,7 @@ from tilestitch.ir.loop_nest import Loop, LoopNest, LoopOperand
 from tilestitch.mapping.tree.chain import TreeMapping
 from tilestitch.mapping.tree.placed import PlacedNest, Unrolled
 
+ALL = (0, 1, 2)  # operands: two inputs by their numbers, and all others
 DIFFERENT = -1  # instead of a loop along which windows slide: values, even where tiles are boxes
 
 
@@ -122,52 +123,60 @@ def slow_latency(operands, tiles, order) -> int:
         for number, part, tile in its:
             waits = part[0] == "first" or (number > 0 and operand.chain[number - 1].buffers == 1)
             behind = operand.behind(number) if part[0] != "first" else []
-            crossings[tile].append((waits, operand.occupied(number, part, tile), behind))
+            crossings[tile].append((waits, operand.occupied(number, part, tile), behind, operand.followed))
     factors = [factor for _, factor in order]
 
-    def busiest(number):
-        """Cycles of the busiest port in a tile with so many loops inside."""
+    @cache
+    def busiest(number, its=ALL):
+        """Cycles of the busiest port in a tile with so many loops inside, for two inputs and all that is no such."""
         demand = Counter()
         for tile in inside[: number + 1]:
-            for _, ways, _ in crossings[tile]:
-                for way in ways:
+            for _, ways, _, operand in crossings[tile]:
+                for way in ways if operand in its else ():
                     for port, each in way.items():
                         demand[port] += each * prod(inside[number]) // prod(tile)
         return max(demand.values(), default=0)
 
     @cache
-    def stop(number):
-        """For how long the units stop when a tile ends with all those in it: the busiest port of what they stop for."""
+    def stop(number, last=2):
+        """For how long the units stop when a tile ends with all those in it: the busiest port of what they stop for.
+
+        Until the tiles of the `last` of the operands are there.
+        """
         total = Counter()
         for tile in inside[: number + 1]:
-            for waits, ways, behind in crossings[tile]:
-                for way in (*ways, *behind) if waits else ():
+            for waits, ways, behind, operand in crossings[tile]:
+                for way in (*ways, *behind) if waits and operand <= last else ():
                     total.update(way)
         return max(total.values(), default=0)
+
+    def stops_for(number, which):
+        return any(waits and its == which for tile in inside[: number + 1] for waits, _, _, its in crossings[tile])
 
     @cache
     def turn(number):
         """Cycles from one such tile to the next."""
         inner = factors[number - 1] * turn(number - 1) if number else 1
-        return max(inner, units(number, True) + stop(number), busiest(number))
+        late = [units(number, (one,)) + stop(number, one) for one in (0, 1) if stops_for(number, one)]
+        return max(inner, units(number, ()) + stop(number), busiest(number), *late)
 
     @cache
-    def units(number, is_ahead):
-        """From the first iteration of a tile to its last; and if the second tiles of all that have room are there."""
+    def units(number, missing):
+        """From the first iteration of a tile to its last; if the second tiles are there but those of some operands."""
         if number == 0:
             return 1
         last = (factors[number - 1] - 1) * turn(number - 1)
-        if not is_ahead:
-            return last + units(number - 1, False)
-        second = units(number - 1, False) + stop(number - 1)
-        return min(last + units(number - 1, True), last - turn(number - 1) + second + units(number - 1, False))
+        if missing == ALL:
+            return last + units(number - 1, ALL)
+        second = max(units(number - 1, ALL) + stop(number - 1), busiest(number - 1, missing))
+        return min(last + units(number - 1, missing), last - turn(number - 1) + second + units(number - 1, ALL))
 
     ends = [Counter(), Counter()]
     for one in crossings.values():
-        for _, ways, _ in one:
+        for _, ways, _, _ in one:
             for end, way in zip(ends, ways, strict=True):
                 end.update(way)
-    whole = units(len(order), True) + sum(max(end.values(), default=0) for end in ends)
+    whole = units(len(order), ()) + sum(max(end.values(), default=0) for end in ends)
     return max(turn(len(order)), whole)
 
 
@@ -200,6 +209,7 @@ class _Operand:
             left -= set(memory.serves)
         self.axes.append(left)
         self.known = {}
+        self.followed = 2 if self.is_write else min(self.number, 2)
 
     def even_levels(self, operands):
         """The levels of memories that store evenly what this and other operands pass on."""

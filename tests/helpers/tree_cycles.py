@@ -100,14 +100,15 @@ def _start(one, by_key, steps):
     return True
 
 
-def _room_outside(one, by_key, begin):
-    """Sums that begin in the memory outside need its place empty: the tile that was there has left."""
+def _room_outside(one, by_key, begin, *, is_empty=True):
+    """Sums that begin in the memory outside need its place empty: the tile that was there has left, or is leaving."""
     operand, crossing, _ = one.key
     outside = by_key.get((operand, crossing + 1, True))
     if outside is None or (operand, crossing + 1, False) in by_key:
         return True
     tile = outside.stream.tile
-    return outside.has((begin // tile - outside.stream.buffers + 1) * tile)
+    iterations = (begin // tile - outside.stream.buffers + 1) * tile
+    return outside.has(iterations) if is_empty else outside.is_ending(iterations)
 
 
 def _may_start(one, by_key, steps):
@@ -116,12 +117,12 @@ def _may_start(one, by_key, steps):
     if is_up:
         inner = by_key.get((operand, crossing - 1, True))
         is_made = steps >= end if inner is None else inner.is_ending(end)
-        return is_made and _room_outside(one, by_key, one.begin)
+        return is_made and _room_outside(one, by_key, one.begin, is_empty=False)
     outside, leaving = by_key.get((operand, crossing + 1, False)), by_key.get((operand, crossing, True))
     if outside is not None:
         if not outside.is_ending(one.begin + 1):
             return False
-    elif operand == one.run.written and not _room_outside(one, by_key, one.begin):
+    elif operand == one.run.written and not _room_outside(one, by_key, one.begin, is_empty=False):
         return False
     free = end - one.stream.buffers * one.stream.tile
     if not (steps >= free if leaving is None else leaving.is_ending(free)):
@@ -135,6 +136,8 @@ def _end(one, by_key):
         return False
     operand, crossing, is_up = one.key
     end = one.begin + one.stream.tile
+    if operand == one.run.written and not _room_outside(one, by_key, one.begin):
+        return False
     if is_up:
         inner = by_key.get((operand, crossing - 1, True))
         may = inner is None or inner.has(end)

@@ -97,6 +97,17 @@ def test_a_second_buffer_hides_what_one_waits_for(buffers, cycles):
     assert simulate_on_tree(one).cycles == cycles
 
 
+def test_a_sum_that_begins_comes_as_the_one_before_leaves():
+    """Two sums of two steps each, in one place: a cycle to load, two steps, a cycle in which the first sum leaves and
+    the zero of the second comes through another port, two steps, and a cycle to store."""
+    flows = (Flow.FEED, Flow.COLLECT, Flow.DRAIN)
+    sums = memory("sums", [port(flow.value, 8, "O", (flow,)) for flow in flows], operands="O")
+    outside = memory("dram", [port(operand, 8, operand) for operand in "AWO"])
+    machine = tree(sums, outside, reads_first_sums=True)
+    one = run_of(machine, "O[x] += A[k,x] * W[k,x]; x=2 k=2", ((1, 2), (0, 2)), ((2,), (2,), (1, 2)))
+    assert simulate_on_tree(one).cycles == 1 + 2 + 1 + 2 + 1
+
+
 def test_what_is_needed_first_goes_first():
     """A port has a value for every other step to bring, and 16 cycles of work for the second half: no step waits.
 

@@ -12,6 +12,7 @@ from tests.helpers.tree_brute_force import all_best, timed_case, with_engines
 from tilestitch.base.errors import DoesNotFit
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.chain import price
+from tilestitch.mapping.tree.loads import Loads
 from tilestitch.mapping.tree.pace import Pace
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping, pareto_front
 from tilestitch.mapping.tree.tables import Sums
@@ -91,7 +92,7 @@ def changes(seed, loops, crossings):
     for _ in range(crossings):
         ways = [{port: seed.randrange(12) for port in seed.sample(PORTS, seed.randrange(3))} for _ in range(2)]
         stops = {port: sum(way.get(port, 0) for way in ways) + seed.randrange(2) for port in PORTS}
-        found.append((seed.choice(("hides", "stops")), (*ways, stops)))
+        found.append((seed.choice(("hides", "stops")), (*ways, stops, seed.randrange(3))))
     seed.shuffle(found)
     return found
 
@@ -101,8 +102,8 @@ def changed(pace, steps):
         if kind == "loop":
             pace = pace.repeated(what)
         else:
-            inwards, outwards, stops = what
-            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {})
+            inwards, outwards, stops, operand = what
+            pace = pace.with_crossing(inwards, outwards, stops if kind == "stops" else {}, operand)
     return pace
 
 
@@ -111,7 +112,8 @@ def alike(pace, seed):
     turn, work, ahead = (one + seed.choice((-3, -1, 0, 0, 1, 3)) for one in (pace.turn, pace.work, pace.ahead))
     work = max(work, ahead)
     stops = max(pace.stops.values(), default=0)
-    return replace(pace, turn=max(turn, work, ahead + stops, *pace.busy.values()), work=work, ahead=ahead)
+    late = tuple(min(work, max(ahead, one + seed.choice((-2, 0, 0, 2)))) for one in pace.late)
+    return replace(pace, turn=max(turn, work, ahead + stops, *pace.busy.values()), work=work, ahead=ahead, late=late)
 
 
 def test_a_pace_that_keeps_up_is_never_slower():
@@ -131,16 +133,17 @@ def test_a_pace_that_keeps_up_is_never_slower():
     assert kept > 1000
 
 
-TRACKED = Tracked((PORTS, PORTS, PORTS, PORTS))
+TRACKED = Tracked((PORTS,) * 8, (True, True))
 COLUMNS = TRACKED.columns
 
 
 def row_of(pace):
     """A pace as a row in which every port has columns."""
-    sums = (pace.stops, pace.first, pace.last, pace.busy)
-    most = [max(one.values(), default=0) for one in sums[:3]]
+    sums = (pace.stops, pace.first, pace.last, pace.busy, *pace.until, *pace.own)
+    most = [max(one.values(), default=0) for one in sums]
     each = [sums[kind].get(port, 0) for _, kind, port in TRACKED.each]
-    return np.array([pace.turn, pace.work, pace.ahead, *most, *each], np.int64)
+    heads = [pace.turn, pace.work, pace.ahead, *most[:3], *pace.late, *most[4:], *pace.waits]
+    return np.array([*heads, *each], np.int64)
 
 
 def test_rows_are_paces():
@@ -154,11 +157,13 @@ def test_rows_are_paces():
             if kind == "loop":
                 repeat(row, COLUMNS, what)
             else:
-                inwards, outwards, stops = what
-                both = {port: inwards.get(port, 0) + outwards.get(port, 0) for port in PORTS}
-                sums = (stops if kind == "stops" else {}, inwards, outwards, both)
-                each = [sums[which].get(port, 0) for _, which, port in TRACKED.each]
-                cross(row, COLUMNS, np.array([0] * 6 + each, np.int64))
+                inwards, outwards, stops, operand = what
+                cycles = [{port: np.array([one]) for port, one in way.items()} for way in (inwards, outwards, stops)]
+                loads = Loads(cycles[0], cycles[1], cycles[2] if kind == "stops" else {}, operand)
+                load = np.zeros(COLUMNS.end, np.int64)
+                for column, added in TRACKED.row(loads.kinds, operand).items():
+                    load[column] = added[0]
+                cross(row, COLUMNS, load)
             assert row.tolist() == row_of(pace).tolist()
 
 

@@ -19,7 +19,7 @@ from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.crossings import PortNumber
 from tilestitch.mapping.tree.placed import PlacedNest
 from tilestitch.mapping.tree.problem import MOST_STATES
-from tilestitch.mapping.tree.timed_pace import AHEAD, FIRST, LAST, TURN, WORK
+from tilestitch.mapping.tree.timed_pace import AHEAD, FIRST, LAST, LATE, TURN, UNTIL, WORK
 
 _KEPT = 128  # choices of which the arrays of the sweep are kept
 
@@ -189,8 +189,8 @@ def visits(timing: Timing, pace: NDArray[np.int64]) -> NDArray[np.int64]:
 def paces_of(timing: Timing, cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     """The paces of nests one after another, of which `visits` has told the times."""
     found = np.zeros((len(cycles), timing.columns.end), np.int64)
-    found[:, [TURN, WORK, AHEAD]] = cycles[:, :1]
-    found[:, timing.columns.busy :] = cycles[:, 1:]
+    found[:, [TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = cycles[:, :1]
+    found[:, timing.columns.busy : timing.columns.until] = cycles[:, 1:]
     return found
 
 

@@ -99,13 +99,13 @@ def _least_cycles(
         cut = field.first[operand] + placed[operand]
         if cut < field.first[operand + 1]:
             side = partial if operand == field.write else 0
-            for column in range(columns.busy, columns.end):
+            for column in range(columns.busy, columns.until):
                 togo[column] += timing.least[column - columns.busy, cut, side, point]
                 within[column] += timing.inside[column - columns.busy, cut, side, point]
     if timing.is_all:
         return latency_at_least(row, columns, togo, left - 1) + aim.other_cycles
     least = left * row[TURN]
-    for column in range(columns.busy, columns.end):
+    for column in range(columns.busy, columns.until):
         least = max(least, left * row[column] + within[column])
     least += aim.other_cycles
     for kept in range(timing.outer):

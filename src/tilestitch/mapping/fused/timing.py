@@ -10,11 +10,11 @@ from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.fused.inner import Laid
 from tilestitch.mapping.fused.latency import loads_on
 from tilestitch.mapping.fused.timed_sweep import Timing
-from tilestitch.mapping.tree.crossings import PortCycles, PortNumber, operands_on_tree
+from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
 from tilestitch.mapping.tree.problem import Passing, least_from
-from tilestitch.mapping.tree.timed_pace import AHEAD, TURN, WORK, Crossed, Tracked, cross, tracked
+from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, TURN, UNTIL, WORK, Crossed, Tracked, cross, tracked
 
 _Whole = NDArray[np.int64]
 
@@ -74,29 +74,27 @@ def timing_of(
     """
     numbered = [one for own in cuts for one in own]
     found = tracked([*(_crossed(one.loads) for one in numbered), _crossed(start)], ())
-    stops, first, last, busy = found.ports
-    ports: Tracked[PortNumber] = Tracked((stops, first, last, (*kept, *(one for one in busy if one not in kept))))
+    stops, first, last, busy, *late = found.ports
+    busy = (*kept, *(one for one in busy if one not in kept))
+    ports: Tracked[PortNumber] = Tracked((stops, first, last, busy, *late), found.waits)
     columns = ports.columns
     rows, loads = _rows(ports, numbered, len(left))
     least = _least_busy(ports, cuts, left, shape, only_inside=False)
     inside = _least_busy(ports, cuts, left, shape, only_inside=True) if not is_block else np.zeros_like(least)
     timing = Timing(columns, rows, loads, left, least, inside, len(kept), is_all, is_block)
     row, load = np.zeros((2, columns.end), np.int64)
-    row[[TURN, WORK, AHEAD]] = 1
-    for column, cycles in ports.row(_by_kind(start)).items():
+    row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
+    for column, cycles in ports.row(start.kinds, start.operand).items():
         load[column] = cycles[0]
     cross(row, columns, load)
     return timing, row
 
 
 def _crossed(loads: Loads) -> Crossed[PortNumber]:
-    return Crossed(
-        *(frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops))
+    inwards, outwards, stops = (
+        frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
-
-
-def _by_kind(loads: Loads) -> tuple[PortCycles, ...]:
-    return loads.stops, loads.inwards, loads.outwards, loads.both
+    return Crossed(inwards, outwards, stops, loads.operand)
 
 
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> tuple[_Whole, _Whole]:
@@ -104,7 +102,7 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[TimedCut], points: int) -> 
     found = np.full((ports.columns.end, len(cuts)), -1, np.int64)
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(_by_kind(cut.loads)).items():
+        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand).items():
             if cycles.any():
                 found[column, number] = len(loads)
                 loads.append(cycles)

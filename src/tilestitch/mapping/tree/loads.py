@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.mapping.tree.crossings import OperandOnTree, Part, PortCycles, PortNumber, Tiles
+from tilestitch.mapping.tree.pace import INPUTS, OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +16,30 @@ class Loads:
     inwards: PortCycles
     outwards: PortCycles
     stops: PortCycles  # while the units stop; none where they go on
+    operand: int = OTHER  # the number of an input that a pace follows by itself
 
     @property
     def both(self) -> PortCycles:
         return added(self.inwards, self.outwards)
 
+    @property
+    def kinds(self) -> tuple[PortCycles, ...]:
+        """What is added to the sums of a pace: stops, first, last, busy; of every input until, then own."""
+        until = [self.stops if self.operand <= number else {} for number in range(INPUTS)]
+        own = [self.both if self.operand == number else {} for number in range(INPUTS)]
+        return self.stops, self.inwards, self.outwards, self.both, *until, *own
+
 
 def loads_of(operand: OperandOnTree, crossing: int, tiles: Tiles, part: Part = Part.ALL) -> Loads:
     """The loads of a crossing. What a row of windows begins with stops the units even where the rest hides."""
     inwards, outwards = operand.ways(crossing, tiles, part)
+    number = OTHER if operand.is_write else min(operand.number, OTHER)
     if part is Part.FIRST:
-        return Loads(inwards, outwards, added(inwards, outwards))
+        return Loads(inwards, outwards, added(inwards, outwards), number)
     if operand.is_hidden(crossing):
-        return Loads(inwards, outwards, {})
+        return Loads(inwards, outwards, {}, number)
     following = {port: np.repeat(cycles, len(tiles)) for port, cycles in behind(operand, crossing).items()}
-    return Loads(inwards, outwards, added(inwards, outwards, following))
+    return Loads(inwards, outwards, added(inwards, outwards, following), number)
 
 
 def behind(operand: OperandOnTree, crossing: int) -> PortCycles:

@@ -46,7 +46,7 @@ class Opener:
         sizes = np.zeros(len(numbers), np.int64)
         for number, operand in enumerate(task.operands):
             sizes += 2 * (len(operand.memories) + 1) * np.where(task.arrays.moving[number], points, 1).prod(axis=1)
-        kinds = 1 if self._timing is None else 1 + self._timing.columns.end - SUMS
+        kinds = 1 if self._timing is None else 1 + self._timing.columns.until - SUMS
         group = np.cumsum(sizes * kinds) // TOGETHER
         ends = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(numbers)]
         yield from (slice(start, end) for start, end in pairwise(ends) if start < end)
@@ -111,13 +111,13 @@ class Opener:
         for number in range(result + 1):
             first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
             roots = self._roots(number, timing, chosen[first])
-            least[:, SUMS:] += roots[back, partial if number == result else 0]
+            least[:, SUMS : timing.columns.until] += roots[back, partial if number == result else 0]
         return latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
 
     def _roots(self, number: int, timing: Timing, chosen: Choices) -> _Whole:
         """The least cycles of an operand for some choices: [choice, partial, sum]."""
         task = self._task
-        found = np.empty((len(chosen), 2, timing.columns.end - SUMS), np.int64)
+        found = np.empty((len(chosen), 2, timing.columns.until - SUMS), np.int64)
         over, under = seen_factors(task.view(chosen, number), task.levels)
         for start in range(0, len(chosen), VIEWS):
             part = slice(start, start + VIEWS)
@@ -154,7 +154,7 @@ class Opener:
         """How the search of a choice in time ended, its labels, and the value and energy of what was found or left."""
         assert self._timing is not None
         task, sheet = self._task, self._sheet(number)
-        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], self._timing.columns.end - SUMS)
+        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], self._timing.columns.until - SUMS)
         tables = task.arrays, task.bounds, self._timing
         final = task.sums is Sums.FINAL
         ended, count, value, energy, _ = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, final)

@@ -12,6 +12,9 @@ from tilestitch.mapping.tree.crossings import PortNumber
 
 Cycles: TypeAlias = Mapping[PortNumber, int]
 
+INPUTS = 2  # so many of a nest's inputs are followed by themselves, by number: all that most nests have
+OTHER = INPUTS  # stands for every other operand
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -24,6 +27,10 @@ class Pace:
     first: Cycles = field(default_factory=dict)  # of each port, before the first iteration of all
     last: Cycles = field(default_factory=dict)  # after the last one
     busy: Cycles = field(default_factory=dict)  # of a turn, that each port is occupied
+    late: tuple[int, ...] = (1,) * INPUTS  # as `ahead`, if all second tiles are there but those of this input
+    own: tuple[Cycles, ...] = ({},) * INPUTS  # as `busy`, of this input alone
+    until: tuple[Cycles, ...] = ({},) * INPUTS  # as `stops`, of this input and those before it
+    waits: tuple[bool, ...] = (False,) * INPUTS  # whether the units stop for this input
 
     @property
     def latency(self) -> int:
@@ -34,21 +41,36 @@ class Pace:
         """So many of these tiles, one after another, as one tile."""
         if times == 1:
             return self
-        ahead = min(
-            self.ahead + (times - 1) * self.turn,
-            2 * self.work + _most(self.stops) + (times - 2) * self.turn,
+        rest = (times - 2) * self.turn
+        second = self.work + _most(self.stops)  # when the units may begin with the second tile, if it is there
+        return Pace(
+            times * self.turn,
+            self.work + rest + self.turn,
+            min(self.ahead + rest + self.turn, second + self.work + rest),
+            self.stops,
+            self.first,
+            self.last,
+            _times(times, self.busy),
+            tuple(
+                min(late + rest + self.turn, max(second, _most(own)) + self.work + rest)
+                for late, own in zip(self.late, self.own, strict=True)
+            ),
+            tuple(_times(times, own) for own in self.own),
+            self.until,
+            self.waits,
         )
-        busy = {port: times * cycles for port, cycles in self.busy.items()}
-        work = self.work + (times - 1) * self.turn
-        return Pace(times * self.turn, work, ahead, self.stops, self.first, self.last, busy)
 
-    def with_crossing(self, inwards: Cycles, outwards: Cycles, stops: Cycles) -> "Pace":
+    def with_crossing(self, inwards: Cycles, outwards: Cycles, stops: Cycles, operand: int = OTHER) -> "Pace":
         """This tile where an operand crosses with it; `stops` is empty where the units go on meanwhile."""
         busy = _added(self.busy, _added(inwards, outwards))
         stopped = _added(self.stops, stops)
-        turn = max(self.turn, self.ahead + _most(stopped), _most(busy))
         first, last = _added(self.first, inwards), _added(self.last, outwards)
-        return Pace(turn, self.work, self.ahead, stopped, first, last, busy)
+        own = tuple(_added(one, inwards, outwards) if number == operand else one for number, one in enumerate(self.own))
+        until = tuple(_added(one, stops) if operand <= number else one for number, one in enumerate(self.until))
+        waits = tuple(one or (number == operand and bool(stops)) for number, one in enumerate(self.waits))
+        ends = [late + _most(its) for late, its, one in zip(self.late, until, waits, strict=True) if one]
+        turn = max(self.turn, self.ahead + _most(stopped), *ends, _most(busy))
+        return Pace(turn, self.work, self.ahead, stopped, first, last, busy, self.late, own, until, waits)
 
 
 def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:
@@ -56,11 +78,15 @@ def in_turn(paces: Iterable[Pace], between: Iterable[Cycles]) -> Pace:
     ended = list(paces)
     others = list(between)
     turn = sum(one.latency for one in ended) + sum(_most(one) for one in others)
-    return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others))
+    return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * INPUTS)
 
 
 def _most(cycles: Cycles) -> int:
     return max(cycles.values(), default=0)
+
+
+def _times(times: int, cycles: Cycles) -> Cycles:
+    return {port: times * each for port, each in cycles.items()}
 
 
 def _added(*parts: Cycles) -> Cycles:

@@ -116,7 +116,7 @@ def _least_cycles(
         cut = base.first[operand] + placed[operand]
         if cut < base.first[operand + 1]:
             side = partial if operand == base.write else 0
-            for column in range(SUMS, len(togo)):
+            for column in range(SUMS, timed.columns.until):
                 togo[column] += weight * timed.least[column - SUMS, cut, side, point]
     return latency_at_least(row, timed.columns, togo, timed.left[point] - 1)
 

@@ -173,7 +173,7 @@ def _go_on(
                 held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
                 where = (move, crossing)
                 serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
-                load_of(timing, not timing.hides[where], bench.served, bench.following[where], bench.load)
+                load_of(timing, move, not timing.hides[where], bench.served, bench.following[where], bench.load)
                 cross(row, timing.columns, bench.load)
             to_state += ground.place_of[move]
             if move == operands - 1:

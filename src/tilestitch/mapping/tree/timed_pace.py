@@ -1,9 +1,10 @@
 """The pace of a label, compiled: that of `pace`, as a row of whole numbers.
 
 A row begins with turn, work, ahead, and the largest of three kinds of sums: for how long the units stop, and what moves
-before the first iteration and after the last. Behind them are the sums of those ports for which they matter to what
-comes, and last for how long ports are busy: `Columns` has where each kind begins. What a crossing adds is a row of the
-same form, in which ports without a column have their largest load.
+before the first iteration and after the last. Then come, each of one input and then of the other, late, the largest of
+until and own, and whether the units stop for it. Behind them are the sums of those ports for which they matter to what
+comes: `Columns` has where each kind begins. What a crossing adds is a row of the same form, in which ports without a
+column have their largest load.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.jit import lending, tiered
+from tilestitch.mapping.tree.pace import INPUTS, OTHER
 
-TURN, WORK, AHEAD, STOPS, FIRST, LAST = range(6)
-SUMS = 6  # where those of single ports begin
+TURN, WORK, AHEAD, STOPS, FIRST, LAST, LATE = range(7)
+UNTIL, OWN, WAITS, SUMS = range(LATE + INPUTS, LATE + 5 * INPUTS, INPUTS)  # the last is where single ports begin
 
 _Port = TypeVar("_Port", bound=tuple[int, int])
 _Cycles: TypeAlias = NDArray[np.int64]
@@ -28,6 +30,10 @@ class Columns(NamedTuple):
     first: int
     last: int
     busy: int
+    until: int  # of the first input, then of the second
+    until_second: int
+    own: int
+    own_second: int
     end: int
 
 
@@ -38,13 +44,15 @@ class Crossed(Generic[_Port]):
     inwards: frozenset[_Port]
     outwards: frozenset[_Port]
     stops: frozenset[_Port]
+    operand: int = OTHER  # as in `Loads`
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked(Generic[_Port]):
-    """The ports that have a column, by kinds: of stops, of what comes first and last, and of what keeps them busy."""
+    """The ports that have a column, by the kinds of `Loads`; and whether the units ever stop for each input."""
 
     ports: tuple[tuple[_Port, ...], ...]
+    waits: tuple[bool, ...]
 
     @property
     def columns(self) -> Columns:
@@ -57,13 +65,18 @@ class Tracked(Generic[_Port]):
         every = ((kind, port) for kind, ports in enumerate(self.ports) for port in ports)
         yield from ((column, kind, port) for column, (kind, port) in enumerate(every, SUMS))
 
-    def row(self, loads: Sequence[Mapping[_Port, _Cycles]]) -> dict[int, _Cycles]:
-        """What a crossing adds by column, where it is not nothing; `loads` by kind."""
+    def row(self, loads: Sequence[Mapping[_Port, _Cycles]], operand: int) -> dict[int, _Cycles]:
+        """What a crossing of an operand adds by column, where it is not nothing; `loads` by kind."""
         found = {column: loads[kind][port] for column, kind, port in self.each if port in loads[kind]}
-        for kind, column in enumerate((STOPS, FIRST, LAST, TURN)):
+        largest = [STOPS, FIRST, LAST, TURN]
+        for head in (UNTIL, OWN):
+            largest += [head + number if waits else -1 for number, waits in enumerate(self.waits)]
+        for kind, column in enumerate(largest):
             others = [cycles for port, cycles in loads[kind].items() if port not in self.ports[kind]]
-            if others:
+            if others and column >= 0:
                 found[column] = np.max(np.stack(others), axis=0)
+        if operand != OTHER and loads[0]:
+            found[WAITS + operand] = np.ones_like(next(iter(loads[0].values())))
         return found
 
 
@@ -78,7 +91,13 @@ def tracked(crossings: Sequence[Crossed[_Port]], outermost: Iterable[_Port]) -> 
     stops = {port for one in crossings for port in one.stops}
     hidden = {port for one in crossings if not one.stops for port in one.inwards | one.outwards}
     busy = _several(one.inwards | one.outwards for one in crossings) & hidden
-    return Tracked(tuple(tuple(sorted(ports)) for ports in (stops, first, last, busy)))
+    waits = tuple(any(one.stops for one in crossings if one.operand == number) for number in range(INPUTS))
+    until = [_several(one.stops for one in crossings if one.operand <= number) for number in range(INPUTS)]
+    own = [
+        _several(one.inwards | one.outwards for one in crossings if one.operand == number) for number in range(INPUTS)
+    ]
+    late = [ports if waits[at % INPUTS] else set[_Port]() for at, ports in enumerate((*until, *own))]
+    return Tracked(tuple(tuple(sorted(ports)) for ports in (stops, first, last, busy, *late)), waits)
 
 
 def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
@@ -95,35 +114,53 @@ def _several(users: Iterable[frozenset[_Port]]) -> set[_Port]:
 def repeat(row: np.ndarray, columns: Columns, times: int) -> None:
     """So many tiles as one, at least two."""
     turn, work = row[TURN], row[WORK]
-    row[AHEAD] = min(row[AHEAD] + (times - 1) * turn, 2 * work + row[STOPS] + (times - 2) * turn)
-    row[WORK] = work + (times - 1) * turn
+    second, rest = work + row[STOPS], (times - 2) * turn
+    row[AHEAD] = min(row[AHEAD] + rest + turn, second + work + rest)
+    for number in range(INPUTS):
+        own = row[OWN + number]
+        row[LATE + number] = min(row[LATE + number] + rest + turn, max(second, own) + work + rest)
+        row[OWN + number] = times * own
+    row[WORK] = work + rest + turn
     row[TURN] = times * turn
-    for column in range(columns.busy, columns.end):
+    for column in range(columns.busy, columns.until):
         row[column] *= times
+    for column in range(columns.own, columns.end):
+        row[column] *= times
+
+
+@lending
+def _largest(row: np.ndarray, head: int, load: np.ndarray, begin: int, end: int) -> None:
+    """Write the largest sum of one kind, with those that have no column."""
+    most = max(row[head], load[head])
+    for column in range(begin, end):
+        most = max(most, row[column])
+    row[head] = most
 
 
 @tiered
 def cross(row: np.ndarray, columns: Columns, load: np.ndarray) -> None:
     """A tile with what crosses there."""
-    turn = max(row[TURN], load[TURN])
-    stops, first, last = max(row[STOPS], load[STOPS]), max(row[FIRST], load[FIRST]), max(row[LAST], load[LAST])
     for column in range(SUMS, columns.end):
         row[column] += load[column]
-    for column in range(SUMS, columns.first):
-        stops = max(stops, row[column])
-    for column in range(columns.first, columns.last):
-        first = max(first, row[column])
-    for column in range(columns.last, columns.busy):
-        last = max(last, row[column])
-    for column in range(columns.busy, columns.end):
-        turn = max(turn, row[column])
-    row[STOPS], row[FIRST], row[LAST] = stops, first, last
-    row[TURN] = max(turn, row[AHEAD] + stops)
+    _largest(row, STOPS, load, SUMS, columns.first)
+    _largest(row, FIRST, load, columns.first, columns.last)
+    _largest(row, LAST, load, columns.last, columns.busy)
+    _largest(row, UNTIL, load, columns.until, columns.until_second)
+    _largest(row, UNTIL + 1, load, columns.until_second, columns.own)
+    _largest(row, OWN, load, columns.own, columns.own_second)
+    _largest(row, OWN + 1, load, columns.own_second, columns.end)
+    _largest(row, TURN, load, columns.busy, columns.until)
+    turn = max(row[TURN], row[AHEAD] + row[STOPS])
+    for number in range(INPUTS):
+        row[WAITS + number] = max(row[WAITS + number], load[WAITS + number])
+        if row[WAITS + number] > 0:
+            turn = max(turn, row[LATE + number] + row[UNTIL + number])
+    row[TURN] = turn
 
 
 def least_latency(start: np.ndarray, steps: int) -> int:
     """Of so many iterations, if nothing but what the row has moved."""
-    turn, work, ahead, stops, first, last = start[:SUMS].tolist()
+    turn, work, ahead, stops, first, last = start[:LATE].tolist()
     until = ahead if steps == 1 else min(ahead + (steps - 1) * turn, 2 * work + stops + (steps - 2) * turn)
     return max(steps * turn, until + first + last)
 
@@ -148,7 +185,7 @@ def latency_at_least(row: np.ndarray, columns: Columns, togo: np.ndarray, others
     least = _latency(row, others, first, last)
     for column in range(SUMS, columns.first):
         least = max(least, (others + 1) * (row[AHEAD] + row[column]) + togo[column])
-    for column in range(columns.busy, columns.end):
+    for column in range(columns.busy, columns.until):
         least = max(least, (others + 1) * row[column] + togo[column])
     return least
 
@@ -177,7 +214,24 @@ def keeps_up(one: np.ndarray, other: np.ndarray, columns: Columns, others: int, 
         second, than_second = 2 * one[WORK] + one[STOPS], 2 * other[WORK] + other[STOPS]
         if second > than_second or second + turns - one[TURN] > than_second + than - other[TURN]:
             return False
-    for column in range(SUMS, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)
+    for column in range(SUMS, columns.until):
+        if one[column] > other[column]:
+            return False
+    return not stops or _is_late_too(one, other, columns, others)
+
+
+@lending
+def _is_late_too(one: np.ndarray, other: np.ndarray, columns: Columns, others: int) -> bool:
+    """Whether inputs that are late take one tile no longer than another one like it."""
+    turns, than = others * one[TURN], others * other[TURN]
+    for number in range(INPUTS):
+        late, than_late = one[LATE + number], other[LATE + number]
+        if late > than_late or late + turns > than_late + than:
+            return False
+    for column in range(UNTIL, WAITS):
+        if one[column] > other[column]:
+            return False
+    for column in range(columns.until, columns.end):  # noqa: SIM110 (compiled, where a generator costs more)
         if one[column] > other[column]:
             return False
     return True

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.tree.crossings import OperandOnTree, PortCycles, PortNumber, Tiles, operands_on_tree
+from tilestitch.mapping.tree.crossings import OperandOnTree, PortNumber, Tiles, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, loads_of
 from tilestitch.mapping.tree.problem import cuts_by_operand, least_from, problem_of
 from tilestitch.mapping.tree.tables import FEMTO, Cut, Tables
 from tilestitch.mapping.tree.timed_labels import TimedProblem
-from tilestitch.mapping.tree.timed_pace import AHEAD, SUMS, TURN, WORK, Crossed, Tracked, cross, tracked
+from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, SUMS, TURN, UNTIL, WORK, Crossed, Tracked, cross, tracked
 
 MOST_CYCLES = 2.0**53
 
@@ -73,9 +73,10 @@ def _timed(operand: OperandOnTree, cut: Cut, tiles: Tiles) -> _TimedCut:
 
 
 def _crossed(loads: Loads) -> Crossed[PortNumber]:
-    return Crossed(
-        *(frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops))
+    inwards, outwards, stops = (
+        frozenset(port for port in way if way[port].any()) for way in (loads.inwards, loads.outwards, loads.stops)
     )
+    return Crossed(inwards, outwards, stops, loads.operand)
 
 
 def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:
@@ -84,17 +85,13 @@ def _outermost(result: OperandOnTree, tiles: Tiles) -> list[PortNumber]:
     return [port for port in result.ways(last, tiles[:1])[1] if port[0] == memories.index(result.memories[last])]
 
 
-def _by_kind(loads: Loads) -> tuple[PortCycles, ...]:
-    return loads.stops, loads.inwards, loads.outwards, loads.both
-
-
 def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) -> tuple[_Whole, _Whole]:
     """By column and cut which row, or -1; and the rows, those that are alike once."""
     found = np.full((ports.columns.end, len(cuts)), -1, np.int64)
     rows: dict[bytes, int] = {}
     loads: list[_Whole] = []
     for number, cut in enumerate(cuts):
-        for column, cycles in ports.row(_by_kind(cut.loads)).items():
+        for column, cycles in ports.row(cut.loads.kinds, cut.loads.operand).items():
             if not cycles.any():
                 continue
             at = rows.setdefault(cycles.tobytes(), len(loads))
@@ -107,13 +104,15 @@ def _rows(ports: Tracked[PortNumber], cuts: Sequence[_TimedCut], points: int) ->
 def _least_sums(
     ports: Tracked[PortNumber], operands: Sequence[Sequence[_TimedCut]], left: _Whole, shape: tuple[int, ...]
 ) -> _Whole:
-    """Of every sum the least that each cut and the later ones of its operand add from each point on."""
+    """Of every sum in bounds the least that each cut and the later ones of its operand add from each point on."""
     numbered = [cut for cuts in operands for cut in cuts]
-    found = np.empty((ports.columns.end - SUMS, len(numbered), 2, len(left)), np.int64)
+    found = np.empty((ports.columns.until - SUMS, len(numbered), 2, len(left)), np.int64)
     nothing = np.zeros(len(left), np.int64)
     for column, kind, port in ports.each:
+        if column >= ports.columns.until:
+            break
         times = left if kind in (0, 3) else 1
-        cycles = [_by_kind(cut.loads)[kind].get(port, nothing) * times for cut in numbered]
+        cycles = [cut.loads.kinds[kind].get(port, nothing) * times for cut in numbered]
         found[column - SUMS] = _least(operands, cycles, shape)
     return found
 
@@ -121,8 +120,8 @@ def _least_sums(
 def _start(ports: Tracked[PortNumber], loads: Loads) -> _Whole:
     """The row of one iteration of the units, with its results."""
     row, load = np.zeros((2, ports.columns.end), np.int64)
-    row[[TURN, WORK, AHEAD]] = 1
-    for column, cycles in ports.row(_by_kind(loads)).items():
+    row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
+    for column, cycles in ports.row(loads.kinds, loads.operand).items():
         load[column] = cycles[0]
     cross(row, ports.columns, load)
     return row

@@ -13,6 +13,7 @@ from tilestitch.base.jit import lending, tiered
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
 from tilestitch.mapping.tree.labels import NEVER
+from tilestitch.mapping.tree.pace import INPUTS, OTHER
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
 from tilestitch.mapping.tree.quick_bounds import divisors, placed_alone
 from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice, tile_at
@@ -20,9 +21,13 @@ from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
     FIRST,
     LAST,
+    LATE,
+    OWN,
     STOPS,
     SUMS,
     TURN,
+    UNTIL,
+    WAITS,
     WORK,
     Columns,
     Crossed,
@@ -45,6 +50,8 @@ class Timing(NamedTuple):
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
     uses: np.ndarray  # [operand, crossing, column]
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
+    followed: np.ndarray  # [operand] the number of an input that a pace follows by itself, as in `Loads`
+    waits: np.ndarray  # [input] whether the units ever stop for it
     columns: Columns
     many: int  # ports
 
@@ -90,9 +97,19 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
     for column, kind, port in sums.each:
         slot[kind, ports.index(port)] = column
         for (operand, crossing), one in crossed.items():
-            kinds = one.stops, one.inwards, one.outwards, one.inwards | one.outwards
+            both = one.inwards | one.outwards
+            until = [one.stops if one.operand <= number else () for number in range(INPUTS)]
+            own = [both if one.operand == number else () for number in range(INPUTS)]
+            kinds = one.stops, one.inwards, one.outwards, both, *until, *own
             uses[operand, crossing, column] = port in kinds[kind]
-    return Timing(number, cycles, hides, uses, slot, columns, len(ports))
+    followed = np.array([_followed(one) for one in operands], np.int64)
+    return Timing(
+        number, cycles, hides, uses, slot, followed, np.array(sums.waits, np.bool_), columns, len(ports)
+    )  # fmt: skip
+
+
+def _followed(operand: OperandOnTree) -> int:
+    return OTHER if operand.is_write else min(operand.number, OTHER)
 
 
 def _crossed(
@@ -111,7 +128,7 @@ def _crossed(
                 break
             if inner == 0 or not operands[operand].is_write:
                 stops |= set.union(*users.get((operand, inner), (set(), set())))
-    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops))
+    return Crossed(frozenset(inwards), frozenset(outwards), frozenset(stops), _followed(operands[operand]))
 
 
 @lending
@@ -185,11 +202,23 @@ def _enter(load: np.ndarray, column: int, largest: int, cycles: int) -> None:
 
 
 @lending
-def load_of(timing: Timing, stops: bool, served: np.ndarray, following: np.ndarray, load: np.ndarray) -> None:
-    """The row that a crossing adds, of its cycles at every port and of what follows it there."""
+def load_of(
+    timing: Timing, operand: int, stops: bool, served: np.ndarray, following: np.ndarray, load: np.ndarray
+) -> None:  # fmt: skip
+    """The row that a crossing of an operand adds, of its cycles at every port and of what follows it there."""
     load[:] = 0
+    followed = timing.followed[operand]
+    if stops and followed < INPUTS:
+        load[WAITS + followed] = 1
     for port in range(timing.many):
         inwards, outwards = int(served[INWARDS, port]), int(served[OUTWARDS, port])
+        for number in range(INPUTS):
+            if timing.waits[number]:
+                if stops and followed <= number:
+                    both = inwards + outwards + following[port]
+                    _enter(load, timing.slot[4 + number, port], UNTIL + number, both)
+                if followed == number:
+                    _enter(load, timing.slot[4 + INPUTS + number, port], OWN + number, inwards + outwards)
         _enter(load, timing.slot[1, port], FIRST, inwards)
         _enter(load, timing.slot[2, port], LAST, outwards)
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)
@@ -291,7 +320,7 @@ def clocks_alone(
     other loops are best all inside.
     """
     over, under, steps = spread
-    kinds, cuts = timing.columns.end - SUMS, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
+    kinds, cuts = timing.columns.until - SUMS, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
     table, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
     roots = np.zeros((len(over), 2, kinds), np.int64)
     empty, served = no_choice(arrays), np.zeros((2, timing.many))
@@ -346,9 +375,10 @@ def start_row(
     served, following, load = room
     write = len(arrays.axes) - 1
     serve_crossing(arrays, timing, placed, (write, 0), tile, 1.0, start == 1, served)
-    load_of(timing, False, served, following, load)
+    load_of(timing, write, False, served, following, load)
     row[:] = 0
     row[TURN], row[WORK], row[AHEAD] = 1, 1, 1
+    row[LATE:UNTIL] = 1
     cross(row, timing.columns, load)
 
 

@@ -12,7 +12,7 @@ def may_start(plan: Any, stream: int, done: np.ndarray, active: np.ndarray, step
     """Whether a stream may start its next tile."""
     tile = done[stream]
     if plan.up[stream]:
-        return _is_made(plan, stream, tile, done, active, steps) and _has_room(plan, stream, tile, done)
+        return _is_made(plan, stream, tile, done, active, steps) and _gets_room(plan, stream, tile, done, active)
     if steps < wake_step(plan, stream, tile) or not _is_full(plan, stream, tile, done, active):
         return False
     gate = plan.gate[stream]
@@ -50,10 +50,10 @@ def _is_made(plan: Any, stream: int, tile: int, done: np.ndarray, active: np.nda
 
 @lending
 def _is_full(plan: Any, stream: int, tile: int, done: np.ndarray, active: np.ndarray) -> bool:
-    """Whether the tile outside has arrived, or is arriving; sums that begin there need room."""
+    """Whether the tile outside has arrived, or is arriving; sums that begin there need room, or get it."""
     source = plan.source[stream]
     if source < 0:
-        return _has_room(plan, stream, tile, done)
+        return _gets_room(plan, stream, tile, done, active)
     outer = tile // plan.ratio[stream]
     return bool(done[source] > outer or (done[source] == outer and active[source]))
 
@@ -66,9 +66,21 @@ def _has_room(plan: Any, stream: int, tile: int, done: np.ndarray) -> bool:
 
 
 @lending
+def _gets_room(plan: Any, stream: int, tile: int, done: np.ndarray, active: np.ndarray) -> bool:
+    """Whether the memory outside has emptied that place, or what was there is leaving it."""
+    room = plan.room[stream]
+    if room < 0:
+        return True
+    needed = tile // plan.room_ratio[stream] - plan.room_buffers[stream]
+    return bool(done[room] > needed or (done[room] == needed and active[room]))
+
+
+@lending
 def may_end(plan: Any, stream: int, done: np.ndarray) -> bool:
     """Whether what a tile came from has ended, and what was in its place has left."""
     tile, source = done[stream], plan.source[stream]
+    if not _has_room(plan, stream, tile, done):
+        return False
     if plan.up[stream]:
         return source < 0 or done[source] >= (tile + 1) * plan.ratio[stream]
     if source >= 0 and done[source] <= tile // plan.ratio[stream]:
