@@ -9,6 +9,7 @@ from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
+from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
@@ -200,6 +201,7 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 
 
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
+    "band": band,
     "park": park,
     "tiles": tiles,
     "pieces": pieces,

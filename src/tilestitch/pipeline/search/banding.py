@@ -1,0 +1,106 @@
+"""Depthwise convolutions as banded products on matrix units that have less to do: a move of the search."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+
+from tilestitch.base.units import ceil_div
+from tilestitch.cost.bounds import operator_bounds
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles
+from tilestitch.ir.bands import Band
+from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ops.depthwise import Sizes, Way, plain_on_matrix, sizes_of, ways
+from tilestitch.ops.work import operand_dtype
+from tilestitch.pipeline.search.candidate import Candidate
+from tilestitch.pipeline.search.scene import Scene
+
+WAYS = 3  # of each convolution that are tried, by estimate
+
+
+@dataclass(frozen=True, slots=True)
+class _Depthwise:
+    """A depthwise convolution, what it takes of all units of a class, and the ways to have it banded."""
+
+    name: str
+    sizes: Sizes
+    on_vector: bool  # as it is
+    plain_cycles: Fraction
+    ways: tuple[tuple[Fraction, Way], ...]  # the best, with what they take of the matrix units and the port of DDR
+
+
+def band(scene: Scene) -> Iterator[Candidate]:
+    """As many convolutions as make the busier class of units end earliest, all, and those that are alike each way."""
+    found = _found(scene.graph, scene.machine)
+    if not found:
+        return
+    names = {one.name for one in found}
+    fixed = {True: Fraction(0), False: Fraction(0)}  # on matrix units, on vector units
+    for row in operator_bounds(scene.graph, scene.machine):
+        if row.operator not in names:
+            fixed[row.matrix] += row.least_cycles
+    yield _with(scene, {one.name: one.ways[0][1] for one in _balancing(found, fixed[True], fixed[False])})
+    yield _with(scene, {one.name: one.ways[0][1] for one in found})
+    now: dict[str, Way] = {one.operator: (one.channels, one.neighbours) for one in scene.candidate.bands}
+    alike: dict[Sizes, list[_Depthwise]] = {}
+    for one in found:
+        alike.setdefault(one.sizes, []).append(one)
+    for group in sorted(alike.values(), key=lambda group: -sum(one.plain_cycles for one in group)):
+        for _, way in group[0].ways:
+            yield _with(scene, {**now, **{one.name: way for one in group}})
+        own = {one.name for one in group}
+        yield _with(scene, {name: way for name, way in now.items() if name not in own})
+
+
+def _with(scene: Scene, chosen: dict[str, Way]) -> Candidate:
+    order = [op.name for op in scene.graph.operators if op.name in chosen]
+    return replace(scene.candidate, bands=tuple(Band(name, *chosen[name]) for name in order))
+
+
+def _found(graph: Graph, machine: Accelerator) -> list[_Depthwise]:
+    """All that some unit of folds can multiply."""
+    found = []
+    for op in graph.operators:
+        sizes = sizes_of(op, graph)
+        if sizes is not None and (one := _ways_of(op, sizes, graph, machine)) is not None:
+            found.append(one)
+    return found
+
+
+def _ways_of(op: Operator, sizes: Sizes, graph: Graph, machine: Accelerator) -> _Depthwise | None:
+    """With its best ways, on the first units that can multiply it."""
+    dtype = operand_dtype(op, graph)
+    units = [one.matrix for one in machine.cores if one.matrix is not None and not one.matrix.mapped]
+    units = [unit for unit in units if matrix_rate(unit, dtype) is not None]
+    if not units:
+        return None
+    unit, results = units[0], graph.tensors[op.writes[0].tensor].size_bytes // dtype.size_bytes
+
+    def cycles(way: Way) -> Fraction:
+        """The rows of every core pass all weights, which come from DDR."""
+        channels, neighbours = way
+        groups, columns, depth = sizes.channels // channels, channels * prod(neighbours), sizes.depth(*way)
+        rows = ceil_div(results // (groups * columns), len(units))
+        taken = matrix_tile_cycles(unit, dtype, m=rows, k=depth, n=columns, groups=groups)
+        size_bytes = groups * columns * depth * dtype.size_bytes
+        return taken + Fraction(size_bytes) / machine.ddr.bandwidth_bytes_per_cycle
+
+    ranked = sorted((cycles(way), way) for way in ways(sizes, unit.k, unit.n))
+    on_matrix, plain = plain_on_matrix(sizes, results, dtype, machine)
+    return _Depthwise(op.name, sizes, not on_matrix, plain, tuple(ranked[:WAYS]))
+
+
+def _balancing(found: list[_Depthwise], matrix: Fraction, vector: Fraction) -> list[_Depthwise]:
+    """Those with which the class of units that has more to do has least, first those that gain most there."""
+    chosen = [one for one in found if not one.on_vector and one.ways[0][0] < one.plain_cycles]
+    either = [one for one in found if one.on_vector]
+    matrix += sum(one.ways[0][0] for one in chosen)
+    matrix += sum(one.plain_cycles for one in found if not one.on_vector and one not in chosen)
+    vector += sum(one.plain_cycles for one in either)
+    for one in sorted(either, key=lambda one: one.ways[0][0] / one.plain_cycles):
+        more, less = matrix + one.ways[0][0], vector - one.plain_cycles
+        if max(more, less) < max(matrix, vector):
+            matrix, vector = more, less
+            chosen.append(one)
+    return chosen
