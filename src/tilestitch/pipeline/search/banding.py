@@ -31,31 +31,36 @@ class _Depthwise:
 
 
 def band(scene: Scene) -> Iterator[Candidate]:
-    """As many convolutions as make the busier class of units end earliest, all, and those that are alike each way."""
+    """As many convolutions as make the busier class of units end earliest, all, and those that are alike each way.
+
+    None where vector units have less to do anyway, and nothing is banded.
+    """
     found = _found(scene.graph, scene.machine)
-    if not found:
+    balancing = _balancing(scene.graph, scene.machine, found)
+    if not balancing and not scene.candidate.bands:
         return
-    names = {one.name for one in found}
-    fixed = {True: Fraction(0), False: Fraction(0)}  # on matrix units, on vector units
-    for row in operator_bounds(scene.graph, scene.machine):
-        if row.operator not in names:
-            fixed[row.matrix] += row.least_cycles
-    yield _with(scene, {one.name: one.ways[0][1] for one in _balancing(found, fixed[True], fixed[False])})
-    yield _with(scene, {one.name: one.ways[0][1] for one in found})
+    yield _with(scene.candidate, scene.graph, {one.name: one.ways[0][1] for one in balancing})
+    yield _with(scene.candidate, scene.graph, {one.name: one.ways[0][1] for one in found})
     now: dict[str, Way] = {one.operator: (one.channels, one.neighbours) for one in scene.candidate.bands}
     alike: dict[Sizes, list[_Depthwise]] = {}
     for one in found:
         alike.setdefault(one.sizes, []).append(one)
     for group in sorted(alike.values(), key=lambda group: -sum(one.plain_cycles for one in group)):
-        for _, way in group[0].ways:
-            yield _with(scene, {**now, **{one.name: way for one in group}})
         own = {one.name for one in group}
-        yield _with(scene, {name: way for name, way in now.items() if name not in own})
+        for _, way in group[0].ways:
+            yield _with(scene.candidate, scene.graph, {**now, **dict.fromkeys(own, way)})
+        yield _with(scene.candidate, scene.graph, {name: way for name, way in now.items() if name not in own})
 
 
-def _with(scene: Scene, chosen: dict[str, Way]) -> Candidate:
-    order = [op.name for op in scene.graph.operators if op.name in chosen]
-    return replace(scene.candidate, bands=tuple(Band(name, *chosen[name]) for name in order))
+def with_bands(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
+    """The candidate with as many convolutions banded as make the busier class of units end earliest."""
+    balancing = _balancing(graph, machine, _found(graph, machine))
+    return _with(candidate, graph, {one.name: one.ways[0][1] for one in balancing})
+
+
+def _with(candidate: Candidate, graph: Graph, chosen: dict[str, Way]) -> Candidate:
+    order = [op.name for op in graph.operators if op.name in chosen]
+    return replace(candidate, bands=tuple(Band(name, *chosen[name]) for name in order))
 
 
 def _found(graph: Graph, machine: Accelerator) -> list[_Depthwise]:
@@ -91,8 +96,15 @@ def _ways_of(op: Operator, sizes: Sizes, graph: Graph, machine: Accelerator) -> 
     return _Depthwise(op.name, sizes, not on_matrix, plain, tuple(ranked[:WAYS]))
 
 
-def _balancing(found: list[_Depthwise], matrix: Fraction, vector: Fraction) -> list[_Depthwise]:
+def _balancing(graph: Graph, machine: Accelerator, found: list[_Depthwise]) -> list[_Depthwise]:
     """Those with which the class of units that has more to do has least, first those that gain most there."""
+    if not found:
+        return []
+    names = {one.name for one in found}
+    matrix = vector = Fraction(0)
+    for row in operator_bounds(graph, machine):
+        if row.operator not in names:
+            matrix, vector = matrix + row.matrix * row.least_cycles, vector + (not row.matrix) * row.least_cycles
     chosen = [one for one in found if not one.on_vector and one.ways[0][0] < one.plain_cycles]
     either = [one for one in found if one.on_vector]
     matrix += sum(one.ways[0][0] for one in chosen)

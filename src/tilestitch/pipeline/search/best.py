@@ -19,6 +19,7 @@ from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
@@ -177,11 +178,13 @@ def _begun(
 ) -> _State | None:
     """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
 
-    None where none runs.
+    There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
+    runs.
     """
     fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
-        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one), request.machine)))
+        ways = with_fused_attention(one, evaluator.graph(one), request.machine)
+        fused.update(dict.fromkeys(with_bands(way, evaluator.graph(way), request.machine) for way in ways))
     tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
     for candidate in tried:

@@ -201,7 +201,6 @@ def batches(scene: Scene) -> Iterator[Candidate]:
 
 
 MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
-    "band": band,
     "park": park,
     "tiles": tiles,
     "pieces": pieces,
@@ -218,6 +217,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "places": places,
     "batch": batches,
     "unfuse": unfuse,
+    "band": band,
 }
 
 
