@@ -39,17 +39,19 @@ def band(scene: Scene) -> Iterator[Candidate]:
     balancing = _balancing(scene.graph, scene.machine, found)
     if not balancing and not scene.candidate.bands:
         return
-    yield _with(scene.candidate, scene.graph, {one.name: one.ways[0][1] for one in balancing})
-    yield _with(scene.candidate, scene.graph, {one.name: one.ways[0][1] for one in found})
     now: dict[str, Way] = {one.operator: (one.channels, one.neighbours) for one in scene.candidate.bands}
+    chosen = [{one.name: one.ways[0][1] for one in some} for some in (balancing, found)]
     alike: dict[Sizes, list[_Depthwise]] = {}
     for one in found:
         alike.setdefault(one.sizes, []).append(one)
     for group in sorted(alike.values(), key=lambda group: -sum(one.plain_cycles for one in group)):
         own = {one.name for one in group}
-        for _, way in group[0].ways:
-            yield _with(scene.candidate, scene.graph, {**now, **dict.fromkeys(own, way)})
-        yield _with(scene.candidate, scene.graph, {name: way for name, way in now.items() if name not in own})
+        chosen += [{**now, **dict.fromkeys(own, way)} for _, way in group[0].ways]
+        chosen.append({name: way for name, way in now.items() if name not in own})
+    for bands in chosen:
+        candidate = _with(scene.candidate, scene.graph, bands)
+        if candidate != scene.candidate:
+            yield candidate
 
 
 def with_bands(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:

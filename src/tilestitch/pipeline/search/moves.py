@@ -180,16 +180,20 @@ def places(scene: Scene) -> Iterator[Candidate]:
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
-    """Another rule for where tiles and sums lie, who gives way for room, and how kernels are divided among cores."""
+    """Another rule for where tiles and sums lie, and who gives way for room."""
     candidate = scene.candidate
     yield replace(candidate, behind=not candidate.behind)
     yield replace(candidate, ring=not candidate.ring)
     for spill in Spill:
         if spill is not candidate.spill:
             yield replace(candidate, spill=spill)
-    for binding in BindingRule:
-        if binding is not candidate.binding:
-            yield replace(candidate, binding=binding)
+
+
+def binding(scene: Scene) -> Iterator[Candidate]:
+    """Another rule for how kernels are divided among cores."""
+    for rule in (BindingRule.LOCAL, BindingRule.NEAREST, BindingRule.PAPER):
+        if rule is not scene.candidate.binding:
+            yield replace(scene.candidate, binding=rule)
 
 
 def batches(scene: Scene) -> Iterator[Candidate]:
@@ -218,6 +222,7 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "batch": batches,
     "unfuse": unfuse,
     "band": band,
+    "binding": binding,
 }
 
 
