@@ -334,9 +334,9 @@ def test_the_policy_of_spilling_reaches_the_schedule(policies):
 
 def test_the_binding_reaches_the_schedule():
     asked = ("show", "schedule", "mobilenet-v2:small", "--batch", 4, "--strategy", "stay-in-lb", "--limit", 99)
-    nearest, paper = (run(*asked, "--binding", binding).stdout for binding in BindingRule)
-    assert nearest == run(*asked).stdout
-    assert nearest != paper
+    found = {binding: run(*asked, "--binding", binding).stdout for binding in BindingRule}
+    assert found[BindingRule.NEAREST] == run(*asked).stdout
+    assert found[BindingRule.NEAREST] != found[BindingRule.PAPER]
 
 
 def test_the_grouping_reaches_the_schedule():

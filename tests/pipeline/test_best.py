@@ -14,12 +14,14 @@ from tilestitch.ir.choices import Effort, Stage
 from tilestitch.ir.partition import Blocks
 from tilestitch.kernels.runnable import picks_from_itself
 from tilestitch.lower import blocks
+from tilestitch.ops.depthwise import sizes_of
 from tilestitch.pipeline.batches import latency, possible_batches
 from tilestitch.pipeline.compile import compile_network, requested, resume_network
 from tilestitch.pipeline.hand_schedule import hand_schedule_of
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.search import best as search
+from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.best import Budget
 from tilestitch.pipeline.search.candidate import Candidate, Cut, candidate_of, in_running_order
 from tilestitch.pipeline.search.evaluate import Evaluator
@@ -115,6 +117,22 @@ def test_operators_that_work_part_by_part_are_compiled_with_what_candidates_shar
     assert one is not None
     assert latency(evaluator.compiled(parted)) == one.latency_cycles
     assert latency(evaluator.compiled(scene.candidate)) != one.latency_cycles
+
+
+def test_vector_units_leave_depthwise_convolutions_to_matrix_units_that_have_less_to_do():
+    """As many as make the busier end earliest, and no other candidate comes of that where matrix units have more."""
+    evaluator, scene = scene_of("mobilenet-v2")
+    banded = with_bands(scene.candidate, scene.graph, scene.machine)
+    every = [op.name for op in scene.graph.operators if sizes_of(op, scene.graph) is not None]
+    assert 0 < len(banded.bands) <= len(every)
+    assert banded.bands == next(MOVES["band"](scene)).bands
+    one = evaluator.evaluate(banded)
+    assert one is not None
+    assert latency(evaluator.compiled(banded, alone=True)) == one.latency_cycles
+    ways = {candidate.bands for candidate in MOVES["band"](replace(scene, candidate=banded))}
+    assert len(ways) > len(every) / 2
+    _, other = scene_of("resnet18")
+    assert not list(MOVES["band"](other))
 
 
 def test_a_candidate_that_comes_to_the_same_is_known():

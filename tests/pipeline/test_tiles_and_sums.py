@@ -16,6 +16,7 @@ from tilestitch.base.units import ceil_div
 from tilestitch.hardware.accelerator import Level
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.by_hand import HandSchedule
+from tilestitch.ir.choices import BindingRule
 from tilestitch.ir.program import Flag, Program
 from tilestitch.ir.tile_rule import KernelRule, TileRoom, TileRule
 from tilestitch.kernels.surroundings import Room, Surroundings
@@ -205,3 +206,15 @@ def test_rooms_in_which_nothing_else_is_tested_give_the_same_tiling():
         known.append((found, holding))
     assert 0 < saved < len(known)
     assert len({kernel.tiling for kernel, _ in known}) > 1
+
+
+def test_cores_that_are_to_keep_what_they_hold_copy_less_of_it():
+    """Even where the estimate is above the least; the values are the same."""
+    passed = {}
+    for binding in (BindingRule.NEAREST, BindingRule.LOCAL):
+        options = Options(binding=binding)
+        done = api.compile("googlenet:small", "toy", strategy="astitch", batch=4, options=options, verify=True)
+        assert done.report is not None
+        assert done.report.outcome == "passed"
+        passed[binding] = next(row.size_bytes for row in done.report.traffic if row.level == "lb")
+    assert passed[BindingRule.LOCAL] < 0.9 * passed[BindingRule.NEAREST]

@@ -1,9 +1,11 @@
 """What no schedule can beat: compute rooflines and compulsory traffic. Source: docs/model.md#bounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
+from tilestitch.base.dtypes import DType
 from tilestitch.base.units import ceil_div
 from tilestitch.cost.needs import Needs, needs
 from tilestitch.hardware.accelerator import Accelerator, Core, MatrixUnit
@@ -12,6 +14,7 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
+from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, sizes_of
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
 
 
@@ -69,7 +72,7 @@ class Limit:
 def limits(graph: Graph, machine: Accelerator, *, iterations: int, sharers: int = 1) -> tuple[Limit, ...]:
     """Every limit that `bounds` takes the largest of, in cycles of one cluster's batch."""
     needed = needs(graph)
-    rows = tuple(_operator_bounds(graph, needed, machine))
+    rows = _operator_bounds(graph, needed, machine)
     on_matrix, on_vector = ([one for one in rows if one.matrix is matrix] for matrix in (True, False))
     constants, tables, borders = _compulsory(graph, needed, iterations)
     carried = constants + tables + borders * iterations * sharers
@@ -109,7 +112,7 @@ class OperatorBound:
 
 def operator_bounds(graph: Graph, machine: Accelerator) -> tuple[OperatorBound, ...]:
     """What `bounds` counts for each operator that is computed and that an output needs."""
-    return tuple(_operator_bounds(graph, needs(graph), machine))
+    return _operator_bounds(graph, needs(graph), machine)
 
 
 def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapping[str, int]:
@@ -119,11 +122,93 @@ def compulsory_bytes(graph: Graph, *, iterations: int, sharers: int = 1) -> Mapp
     return {**_constant_bytes(graph, needed, iterations), **found}
 
 
-def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Iterator[OperatorBound]:
+def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> tuple[OperatorBound, ...]:
+    """Each on its class; a depthwise convolution takes as much of it as is left if all are divided as is best.
+
+    Those that vector units run can be banded products on matrix units instead, and the other way round. The class that
+    has more to do has least where both end together; no more of them than that is counted where they are.
+    """
+    rows = list(_on_their_classes(graph, needed, machine))
+    either = {row.operator: one for row in rows if (one := _either_class(graph, needed, machine, row)) is not None}
+    if not either:
+        return tuple(rows)
+    peaks = _shares(rows, {name: (one.peak_cycles, one.vector_cycles) for name, one in either.items()}, at_peak=True)
+    folds = _shares(rows, {name: (one.least_cycles, one.vector_cycles) for name, one in either.items()}, at_peak=False)
+    found = []
+    for row in rows:
+        if row.operator in either:
+            one = either[row.operator]
+            peak, least = (one.peak_cycles, one.least_cycles) if row.matrix else (one.vector_cycles,) * 2
+            row = replace(
+                row, work=one.work, peak_cycles=peak * peaks[row.matrix], least_cycles=least * folds[row.matrix]
+            )
+        found.append(row)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Either:
+    """A depthwise convolution that either class of units can run, with what it takes of each at least."""
+
+    work: int  # multiply-accumulates, but those with zeros between weights
+    peak_cycles: Fraction
+    least_cycles: Fraction
+    vector_cycles: Fraction
+
+
+def _either_class(graph: Graph, needed: Needs, machine: Accelerator, row: OperatorBound) -> _Either | None:
+    """None of what only one class runs."""
+    op = graph.by_name[row.operator]
+    sizes, dtype = sizes_of(op, graph), operand_dtype(op, graph)
+    units = {core.matrix: matrix_rate(core.matrix, dtype) for core in machine.cores if core.matrix is not None}
+    able = [(unit, rate) for unit, rate in units.items() if rate is not None]
+    if sizes is None or not able or any(unit.mapped for unit, _ in able):
+        return None
+    results = results_in(op, needed.iterations[op.name])
+    on_matrix, _ = plain_on_matrix(sizes, results, dtype, machine)
+    if on_matrix:
+        return None
+    work = results * prod(sizes.window)
+    macs_per_cycle = sum(_peak(core.matrix) for core in machine.cores if core.matrix is not None)
+    folds = (
+        _peak(unit) * Fraction(results, unit.m) * least_folds_of(sizes, unit.k, unit.n) / rate for unit, rate in able
+    )
+    return _Either(
+        work,
+        min(work / rate for _, rate in able) / macs_per_cycle,
+        min(folds) / macs_per_cycle,
+        _lane_cycles(machine, dtype, work),
+    )
+
+
+def _shares(
+    rows: Sequence[OperatorBound], either: Mapping[str, tuple[Fraction, Fraction]], *, at_peak: bool
+) -> dict[bool, Fraction]:
+    """By class, how much of what either class can run, and is there, is left if all is divided as is best.
+
+    `either` has what these operators take of matrix units and of vector units.
+    """
+    fixed = {True: Fraction(0), False: Fraction(0)}
+    there = {True: Fraction(0), False: Fraction(0)}
+    for row in rows:
+        if row.operator in either:
+            there[row.matrix] += either[row.operator][0 if row.matrix else 1]
+        else:
+            fixed[row.matrix] += row.peak_cycles if at_peak else row.least_cycles
+    matrix, vector = fixed[True], fixed[False] + sum(one for _, one in either.values())
+    for of_matrix, of_vector in sorted(either.values(), key=lambda pair: pair[0] / pair[1]):
+        moved = min(Fraction(1), max(Fraction(0), (vector - matrix) / (of_matrix + of_vector)))
+        matrix, vector = matrix + moved * of_matrix, vector - moved * of_vector
+    until = max(matrix, vector)
+    return {
+        kind: min(Fraction(1), (until - fixed[kind]) / there[kind]) if there[kind] else Fraction(1) for kind in there
+    }
+
+
+def _on_their_classes(graph: Graph, needed: Needs, machine: Accelerator) -> Iterator[OperatorBound]:
+    """Each on the class of units that runs it."""
     multipliers = [core.matrix for core in machine.cores if core.matrix is not None]
-    vectors = [core.vector for core in machine.cores if core.vector is not None]
     macs_per_cycle = sum(map(_peak, multipliers))
-    all_lanes = sum(unit.usual_lanes for unit in vectors)
     behind = sum(map(_lanes_behind_products, machine.cores))
     for op in graph.operators:
         box = needed.iterations.get(op.name)
@@ -138,11 +223,17 @@ def _operator_bounds(graph: Graph, needed: Needs, machine: Accelerator) -> Itera
             folds = min(_peak(unit) * least_folds(op, box, unit) / rate for unit, rate in able) / macs_per_cycle
             yield OperatorBound(op.name, True, box.size, work, peak, folds)
         else:
-            slowdown = min(Fraction(unit.usual_lanes, vector_lanes(unit, dtype)) for unit in vectors)
-            cycles = work * slowdown / all_lanes
+            cycles = _lane_cycles(machine, dtype, work)
             if is_elementwise(op) and any(name in graph.producers for name in op.inputs):
                 cycles = min(cycles, Fraction(work, behind))
             yield OperatorBound(op.name, False, box.size, work, cycles, cycles)
+
+
+def _lane_cycles(machine: Accelerator, dtype: DType, operations: int) -> Fraction:
+    """Of so many operations if all vector units shared them, at the price of the unit that they suit best."""
+    vectors = [core.vector for core in machine.cores if core.vector is not None]
+    slowdown = min(Fraction(unit.usual_lanes, vector_lanes(unit, dtype)) for unit in vectors)
+    return operations * slowdown / sum(unit.usual_lanes for unit in vectors)
 
 
 def _lanes_behind_products(core: Core) -> int:
@@ -154,7 +245,7 @@ def _lanes_behind_products(core: Core) -> int:
 
 def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: int, sharers: int) -> Bounds:
     macs = operations = 0
-    matrix = folds = vector = Fraction(0)
+    matrix = folds = vector = lanes = Fraction(0)  # at the peak of matrix units, in folds; of vector units beside them
     for one in _operator_bounds(graph, needed, machine):
         macs += one.work if is_contraction(graph.by_name[one.operator]) else 0
         if one.matrix:
@@ -162,13 +253,14 @@ def _bounds(graph: Graph, needed: Needs, machine: Accelerator, *, iterations: in
             folds += one.least_cycles
         else:
             operations += one.work
-            vector += one.least_cycles
+            vector += one.peak_cycles
+            lanes += one.least_cycles
     constants, tables, borders = _compulsory(graph, needed, iterations)
     constants += tables
     carried = constants + borders * iterations * sharers
     return Bounds(
         compute_cycles=_ceil(max(matrix, vector) * iterations),
-        attainable_cycles=_ceil(max(folds, vector) * iterations),
+        attainable_cycles=_ceil(max(folds, lanes) * iterations),
         compulsory_bytes=constants + borders * iterations,
         traffic_cycles=_ceil(carried / machine.ddr.bandwidth_bytes_per_cycle),
         macs=macs * iterations,
@@ -229,10 +321,18 @@ def _compulsory(graph: Graph, needed: Needs, iterations: int) -> tuple[int, int,
 
 
 def _constant_bytes(graph: Graph, needed: Needs, iterations: int) -> dict[str, int]:
-    """Of each constant, in all runs: what is needed of it once, and of a table as many rows as are asked for."""
-    found = {}
+    """Of each constant, in all runs: what is needed of it once, and of a table as many rows as are asked for.
+
+    Of the weights of banded products no more than those of their convolutions.
+    """
+    found, plain = {}, dict[str, int]()
+    for op in graph.operators:
+        sizes = sizes_of(op, graph)
+        if sizes is not None:
+            plain[op.reads[1].tensor] = sizes.channels * prod(sizes.window)
     for name in graph.constants:
-        size_bytes = needed.elements.get(name, 0) * graph.tensors[name].dtype.size_bytes
+        elements = needed.elements.get(name, 0)
+        size_bytes = min(elements, plain.get(name, elements)) * graph.tensors[name].dtype.size_bytes
         if name in needed.rows:
             asked, size = needed.rows[name]
             size_bytes = size_bytes // asked * min(size, asked * iterations)

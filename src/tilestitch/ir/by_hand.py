@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.bands import Band
 from tilestitch.ir.tile_rule import KernelRule
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
@@ -56,6 +57,7 @@ class HandSchedule:
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before, so that more than one may load
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 

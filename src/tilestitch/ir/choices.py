@@ -33,6 +33,7 @@ class BindingRule(StrEnum):
     """Who decides over how many cores each dim of a kernel is divided; which core takes which part follows."""
 
     NEAREST = "nearest"  # each kernel for itself: the least estimate, of which what cores hold already is a part
+    LOCAL = "local"  # likewise, but cores keep what they hold even where the estimate is half above the least
     PAPER = "paper"  # Algorithm 4, kernel by kernel from the last to the first
 
 

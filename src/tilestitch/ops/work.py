@@ -9,7 +9,7 @@ from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles, vector_ti
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import RULES, generic, is_contraction
-from tilestitch.ops.contraction import product_shape
+from tilestitch.ops.contraction import ProductShape, product_shape
 
 
 def vector_operations(op: Operator, box: Region) -> int:
@@ -31,7 +31,17 @@ def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:
     arrays = [core.matrix for core in machine.cores if core.matrix is not None and core.matrix.mapped]
     if any(matrix_rate(unit, dtype) is not None for unit in arrays):
         return True
-    shape, operations = product_shape(op, op.whole), vector_operations(op, op.whole)
+    matrix, vector = class_cycles(product_shape(op, op.whole), vector_operations(op, op.whole), dtype, machine)
+    return matrix is not None and (vector is None or matrix <= vector)
+
+
+def class_cycles(
+    shape: ProductShape, operations: int, dtype: DType, machine: Accelerator
+) -> tuple[Fraction | None, Fraction | None]:
+    """What a product takes of the matrix units and of the vector units of the group of alike cores that is fastest.
+
+    One unit's time over the group's cores; None where no unit of the class can do it.
+    """
     matrix, vector = [], []
     for group in machine.groups:
         units, core = len(group.numbers), group.core
@@ -40,7 +50,7 @@ def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:
             matrix.append(Fraction(cycles, units))
         if core.vector is not None:
             vector.append(Fraction(vector_tile_cycles(core.vector, dtype, operations=operations), units))
-    return bool(matrix) and (not vector or min(matrix) <= min(vector))
+    return min(matrix, default=None), min(vector, default=None)
 
 
 def can_run(core: Core, operators: Sequence[Operator], graph: Graph, machine: Accelerator) -> bool:

@@ -4,6 +4,7 @@ Tilings and lowered kernels are those of all batches: they know a kernel by its 
 """
 
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.lower.blocks import Known
 from tilestitch.pipeline.views import composed_graph
@@ -17,9 +18,15 @@ class Shared:
     """
 
     def __init__(
-        self, simplified: Graph, machine: Accelerator, like: "Shared | None" = None, *, apart: bool = False
+        self,
+        simplified: Graph,
+        machine: Accelerator,
+        like: "Shared | None" = None,
+        *,
+        apart: bool = False,
+        bands: tuple[Band, ...] = (),
     ) -> None:
         """`like` is that of another batch on the same machine."""
-        self.graph, self.now = composed_graph(simplified, apart=apart)
+        self.graph, self.now = composed_graph(simplified, apart=apart, bands=bands)
         self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
         self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

@@ -14,6 +14,7 @@ from tilestitch.base.errors import InputError, InvalidIR, printable
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
 from tilestitch.base.json_values import plain, value_of
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.decisions import Decisions, decisions_of
@@ -184,13 +185,16 @@ def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partitio
     return partition
 
 
-def works_apart(start: Started) -> bool:
-    """Whether the network in whose terms a partition is has element-wise operators for parts of concatenations."""
+def rewritten_in(start: Started) -> tuple[bool, tuple[Band, ...]]:
+    """How the network in whose terms a partition is was rewritten: `apart` and `bands` of its schedule by hand."""
     fields = start.value["partition"].entries()
     if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
-        return False
+        return False, ()
     schedule = fields["schedule"].entries()
-    return "apart" in schedule and schedule["apart"].value is True
+    apart = "apart" in schedule and schedule["apart"].value is True
+    if "bands" not in schedule:
+        return apart, ()
+    return apart, value_of(tuple[Band, ...], schedule["bands"].value, f"{start.where}: partition: schedule: bands")
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

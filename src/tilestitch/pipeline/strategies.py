@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
 from tilestitch.ir.choices import Effort, GroupingRule
 from tilestitch.ir.graph import Graph
@@ -45,6 +46,7 @@ class Strategy:
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
     tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
     improves: bool = False  # whether it searches, beginning with the schedules of others: see `seeds_of`
 
     @property
@@ -152,7 +154,15 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
     text = "groups, pieces, order and places as written by hand"
     levels = Level.LB, Level.GB
-    return Strategy(schedule.name, text, decide, levels, stitched=schedule.stitched, apart=schedule.apart)
+    return Strategy(
+        schedule.name,
+        text,
+        decide,
+        levels,
+        stitched=schedule.stitched,
+        apart=schedule.apart,
+        bands=tuple(schedule.bands),
+    )
 
 
 def strategy_named(name: str) -> Strategy:

@@ -6,11 +6,13 @@ from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
+from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock, Group, Kernels
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.banded import with_bands
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
@@ -51,10 +53,13 @@ def compose_views(
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph, *, apart: bool = False) -> WithoutViews:
-    """The network without its views, and which operators do the work of each that was there; `apart` as `in_parts`."""
+def composed_graph(simplified: Graph, *, apart: bool = False, bands: Sequence[Band] = ()) -> WithoutViews:
+    """The network without its views, and which operators do the work of each that was there.
+
+    `apart` as `in_parts`, `bands` as `with_bands`.
+    """
     resolved, now = resolve_views(simplified)
-    graph = assign_layouts(write_outputs(resolved))
+    graph = assign_layouts(with_bands(write_outputs(resolved), bands))
     if apart:
         graph, parts = in_parts(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}

@@ -93,6 +93,8 @@ def ordered(
             found = _in_pieces(graph, partition, policy, boxes)
         case Groups():
             found = _whole(partition.kernels, policy)
+    if policy.binding is BindingRule.LOCAL:
+        return replace(found, tasks=[replace(task, tiles=replace(task.tiles, local=True)) for task in found.tasks])
     if policy.binding is BindingRule.PAPER:
         return replace(found, tasks=bound(graph, found.tasks, len(machine.cores)))
     return found

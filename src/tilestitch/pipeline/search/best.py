@@ -4,7 +4,7 @@ It begins with the schedules of others, and with these at every batch per iterat
 attention as one kernel, and sums in a ring. The first part of the budget goes to all of these beginnings in equal
 shares, then to the faster half of them, until one is left. The next move is of the kind that gained most a try of late.
 A candidate that is faster than all others is changed next; where its neighbours are exhausted, the next faster one is.
-The last part of the budget goes to the order in which the pieces of the fastest run.
+The last part of the budget goes to the order in which the pieces of the fastest run, and to how they are divided.
 Nothing depends on a clock or on chance.
 """
 
@@ -19,6 +19,7 @@ from tilestitch.ir.tile_rule import TileRoom, TileRule
 from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
+from tilestitch.pipeline.search.banding import with_bands
 from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
@@ -32,7 +33,7 @@ NEAR = 1.02  # slower than the fastest by this factor, both before instructions 
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
-FINISHING = ("order",)
+FINISHING = ("binding", "order")
 UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
@@ -177,11 +178,13 @@ def _begun(
 ) -> _State | None:
     """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
 
-    None where none runs.
+    There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
+    runs.
     """
     fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
-        fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one), request.machine)))
+        ways = with_fused_attention(one, evaluator.graph(one), request.machine)
+        fused.update(dict.fromkeys(with_bands(way, evaluator.graph(way), request.machine) for way in ways))
     tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
     for candidate in tried:

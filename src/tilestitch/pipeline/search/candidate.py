@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tilestitch.hardware.accelerator import Level
+from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
@@ -43,6 +44,7 @@ class Candidate:
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
+    bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -78,6 +80,7 @@ class Candidate:
             behind=self.behind,
             apart=self.apart,
             picks=self.picks,
+            bands=self.bands,
             rules=self.rules,
             lean=True,
         )

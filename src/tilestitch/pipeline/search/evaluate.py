@@ -8,6 +8,7 @@ import numpy as np
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import quiet
 from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Program
 from tilestitch.ir.schedule import Schedule
@@ -54,7 +55,7 @@ class Evaluator:
         self.request, self.networks = request, networks
         self.instructions = 0  # that were simulated so far
         self._most_steps = 0  # of a candidate: as `LONGER` says of the first
-        self._shared: dict[tuple[int, bool], _Shared] = {}
+        self._shared: dict[tuple[int, bool, tuple[Band, ...]], _Shared] = {}
 
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
@@ -127,7 +128,8 @@ class Evaluator:
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
         strategy = strategy_by_hand(partition.schedule)
-        shared = None if alone else self.networks.shared(batch, request.machine, apart=candidate.apart)
+        known = self.networks.shared(batch, request.machine, apart=candidate.apart, bands=candidate.bands)
+        shared = None if alone else known
         done = scheduled(request, request.policy(strategy), done, shared)
         return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
 
@@ -137,9 +139,10 @@ class Evaluator:
         return replace(self.request, options=options, progress=quiet)
 
     def _for(self, candidate: Candidate) -> _Shared:
-        key, machine = (candidate.batch, candidate.apart), self.request.machine
+        key, machine = (candidate.batch, candidate.apart, candidate.bands), self.request.machine
         if key not in self._shared:
-            shared = self.networks.shared(candidate.batch, machine, apart=candidate.apart)
+            apart, bands = candidate.apart, candidate.bands
+            shared = self.networks.shared(candidate.batch, machine, apart=apart, bands=bands)
             self._shared[key] = _Shared(shared, machine)
         return self._shared[key]
 

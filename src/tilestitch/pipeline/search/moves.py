@@ -9,6 +9,7 @@ from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.tile_rule import BY_ESTIMATE, KernelRule, Once, TileRoom, TileRule
+from tilestitch.pipeline.search.banding import band
 from tilestitch.pipeline.search.borders import borders
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.columns import columns
@@ -179,16 +180,20 @@ def places(scene: Scene) -> Iterator[Candidate]:
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
-    """Another rule for where tiles and sums lie, who gives way for room, and how kernels are divided among cores."""
+    """Another rule for where tiles and sums lie, and who gives way for room."""
     candidate = scene.candidate
     yield replace(candidate, behind=not candidate.behind)
     yield replace(candidate, ring=not candidate.ring)
     for spill in Spill:
         if spill is not candidate.spill:
             yield replace(candidate, spill=spill)
-    for binding in BindingRule:
-        if binding is not candidate.binding:
-            yield replace(candidate, binding=binding)
+
+
+def binding(scene: Scene) -> Iterator[Candidate]:
+    """Another rule for how kernels are divided among cores."""
+    for rule in (BindingRule.LOCAL, BindingRule.NEAREST, BindingRule.PAPER):
+        if rule is not scene.candidate.binding:
+            yield replace(scene.candidate, binding=rule)
 
 
 def batches(scene: Scene) -> Iterator[Candidate]:
@@ -216,6 +221,8 @@ MOVES: Mapping[str, Callable[[Scene], Iterator[Candidate]]] = {
     "places": places,
     "batch": batches,
     "unfuse": unfuse,
+    "band": band,
+    "binding": binding,
 }
 
 
