@@ -149,6 +149,21 @@ def test_a_candidate_that_comes_to_the_same_is_known():
     assert evaluator.instructions > instructions
 
 
+def test_a_candidate_that_is_slow_by_estimate_is_not_simulated():
+    """Unless it is asked for with another limit; then it takes the cycles of its full compilation."""
+    evaluator, scene = scene_of("resnet18")
+    instructions = evaluator.instructions
+    other = next(MOVES["pieces"](scene))
+    assert evaluator.evaluate(other, None, 1) is None
+    assert evaluator.instructions == instructions
+    one = evaluator.evaluate(other)
+    assert one is not None
+    assert not one.repeated
+    assert evaluator.instructions > instructions
+    assert evaluator.evaluate(other, None, 1) is not None
+    assert latency(evaluator.compiled(other, alone=True)) == one.latency_cycles
+
+
 @pytest.mark.parametrize("network", first(1, NETWORKS))
 def test_moves_change_the_schedule_and_keep_it_in_running_order(network):
     """Every operator is in one cut and in one kernel; nothing comes before what it reads."""

@@ -56,6 +56,21 @@ def plan(
         kernels = _one_by_one(partition.kernels, Tilings(graph, machine) if tilings is None else tilings, progress)
         return Schedule(run.strategy, graph, run.batch, run.iterations, run.clusters, kernels)
     found = ordered(graph, partition, machine, policy, None if tilings is None else tilings.boxes)
+    return placed(graph, partition, found, machine, policy, run, tilings=tilings, progress=progress)
+
+
+def placed(
+    graph: Graph,
+    partition: Partition,
+    found: Ordered,
+    machine: Accelerator,
+    policy: Policy,
+    run: Run,
+    *,
+    tilings: Tilings | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Schedule:
+    """The schedule of a partition of which the kernels are in order: with tiles, and what stays on chip."""
     kernels, homes = stay_on_chip(
         graph, found.tasks, machine, policy.levels, spill=policy.spill, tilings=tilings, progress=progress
     )

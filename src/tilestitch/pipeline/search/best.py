@@ -30,11 +30,12 @@ from tilestitch.pipeline.stages import Request
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
 
 NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
+HOPELESS = 1.06  # what is estimated to take longer than the fastest by this factor is not simulated
 FAR = 1.5  # a schedule that is slower than the fastest by this factor is not changed
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
-UNFIT = 4  # so many candidates that do not run or fit, or were simulated before, count as one that was simulated
+UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 PARTS = replace(LARGE, parts=True)
@@ -66,7 +67,7 @@ class Tally:
     gain: float = 0.0  # the sum of the shares of the latency that they took away
 
     def add(self, gain: float | None) -> None:
-        """Count one more, with what it took away; None where it did not run or fit, or changed nothing."""
+        """Count one more, with what it took away; None where it was not simulated."""
         self.tried += 1
         if gain is None:
             self.unfit += 1
@@ -86,7 +87,7 @@ class _Line:
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
 
     def learn(self, kind: str, gain: float | None) -> None:
-        """Note what a move took away; None where it changed nothing, or did not fit."""
+        """Note what a move took away; None where it was not simulated."""
         weight = LATEST / UNFIT if gain is None else LATEST
         self.promise[kind] += weight * ((gain or 0.0) - self.promise[kind])
 
@@ -112,7 +113,7 @@ class _Spending:
 
     budget: Budget
     evaluator: Evaluator
-    tries: float = 0.0  # candidates that do not run or fit count less
+    tries: float = 0.0  # candidates that are not simulated count less
 
     @property
     def share(self) -> float:
@@ -249,7 +250,8 @@ def _try_moves(
         state.seen.add(candidate)
         request.progress(f"search ({state.best.latency_cycles:,} cycles)", int(100 * spending.share), 100)
         before = line.fastest.latency_cycles
-        one = evaluator.evaluate(candidate, _limit(line.found))
+        most = int(HOPELESS * line.fastest.estimated_cycles)
+        one = evaluator.evaluate(candidate, _limit(line.found), most)
         gain = None if one is None or one.repeated else max(0.0, 1 - one.latency_cycles / before)
         state.tallies[kind].add(gain)
         line.learn(kind, gain)
@@ -304,7 +306,7 @@ def _tried_notes(state: _State, before_cycles: int) -> list[str]:
     for kind, tally in state.tallies.items():
         if tally.tried:
             lines.append(
-                f"  {kind}: {tally.tried} tried, {tally.unfit} did not fit or were known, {tally.faster} faster, "
+                f"  {kind}: {tally.tried} tried, {tally.unfit} not simulated, {tally.faster} faster, "
                 f"{100 * tally.gain:.1f} % gained"
             )
     return lines

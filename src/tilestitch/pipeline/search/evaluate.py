@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Program
-from tilestitch.ir.schedule import Schedule
+from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify_schedule import verify_partition
 from tilestitch.lower.limits import steps_of
@@ -23,7 +24,7 @@ from tilestitch.pipeline.search.candidate import NAME, Candidate
 from tilestitch.pipeline.shared import Shared
 from tilestitch.pipeline.stages import Request, lowered, run_program, scheduled, simulated
 from tilestitch.pipeline.strategies import strategy_by_hand
-from tilestitch.schedule.plan import plan
+from tilestitch.schedule.plan import ordered, placed
 
 LONGER = 4  # a candidate of so many times as many steps as the first is not lowered: its program would take minutes
 
@@ -35,8 +36,16 @@ class Evaluated:
     candidate: Candidate
     latency_cycles: int
     lowered_cycles: int  # the latency with the instructions in the order in which they were lowered
+    estimated_cycles: int  # of its kernels one after the other
     lost_cycles: Mapping[str, int]  # by the last operator of a kernel: no unit of either class works all that time
     repeated: bool  # whether another candidate had come to the same kernels and places before
+
+
+class _Planned(NamedTuple):
+    """What is known of a candidate before it is lowered."""
+
+    number: int  # of its schedule
+    estimated_cycles: int
 
 
 class _Shared:
@@ -45,7 +54,13 @@ class _Shared:
     def __init__(self, shared: Shared, machine: Accelerator) -> None:
         self.graph, self.tilings = shared.graph, shared.tilings
         self.lowered = Lowered(shared.graph, machine, shared.blocks, shared.tilings.signatures)
-        self.simulated: dict[tuple, tuple[int, int, Mapping[str, int]]] = {}  # by kernels and homes
+        self.planned: dict[tuple, _Planned] = {}  # by what kernels are to be, in order, and what is asked of all
+        self.simulated: dict[int, tuple[int, int, int, Mapping[str, int]]] = {}  # by the number of the schedule
+        self._numbers: dict[tuple[tuple[Kernel, ...], tuple[Home, ...]], int] = {}
+
+    def number(self, schedule: Schedule) -> int:
+        """Equal for schedules of the same kernels and places."""
+        return self._numbers.setdefault((schedule.kernels, schedule.homes), len(self._numbers))
 
 
 class Evaluator:
@@ -61,37 +76,45 @@ class Evaluator:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
         return self._for(candidate).graph
 
-    def evaluate(self, candidate: Candidate, limit_cycles: int | None = None) -> Evaluated | None:
-        """The candidate with its time; None where it cannot run, or does not fit.
+    def evaluate(
+        self, candidate: Candidate, limit_cycles: int | None = None, most_estimated: int | None = None
+    ) -> Evaluated | None:
+        """The candidate with its time; None where it cannot run, does not fit, or is estimated to take too long.
 
         Where the time exceeds the limit as the program is lowered, no other order of its instructions is looked for;
-        it is then at most what is given.
+        it is then at most what is given. What is estimated to take more than `most_estimated` is not lowered.
         """
         try:
-            return self._evaluated(candidate, limit_cycles)
+            return self._evaluated(candidate, limit_cycles, most_estimated)
         except (DoesNotFit, InputError):
             return None
 
-    def _evaluated(self, candidate: Candidate, limit_cycles: int | None) -> Evaluated:
+    def _evaluated(self, candidate: Candidate, limit_cycles: int | None, most_estimated: int | None) -> Evaluated:
         request, shared = self._asked(candidate), self._for(candidate)
-        partition = candidate.partition(shared.graph)
-        schedule = plan(
-            shared.graph,
-            partition,
-            request.machine,
-            request.policy(strategy_by_hand(partition.schedule)),
-            request.run(NAME, candidate.batch),
-            tilings=shared.tilings,
-        )
-        decided = schedule.kernels, schedule.homes
-        repeated = decided in shared.simulated
-        if decided not in shared.simulated:
-            steps = steps_of(schedule)
-            self._most_steps = self._most_steps or LONGER * steps
-            if steps > self._most_steps:
-                raise DoesNotFit(f"{schedule.graph.name}: a candidate of {steps:,} steps is not simulated.")
-            shared.simulated[decided] = self._simulated(schedule, shared.lowered, limit_cycles)
-        return Evaluated(candidate, *shared.simulated[decided], repeated)
+        graph, partition = shared.graph, candidate.partition(shared.graph)
+        policy = request.policy(strategy_by_hand(partition.schedule))
+        found = ordered(graph, partition, request.machine, policy, shared.tilings.boxes)
+        run = request.run(NAME, candidate.batch)
+        asked = tuple(found.tasks), candidate.spill, candidate.ring, candidate.behind
+        planned, schedule = shared.planned.get(asked), None
+        if planned is None:
+            schedule = placed(graph, partition, found, request.machine, policy, run, tilings=shared.tilings)
+            estimated = sum(kernel.estimated_cycles for kernel in schedule.kernels) * schedule.iterations
+            planned = shared.planned[asked] = _Planned(shared.number(schedule), estimated)
+        if planned.number in shared.simulated:
+            return Evaluated(candidate, *shared.simulated[planned.number], repeated=True)
+        if most_estimated is not None and planned.estimated_cycles > most_estimated:
+            raise DoesNotFit(f"{graph.name}: a candidate that is slow by estimate is not simulated.")
+        if schedule is None:
+            schedule = placed(graph, partition, found, request.machine, policy, run, tilings=shared.tilings)
+        steps = steps_of(schedule)
+        self._most_steps = self._most_steps or LONGER * steps
+        if steps > self._most_steps:
+            raise DoesNotFit(f"{graph.name}: a candidate of {steps:,} steps is not simulated.")
+        latency, as_lowered, lost = self._simulated(schedule, shared.lowered, limit_cycles)
+        times = latency, as_lowered, planned.estimated_cycles, lost
+        shared.simulated[planned.number] = times
+        return Evaluated(candidate, *times, repeated=False)
 
     def _simulated(
         self, schedule: Schedule, known: Lowered, limit_cycles: int | None
