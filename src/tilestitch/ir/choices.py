@@ -33,8 +33,8 @@ class BindingRule(StrEnum):
     """Who decides over how many cores each dim of a kernel is divided; which core takes which part follows."""
 
     NEAREST = "nearest"  # each kernel for itself: the least estimate, of which what cores hold already is a part
-    LOCAL = "local"  # likewise, but cores keep what they hold even where the estimate is half above the least
     PAPER = "paper"  # Algorithm 4, kernel by kernel from the last to the first
+    EVEN = "even"  # likewise, where no division takes less than half the time; as NEAREST elsewhere
 
 
 class GroupingRule(StrEnum):

@@ -29,7 +29,7 @@ class TileRule:
     columns: bool = False  # whether a product's tiles have a multiple of its unit's columns, where they have as many
     room: TileRoom = TileRoom.HALF
     parts: bool = False  # whether a reduction is cut into more parts where its operands leave no room for larger tiles
-    local: bool = False  # whether cores keep what they hold even where the estimate is half above the least
+    even: bool = False  # whether a division among cores that is decided already gives way to a much faster one
     least: int = 1  # tiles of a core, or parts of these, where it can have as many: its units work on several at once
 
 

@@ -108,11 +108,12 @@ def ordered(
             found = _in_pieces(graph, partition, policy, boxes)
         case Groups():
             found = _whole(partition.kernels, policy)
-    if policy.binding is BindingRule.LOCAL:
-        return replace(found, tasks=[replace(task, tiles=replace(task.tiles, local=True)) for task in found.tasks])
-    if policy.binding is BindingRule.PAPER:
-        return replace(found, tasks=bound(graph, found.tasks, len(machine.cores)))
-    return found
+    if policy.binding is BindingRule.NEAREST:
+        return found
+    tasks = bound(graph, found.tasks, len(machine.cores))
+    if policy.binding is BindingRule.EVEN:
+        tasks = [replace(task, tiles=replace(task.tiles, even=True)) for task in tasks]
+    return replace(found, tasks=tasks)
 
 
 def _with_rules(tasks: Sequence[Task], schedule: HandSchedule) -> list[Task]:

@@ -17,6 +17,7 @@ from tilestitch.kernels.surroundings import Bound, Shares, Surroundings, made_in
 SPLITS_KEPT = 5  # core splits that get a full search of tiles, best compute time first
 LOCAL_SPLITS_KEPT = 3  # likewise where operands lie on chip
 MOST_MAPPED = 64  # cores of a cluster, up to which it is looked at which one holds what
+SLOW = 2.0  # times the least compute time: a split that is decided already gives way, where it may
 SPLITS_WORTH = 1.1  # of the least compute time: within this, splits are compared by what they copy
 
 Loops = tuple[np.ndarray, np.ndarray, np.ndarray]  # where iterations start, their extents, at which steps they are cut
@@ -46,7 +47,13 @@ class CoreOrders:
 
 
 def splits_worth_a_search(
-    shape: KernelShape, nest: Nest, numbers: tuple[int, ...], around: Surroundings, orders: CoreOrders
+    shape: KernelShape,
+    nest: Nest,
+    numbers: tuple[int, ...],
+    around: Surroundings,
+    orders: CoreOrders,
+    *,
+    gives_way: bool = False,
 ) -> list[tuple[tuple[int, ...], tuple[int, ...], Mapping[Operand, Shares]]]:
     """Pieces per dim of the sink, for those splits over the cores `numbers` that take the least compute time.
 
@@ -59,7 +66,8 @@ def splits_worth_a_search(
     steps = shape.cuts.steps
     found = possible_splits(tuple(map(ceil_div, box.extents, steps)), len(numbers))
     in_memory = _dims_in_memory(shape.graph, sink)
-    if around.splits in found:
+    loops = _loops(box, steps)
+    if around.splits in found and not (gives_way and _is_slow(nest, loops, around.splits, found)):
         found = [around.splits]
     if around.core_map is not None:
         mapped = [splits for splits in found if splits and splits[in_memory[0]] == around.core_map.parts]
@@ -74,7 +82,6 @@ def splits_worth_a_search(
         found = list(fixed)
     if not found:
         return []
-    loops = _loops(box, steps)
     cycles = cycles_under(nest, *loops, np.array(found, np.int64).reshape(len(found), len(steps))).tolist()
     ranks = [
         tuple(-splits[dim] for dim in in_memory) if around.on_chip else (number,) for number, splits in enumerate(found)
@@ -93,6 +100,12 @@ def splits_worth_a_search(
     local = min(known, key=lambda one: (one[1], one[0], one[2]))  # the one that copies least is always tried
     kept = known[:LOCAL_SPLITS_KEPT]
     return [(splits, *others) for _, _, _, splits, *others in (kept if local in kept else [*kept[:-1], local])]
+
+
+def _is_slow(nest: Nest, loops: Loops, splits: tuple[int, ...], others: list[tuple[int, ...]]) -> bool:
+    """Whether the parts of a split take much longer than those of another."""
+    cycles = cycles_under(nest, *loops, np.array([splits, *others], np.int64).reshape(-1, len(splits)))
+    return bool(cycles[0] > SLOW * cycles.min())
 
 
 @lru_cache(maxsize=4096)

@@ -25,7 +25,6 @@ from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 ON_TREES = 16  # times the depth of a tree's units: a part of a reduction that is cut to fit has no fewer iterations
 BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the binding to cores decides first
-LOCAL_TOLERANCE = 1.5  # the same where cores are asked to keep what they hold: copies wait for others, by no estimate
 
 
 class Shapes:
@@ -113,7 +112,7 @@ def tile_in_rooms(
     The kernel runs on one group of alike cores, of those whose units can run it. Among the candidates within
     `TOLERANCE` of the least, the one with the fewest tiles: the estimate is no finer than that, and fewer tiles are
     fewer instructions. Where tensors stay on chip, the split over cores is chosen before: of those within
-    `_tolerance`, the one whose cores find most operands where they lie, then the outermost. Ties go to the
+    `BINDING_TOLERANCE`, the one whose cores find most operands where they lie, then the outermost. Ties go to the
     candidate found first. Raises `DoesNotFit` with the inequality of the smallest tile where nothing fits. `orders`
     of cores are of this kernel among these sources. Gives the rooms as well in which the same is found; None where
     they decide about more than what fits.
@@ -134,7 +133,7 @@ def tile_in_rooms(
             SMALLER_BATCH,
         )
     if around.on_chip:  # kernels that hand on their results in the cores agree best on the outermost dims
-        searched = _well_bound(graph, operators[-1], searched, _tolerance(rule))
+        searched = _well_bound(graph, operators[-1], searched)
     cycles, number = (np.concatenate([one.found.figures[:, column] for one in searched]) for column in (CYCLES, NUMBER))
     near = _near(cycles, number, rule.least)
     best = int(near[np.lexsort((cycles[near], number[near]))[0]])
@@ -174,14 +173,9 @@ def _near(cycles: np.ndarray, number: np.ndarray, least: int) -> np.ndarray:
     return np.flatnonzero(enough & (cycles <= TOLERANCE * cycles[enough].min()))
 
 
-def _tolerance(rule: TileRule) -> float:
-    """How far above the least estimate the binding to cores decides."""
-    return LOCAL_TOLERANCE if rule.local else BINDING_TOLERANCE
-
-
-def _well_bound(graph: Graph, sink: Operator, searched: Sequence[_Searched], tolerance: float) -> list[_Searched]:
+def _well_bound(graph: Graph, sink: Operator, searched: Sequence[_Searched]) -> list[_Searched]:
     """What was found under the best split over cores, as far as it is near the least estimate."""
-    limit = tolerance * min(float(one.found.figures[:, CYCLES].min()) for one in searched)
+    limit = BINDING_TOLERANCE * min(float(one.found.figures[:, CYCLES].min()) for one in searched)
     near = []
     for one in searched:
         rows = one.found.figures[:, CYCLES] <= limit
@@ -238,7 +232,7 @@ def _fitting(
         numbers = group.numbers
         if around.core_map is not None and set(around.core_map.cores) <= set(numbers):
             numbers = around.core_map.cores
-        for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders):
+        for splits, cores, origins in splits_worth_a_search(shape, nest, numbers, around, orders, gives_way=rule.even):
             kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, rule, _fewest(nest, shape, rule), inside=inside)
@@ -296,6 +290,6 @@ def _cuts(
         np.array(second, np.int64),
         np.array(others, np.int64),
         np.array(orders, np.int64).reshape(len(orders), len(sink.dims)),
-        _tolerance(rule) if around.on_chip else 0.0,
+        BINDING_TOLERANCE if around.on_chip else 0.0,
         fewest,
     )

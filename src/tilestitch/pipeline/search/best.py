@@ -35,6 +35,7 @@ FAR = 1.5  # a schedule that is slower than the fastest by this factor is not ch
 TRIAL = 0.4  # of the budget goes to finding where to begin: a beginning may need several moves to be worth it
 FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else changes makes other orders better
 FINISHING = ("binding", "order")
+LAST = ("binding",)  # of these, those that are tried there alone: `rules` has most of it
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
@@ -81,7 +82,7 @@ class _Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
-    kinds: Sequence[str] = tuple(MOVES)
+    kinds: Sequence[str] = tuple(kind for kind in MOVES if kind not in LAST)
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))

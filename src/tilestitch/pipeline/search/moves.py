@@ -180,18 +180,19 @@ def places(scene: Scene) -> Iterator[Candidate]:
 
 
 def rules(scene: Scene) -> Iterator[Candidate]:
-    """Another rule for where tiles and sums lie, and who gives way for room."""
+    """Another rule for where tiles and sums lie, who gives way for room, and how kernels are divided among cores."""
     candidate = scene.candidate
     yield replace(candidate, behind=not candidate.behind)
     yield replace(candidate, ring=not candidate.ring)
     for spill in Spill:
         if spill is not candidate.spill:
             yield replace(candidate, spill=spill)
+    yield from (one for one in binding(scene) if one.binding is not BindingRule.EVEN)
 
 
 def binding(scene: Scene) -> Iterator[Candidate]:
     """Another rule for how kernels are divided among cores."""
-    for rule in (BindingRule.LOCAL, BindingRule.NEAREST, BindingRule.PAPER):
+    for rule in (BindingRule.EVEN, BindingRule.NEAREST, BindingRule.PAPER):
         if rule is not scene.candidate.binding:
             yield replace(scene.candidate, binding=rule)
 
