@@ -149,6 +149,19 @@ def test_a_candidate_that_comes_to_the_same_is_known():
     assert evaluator.instructions > instructions
 
 
+def test_a_kind_of_moves_that_comes_to_nothing_rests_until_one_of_another_kind_gains():
+    """One that is simulated keeps it from that, though it gains nothing."""
+    line = search.Line([])
+    for gain in (*[None] * (search.BARREN - 1), 0.0, *[None] * (search.BARREN - 1)):
+        line.learn("axis", gain)
+        assert not line.rests("axis")
+    line.learn("axis", None)
+    assert line.rests("axis")
+    assert not line.rests("pieces")
+    line.learn("pieces", 0.1)
+    assert not line.rests("axis")
+
+
 def test_a_candidate_that_is_slow_by_estimate_is_not_simulated():
     """Unless it is asked for with another limit; then it takes the cycles of its full compilation."""
     evaluator, scene = scene_of("resnet18")

@@ -37,6 +37,7 @@ FINISH = 0.15  # of the budget goes, at the end, to the moves below: what else c
 FINISHING = ("binding", "order")
 LAST = ("binding",)  # of these, those that are tried there alone: `rules` has most of it
 UNFIT = 4  # so many candidates that do not fit, were known or are slow by estimate count as one that was simulated
+BARREN = 10  # after so many of a kind that were not simulated, one behind the other, it rests until another gains
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 PARTS = replace(LARGE, parts=True)
@@ -78,7 +79,7 @@ class Tally:
 
 
 @dataclass(eq=False)
-class _Line:
+class Line:
     """A beginning, and what the moves made of it."""
 
     found: list[Evaluated]
@@ -86,11 +87,20 @@ class _Line:
     open: dict[int, dict[str, Iterator[Candidate]]] = field(default_factory=dict)  # moves left, by place among these
     # What the next move of a kind may gain: the mean of what they took away, the latest counting most.
     promise: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MOVES, EXPECTED_GAIN))
+    barren: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVES, 0))  # not simulated, one after another
 
     def learn(self, kind: str, gain: float | None) -> None:
         """Note what a move took away; None where it was not simulated."""
         weight = LATEST / UNFIT if gain is None else LATEST
         self.promise[kind] += weight * ((gain or 0.0) - self.promise[kind])
+        if gain:
+            self.barren = dict.fromkeys(MOVES, 0)
+        else:
+            self.barren[kind] = self.barren[kind] + 1 if gain is None else 0
+
+    def rests(self, kind: str) -> bool:
+        """Whether the latest moves of a kind all came to nothing that was worth a simulation."""
+        return self.barren[kind] >= BARREN
 
     @property
     def fastest(self) -> Evaluated:
@@ -103,7 +113,7 @@ class _State:
     """What was tried so far, and the best of it."""
 
     best: Evaluated
-    lines: list[_Line]
+    lines: list[Line]
     seen: set[Candidate]
     tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
 
@@ -195,7 +205,7 @@ def _begun(
     if not found:
         return None
     best = min(found, key=_cycles)
-    lines = [_Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
+    lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
     return _State(best, lines, set(tried))
 
 
@@ -225,7 +235,7 @@ def _search(request: Request, evaluator: Evaluator, state: _State, budget: Budge
         ranked = sorted(range(len(state.lines)), key=lambda at: (state.lines[at].fastest.latency_cycles, at))
         state.lines = [state.lines[at] for at in ranked[: (len(ranked) + 1) // 2]]
     _try_moves(request, state, spending, batches, 1.0 - FINISH, state.lines[0])
-    _try_moves(request, state, spending, (), 1.0, _Line([state.best], FINISHING))
+    _try_moves(request, state, spending, (), 1.0, Line([state.best], FINISHING))
     _try_moves(request, state, spending, batches, 1.0, state.lines[0])
 
 
@@ -239,7 +249,7 @@ def _cycles(one: Evaluated) -> int:
 
 
 def _try_moves(
-    request: Request, state: _State, spending: _Spending, batches: Sequence[int], until: float, line: _Line
+    request: Request, state: _State, spending: _Spending, batches: Sequence[int], until: float, line: Line
 ) -> None:
     """Moves of what was found in a line, until a share of the budget is spent or none is left."""
     evaluator = spending.evaluator
@@ -265,7 +275,7 @@ def _try_moves(
 
 
 def _next(
-    request: Request, evaluator: Evaluator, state: _State, batches: Sequence[int], line: _Line
+    request: Request, evaluator: Evaluator, state: _State, batches: Sequence[int], line: Line
 ) -> tuple[str, Candidate] | None:
     """A move from the fastest candidate that has one left, of the most promising kind; None where all are tried."""
     for at in sorted(range(len(line.found)), key=lambda at: (line.found[at].latency_cycles, at)):
@@ -277,7 +287,7 @@ def _next(
         left = line.open[at]
         while left:
             kind = max(left, key=line.promise.__getitem__)  # the first of equals
-            for candidate in left[kind]:
+            for candidate in () if line.rests(kind) else left[kind]:
                 if candidate not in state.seen:
                     return kind, candidate
             del left[kind]
