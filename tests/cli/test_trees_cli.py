@@ -202,7 +202,7 @@ def test_a_layer_is_simulated_on_a_tree():
 
 def test_random_mappings_of_a_tree_are_compared():
     """As many as were asked for, the same each time, with the worst of them."""
-    command = ("validate", PRODUCT, "--machine", "gemmini", "--mappings", "6", "--worst", "2", "--json", "-")
+    command = ("validate", PRODUCT, "--machine", "eyeriss-like", "--mappings", "6", "--worst", "2", "--json", "-")
     found = json.loads(run(*command).stdout)
     assert found == json.loads(run(*command).stdout)
     assert found["mappings"] == sum(row["mappings"] for row in found["distribution"]) == 6
