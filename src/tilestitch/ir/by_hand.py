@@ -56,6 +56,7 @@ class HandSchedule:
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before, so that more than one may load
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 

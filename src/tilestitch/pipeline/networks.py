@@ -32,7 +32,7 @@ class Networks:
         self.element_bits = element_bits
         self._loaded: dict[int, Graph] = {}
         self._simplified: dict[int, Graph] = {}
-        self._shared: dict[tuple[int, Accelerator, bool], Shared] = {}
+        self._shared: dict[tuple[int, Accelerator, bool, bool], Shared] = {}
         self._weights: dict[str, np.ndarray] = {}  # as far as they were read
         self._folded: Folded = {}  # batch normalisations, whatever the batch
 
@@ -52,10 +52,10 @@ class Networks:
             self._simplified[batch] = as_wide_as(simplified, self.element_bits)
         return self._simplified[batch]
 
-    def shared(self, batch: int, machine: Accelerator, *, apart: bool = False) -> Shared:
-        """What its schedules at a batch on a machine have in common; `apart` as in a schedule by hand."""
-        key = batch, machine, apart
+    def shared(self, batch: int, machine: Accelerator, *, apart: bool = False, folded: bool = False) -> Shared:
+        """What its schedules at a batch on a machine have in common; `apart` and `folded` as in a schedule by hand."""
+        key = batch, machine, apart, folded
         if key not in self._shared:
-            like = next((one for (_, of, _), one in self._shared.items() if of == machine), None)
-            self._shared[key] = Shared(self.simplified(batch), machine, like, apart=apart)
+            like = next((one for (_, of, _, _), one in self._shared.items() if of == machine), None)
+            self._shared[key] = Shared(self.simplified(batch), machine, like, apart=apart, folded=folded)
         return self._shared[key]

@@ -17,9 +17,15 @@ class Shared:
     """
 
     def __init__(
-        self, simplified: Graph, machine: Accelerator, like: "Shared | None" = None, *, apart: bool = False
+        self,
+        simplified: Graph,
+        machine: Accelerator,
+        like: "Shared | None" = None,
+        *,
+        apart: bool = False,
+        folded: bool = False,
     ) -> None:
         """`like` is that of another batch on the same machine."""
-        self.graph, self.now = composed_graph(simplified, apart=apart)
+        self.graph, self.now = composed_graph(simplified, apart=apart, folded=folded)
         self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
         self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

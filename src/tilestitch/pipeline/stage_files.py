@@ -184,13 +184,13 @@ def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partitio
     return partition
 
 
-def works_apart(start: Started) -> bool:
-    """Whether the network in whose terms a partition is has element-wise operators for parts of concatenations."""
+def terms_of(start: Started) -> dict[str, bool]:
+    """How views were composed away in the network in whose terms a partition is: as in a schedule by hand."""
     fields = start.value["partition"].entries()
     if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
-        return False
+        return {}
     schedule = fields["schedule"].entries()
-    return "apart" in schedule and schedule["apart"].value is True
+    return {name: name in schedule and schedule[name].value is True for name in ("apart", "folded")}
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

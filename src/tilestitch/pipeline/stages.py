@@ -52,7 +52,7 @@ def compile_batch(request: Request, networks: Networks, strategy: Strategy, batc
     if Stage.SIMPLIFY in reached:
         done = replace(done, simplified=networks.simplified(batch))
     if Stage.PARTITION in reached:
-        shared = networks.shared(batch, request.machine, apart=strategy.apart)
+        shared = networks.shared(batch, request.machine, apart=strategy.apart, folded=strategy.folded)
         done = partitioned(request, strategy, done, shared)
         if Stage.SCHEDULE in reached:
             done = scheduled(request, request.policy(strategy), done, shared)
@@ -72,7 +72,10 @@ def partitioned(request: Request, strategy: Strategy, done: Compilation, shared:
     """What is scheduled together, on the network without its views."""
     request.progress("partition", 0, 1)
     simplified = given(done.simplified)
-    known = composed_graph(simplified, apart=strategy.apart) if shared is None else (shared.graph, shared.now)
+    if shared is None:
+        known = composed_graph(simplified, apart=strategy.apart, folded=strategy.folded)
+    else:
+        known = shared.graph, shared.now
     composed = compose_views(simplified, strategy.groups(simplified), request.machine, known)
     partition = strategy.decide(composed, request.machine, request.options.grouping)
     if request.options.verify:

@@ -45,6 +45,7 @@ class Strategy:
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
     tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     improves: bool = False  # whether it searches, beginning with the schedules of others: see `seeds_of`
 
     @property
@@ -152,7 +153,8 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
     text = "groups, pieces, order and places as written by hand"
     levels = Level.LB, Level.GB
-    return Strategy(schedule.name, text, decide, levels, stitched=schedule.stitched, apart=schedule.apart)
+    stitched, apart, folded = schedule.stitched, schedule.apart, schedule.folded
+    return Strategy(schedule.name, text, decide, levels, stitched=stitched, apart=apart, folded=folded)
 
 
 def strategy_named(name: str) -> Strategy:

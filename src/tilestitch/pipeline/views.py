@@ -11,6 +11,7 @@ from tilestitch.ir.partition import FusedBlock, Group, Kernels
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.factors import without_factors
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
@@ -51,12 +52,15 @@ def compose_views(
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph, *, apart: bool = False) -> WithoutViews:
-    """The network without its views, and which operators do the work of each that was there; `apart` as `in_parts`."""
+def composed_graph(simplified: Graph, *, apart: bool = False, folded: bool = False) -> WithoutViews:
+    """The network without its views, and which operators do the work of each that was there.
+
+    `folded` as `without_factors`, `apart` as `in_parts`.
+    """
     resolved, now = resolve_views(simplified)
     graph = assign_layouts(write_outputs(resolved))
-    if apart:
-        graph, parts = in_parts(graph)
+    for change in (*((without_factors,) if folded else ()), *((in_parts,) if apart else ())):
+        graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)
     return graph, now

@@ -24,6 +24,7 @@ from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import MOVES, with_rules
+from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stages import Request
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
@@ -179,6 +180,8 @@ def _begun(
 
     None where none runs.
     """
+    machine = request.machine
+    begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
         fused.update(dict.fromkeys(with_fused_attention(one, evaluator.graph(one), request.machine)))

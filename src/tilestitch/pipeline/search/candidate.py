@@ -42,6 +42,7 @@ class Candidate:
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
 
     @property
@@ -77,6 +78,7 @@ class Candidate:
             ring=self.ring,
             behind=self.behind,
             apart=self.apart,
+            folded=self.folded,
             picks=self.picks,
             rules=self.rules,
             lean=True,

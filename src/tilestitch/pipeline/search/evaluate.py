@@ -54,7 +54,7 @@ class Evaluator:
         self.request, self.networks = request, networks
         self.instructions = 0  # that were simulated so far
         self._most_steps = 0  # of a candidate: as `LONGER` says of the first
-        self._shared: dict[tuple[int, bool], _Shared] = {}
+        self._shared: dict[tuple[int, bool, bool], _Shared] = {}
 
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
@@ -127,7 +127,7 @@ class Evaluator:
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
         strategy = strategy_by_hand(partition.schedule)
-        shared = None if alone else self.networks.shared(batch, request.machine, apart=candidate.apart)
+        shared = None if alone else self._known(candidate)
         done = scheduled(request, request.policy(strategy), done, shared)
         return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
 
@@ -137,11 +137,14 @@ class Evaluator:
         return replace(self.request, options=options, progress=quiet)
 
     def _for(self, candidate: Candidate) -> _Shared:
-        key, machine = (candidate.batch, candidate.apart), self.request.machine
+        key = candidate.batch, candidate.apart, candidate.folded
         if key not in self._shared:
-            shared = self.networks.shared(candidate.batch, machine, apart=candidate.apart)
-            self._shared[key] = _Shared(shared, machine)
+            self._shared[key] = _Shared(self._known(candidate), self.request.machine)
         return self._shared[key]
+
+    def _known(self, candidate: Candidate) -> Shared:
+        machine = self.request.machine
+        return self.networks.shared(candidate.batch, machine, apart=candidate.apart, folded=candidate.folded)
 
 
 def _lost(schedule: Schedule, program: Program, trace: Trace) -> dict[str, int]:
