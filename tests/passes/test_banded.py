@@ -11,7 +11,7 @@ from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.cost.bounds import bounds, limits
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.ir.bands import Band
+from tilestitch.ir.rewriting import Band
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.verify import verify_graph

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.bands import Band
+from tilestitch.ir.rewriting import Band, Rewriting
 from tilestitch.ir.tile_rule import KernelRule
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
@@ -58,8 +58,14 @@ class HandSchedule:
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
+
+    @property
+    def rewriting(self) -> Rewriting:
+        """The network in whose terms it is."""
+        return Rewriting(self.apart, self.folded, tuple(self.bands))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from tilestitch.base.errors import InputError, printable
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Access, Axis, Dim, DimKind, Graph, Operator, Tensor
+from tilestitch.ir.rewriting import Band
 from tilestitch.ops.depthwise import BANDED, Depthwise, depthwise_of
 from tilestitch.passes.fold import fresh_name
 

@@ -106,7 +106,7 @@ def fastest(
             try:
                 whole = partition is not done.partition
                 way = replace(done, partition=partition, way=Way(strategy.name, whole))
-                shared = networks.shared(batch, request.machine, apart=strategy.apart, bands=strategy.bands)
+                shared = networks.shared(batch, request.machine, strategy.rewriting)
                 found = scheduled(request, request.policy(strategy), way, shared)
                 schedule = given(found.schedule)
                 known = Known(schedule.graph, schedule.iterations, tuple(k.operators for k in schedule.kernels))
@@ -136,7 +136,7 @@ def _faster(
     request: Request, networks: Networks, strategy: Strategy, found: Compilation, best: Compilation | None
 ) -> Compilation:
     """A planned schedule, lowered and simulated, or the best so far where that is no slower."""
-    shared = networks.shared(found.run.batch, request.machine, apart=strategy.apart, bands=strategy.bands)
+    shared = networks.shared(found.run.batch, request.machine, strategy.rewriting)
     found = simulated(request, lowered(request, found, shared), stitched=strategy.stitched)
     return found if best is None or latency(found) < latency(best) else best
 

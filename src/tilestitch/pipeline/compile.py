@@ -29,7 +29,7 @@ from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.remedies import WITH_OPTIONS, with_remedies_that_work
 from tilestitch.pipeline.search.best import improved
-from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of, rewritten_in
+from tilestitch.pipeline.stage_files import Started, decisions_in, graph_of, partition_of, program_of, rewriting_in
 from tilestitch.pipeline.stages import Request, compile_batch, lowered, partitioned, scheduled, simulated
 from tilestitch.pipeline.strategies import Strategy, seeds_of, strategy_named, strategy_of
 from tilestitch.pipeline.views import composed_graph
@@ -157,8 +157,7 @@ def _resumed(request: Request, networks: Networks, start: Started) -> Compilatio
         if start.way.whole:
             done = replace(done, partition=Groups(given(done.partition).kernels))
     else:
-        apart, bands = rewritten_in(start)
-        graph, _ = composed_graph(given(done.simplified), apart=apart, bands=bands)
+        graph, _ = composed_graph(given(done.simplified), rewriting_in(start))
         partition = partition_of(start, graph, request.machine)
         strategy = strategy_of(start.way.strategy, partition)
         done = replace(done, graph=graph, partition=partition)

@@ -60,7 +60,7 @@ def hand_schedule_of(done: Compilation) -> HandSchedule:
         )
     if isinstance(partition, ByHand):
         simplified = given(done.simplified)
-        known = composed_graph(simplified, apart=partition.schedule.apart, bands=partition.schedule.bands)
+        known = composed_graph(simplified, partition.schedule.rewriting)
         if partition.kernels != compose_views(simplified, fuse_ops(simplified), done.machine, known).kernels:
             raise InputError(
                 f"{where}: runs other operators together than TVM's FuseOps would, which a schedule by hand cannot "

@@ -6,8 +6,8 @@ import onnx
 from tilestitch.base.progress import Progress, quiet
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.passes import simplify
 from tilestitch.passes.fold import Folded
 from tilestitch.passes.narrow import as_wide_as
@@ -33,7 +33,7 @@ class Networks:
         self.element_bits = element_bits
         self._loaded: dict[int, Graph] = {}
         self._simplified: dict[int, Graph] = {}
-        self._shared: dict[tuple[int, Accelerator, bool, tuple[Band, ...]], Shared] = {}
+        self._shared: dict[tuple[int, Accelerator, Rewriting], Shared] = {}
         self._weights: dict[str, np.ndarray] = {}  # as far as they were read
         self._folded: Folded = {}  # batch normalisations, whatever the batch
 
@@ -53,10 +53,10 @@ class Networks:
             self._simplified[batch] = as_wide_as(simplified, self.element_bits)
         return self._simplified[batch]
 
-    def shared(self, batch: int, machine: Accelerator, *, apart: bool = False, bands: tuple[Band, ...] = ()) -> Shared:
-        """What its schedules at a batch on a machine have in common; `apart` and `bands` as in a schedule by hand."""
-        key = batch, machine, apart, bands
+    def shared(self, batch: int, machine: Accelerator, rewriting: Rewriting = Rewriting()) -> Shared:
+        """What its schedules at a batch on a machine have in common."""
+        key = batch, machine, rewriting
         if key not in self._shared:
-            like = next((one for (_, of, _, _), one in self._shared.items() if of == machine), None)
-            self._shared[key] = Shared(self.simplified(batch), machine, like, apart=apart, bands=bands)
+            like = next((one for (_, of, _), one in self._shared.items() if of == machine), None)
+            self._shared[key] = Shared(self.simplified(batch), machine, like, rewriting)
         return self._shared[key]

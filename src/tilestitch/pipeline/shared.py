@@ -4,8 +4,8 @@ Tilings and lowered kernels are those of all batches: they know a kernel by its 
 """
 
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.lower.blocks import Known
 from tilestitch.pipeline.views import composed_graph
 from tilestitch.schedule.tilings import Tilings
@@ -22,11 +22,9 @@ class Shared:
         simplified: Graph,
         machine: Accelerator,
         like: "Shared | None" = None,
-        *,
-        apart: bool = False,
-        bands: tuple[Band, ...] = (),
+        rewriting: Rewriting = Rewriting(),
     ) -> None:
         """`like` is that of another batch on the same machine."""
-        self.graph, self.now = composed_graph(simplified, apart=apart, bands=bands)
+        self.graph, self.now = composed_graph(simplified, rewriting)
         self.tilings = Tilings(self.graph, machine, None if like is None else like.tilings)
         self.blocks: dict[tuple, Known] = {} if like is None else like.blocks

@@ -14,7 +14,6 @@ from tilestitch.base.errors import InputError, InvalidIR, printable
 from tilestitch.base.json_text import JsonPart, Rows, document_text, json_fields, json_value
 from tilestitch.base.json_values import plain, value_of
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import HandSchedule
 from tilestitch.ir.choices import BindingRule, GroupingRule, Spill, Stage
 from tilestitch.ir.decisions import Decisions, decisions_of
@@ -23,6 +22,7 @@ from tilestitch.ir.forms.program_form import program_in, program_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Partition, SubGraphs
 from tilestitch.ir.program import Program
+from tilestitch.ir.rewriting import Band, Rewriting
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
@@ -185,16 +185,16 @@ def partition_of(start: Started, graph: Graph, machine: Accelerator) -> Partitio
     return partition
 
 
-def rewritten_in(start: Started) -> tuple[bool, tuple[Band, ...]]:
-    """How the network in whose terms a partition is was rewritten: `apart` and `bands` of its schedule by hand."""
+def rewriting_in(start: Started) -> Rewriting:
+    """The network in whose terms a partition is: as its schedule by hand says, if it has one."""
     fields = start.value["partition"].entries()
     if fields.get("kind", start.value["partition"]).choice(_PARTITIONS) is not ByHand or "schedule" not in fields:
-        return False, ()
+        return Rewriting()
     schedule = fields["schedule"].entries()
-    apart = "apart" in schedule and schedule["apart"].value is True
-    if "bands" not in schedule:
-        return apart, ()
-    return apart, value_of(tuple[Band, ...], schedule["bands"].value, f"{start.where}: partition: schedule: bands")
+    apart, folded = (name in schedule and schedule[name].value is True for name in ("apart", "folded"))
+    where = f"{start.where}: partition: schedule: bands"
+    bands = value_of(tuple[Band, ...], schedule["bands"].value, where) if "bands" in schedule else ()
+    return Rewriting(apart, folded, bands)
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

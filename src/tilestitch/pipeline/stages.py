@@ -52,7 +52,7 @@ def compile_batch(request: Request, networks: Networks, strategy: Strategy, batc
     if Stage.SIMPLIFY in reached:
         done = replace(done, simplified=networks.simplified(batch))
     if Stage.PARTITION in reached:
-        shared = networks.shared(batch, request.machine, apart=strategy.apart, bands=strategy.bands)
+        shared = networks.shared(batch, request.machine, strategy.rewriting)
         done = partitioned(request, strategy, done, shared)
         if Stage.SCHEDULE in reached:
             done = scheduled(request, request.policy(strategy), done, shared)
@@ -72,11 +72,7 @@ def partitioned(request: Request, strategy: Strategy, done: Compilation, shared:
     """What is scheduled together, on the network without its views."""
     request.progress("partition", 0, 1)
     simplified = given(done.simplified)
-    known = (
-        composed_graph(simplified, apart=strategy.apart, bands=strategy.bands)
-        if shared is None
-        else (shared.graph, shared.now)
-    )
+    known = composed_graph(simplified, strategy.rewriting) if shared is None else (shared.graph, shared.now)
     composed = compose_views(simplified, strategy.groups(simplified), request.machine, known)
     partition = strategy.decide(composed, request.machine, request.options.grouping)
     if request.options.verify:

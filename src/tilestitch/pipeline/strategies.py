@@ -1,17 +1,17 @@
 """Strategies by name: what is decided about a network; all share the same kernels, lowering and simulator."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
 from tilestitch.base.errors import InputError
 from tilestitch.hardware.accelerator import Accelerator, Level
-from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import FusionPlan, HandSchedule
 from tilestitch.ir.choices import Effort, GroupingRule
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Group, Groups, Partition
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.partition.blocks.model import BlockCost
 from tilestitch.partition.blocks.plans import block_cost, blocks_of, plan_given, plan_named
 from tilestitch.partition.groups.fuse_ops import fuse_ops
@@ -45,8 +45,7 @@ class Strategy:
     fallback: str | None = None  # the strategy whose schedule is taken where that is faster
     groups: Callable[[Graph], tuple[Group, ...]] = fuse_ops  # which operators may be one kernel
     tries: tuple[str, ...] = ()  # the strategies whose fastest schedule is taken; this one has none of its own
-    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
-    bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
+    rewriting: Rewriting = field(default_factory=Rewriting)  # of the network, before anything is decided
     improves: bool = False  # whether it searches, beginning with the schedules of others: see `seeds_of`
 
     @property
@@ -154,15 +153,7 @@ def strategy_by_hand(schedule: HandSchedule) -> Strategy:
 
     text = "groups, pieces, order and places as written by hand"
     levels = Level.LB, Level.GB
-    return Strategy(
-        schedule.name,
-        text,
-        decide,
-        levels,
-        stitched=schedule.stitched,
-        apart=schedule.apart,
-        bands=tuple(schedule.bands),
-    )
+    return Strategy(schedule.name, text, decide, levels, stitched=schedule.stitched, rewriting=schedule.rewriting)
 
 
 def strategy_named(name: str) -> Strategy:

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.compilable import expect_compilable
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import FusedBlock, Group, Kernels
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.ir.verify import verify_graph
 from tilestitch.kernels.runnable import by_units
 from tilestitch.passes.banded import with_bands
+from tilestitch.passes.factors import without_factors
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
@@ -53,15 +54,14 @@ def compose_views(
     return Composed(simplified, graph, tuple(kernels), now)
 
 
-def composed_graph(simplified: Graph, *, apart: bool = False, bands: Sequence[Band] = ()) -> WithoutViews:
-    """The network without its views, and which operators do the work of each that was there.
-
-    `apart` as `in_parts`, `bands` as `with_bands`.
-    """
+def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> WithoutViews:
+    """The network without its views and rewritten, and which operators do the work of each that was there."""
     resolved, now = resolve_views(simplified)
-    graph = assign_layouts(with_bands(write_outputs(resolved), bands))
-    if apart:
-        graph, parts = in_parts(graph)
+    graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
+    folding = (without_factors,) if rewriting.folded else ()
+    parting = (in_parts,) if rewriting.apart else ()
+    for change in (*folding, *parting):
+        graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)
     return graph, now

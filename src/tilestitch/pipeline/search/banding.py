@@ -9,8 +9,8 @@ from tilestitch.base.units import ceil_div
 from tilestitch.cost.bounds import operator_bounds
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.hardware.units import matrix_rate, matrix_tile_cycles
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph, Operator
+from tilestitch.ir.rewriting import Band
 from tilestitch.ops.depthwise import Sizes, Way, plain_on_matrix, sizes_of, ways
 from tilestitch.ops.work import operand_dtype
 from tilestitch.pipeline.search.candidate import Candidate

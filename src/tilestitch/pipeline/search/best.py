@@ -25,6 +25,7 @@ from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import MOVES, with_rules
+from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.scene import Scene
 from tilestitch.pipeline.stages import Request
 from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
@@ -193,6 +194,8 @@ def _begun(
     There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
     runs.
     """
+    machine = request.machine
+    begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
     for one in (seed.at(batch) for seed in begins for batch in batches):
         ways = with_fused_attention(one, evaluator.graph(one), request.machine)
@@ -261,7 +264,9 @@ def _try_moves(
         state.seen.add(candidate)
         request.progress(f"search ({state.best.latency_cycles:,} cycles)", int(100 * spending.share), 100)
         before = line.fastest.latency_cycles
-        most = int(HOPELESS * line.fastest.estimated_cycles)
+        fastest = line.fastest
+        alike = candidate.rewriting == fastest.candidate.rewriting  # else estimates say little of what overlaps
+        most = int(HOPELESS * fastest.estimated_cycles) if alike else None
         one = evaluator.evaluate(candidate, _limit(line.found), most)
         gain = None if one is None or one.repeated else max(0.0, 1 - one.latency_cycles / before)
         state.tallies[kind].add(gain)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.bands import Band
 from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
+from tilestitch.ir.rewriting import Band, Rewriting
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
@@ -43,8 +43,14 @@ class Candidate:
     behind: bool = False  # whether tiles of a kernel lie behind those of the one before
     rules: tuple[KernelRule, ...] = ()  # of kernels of which more is asked than the least estimate, in their order
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
+
+    @property
+    def rewriting(self) -> Rewriting:
+        """The network in whose terms it is."""
+        return Rewriting(self.apart, self.folded, self.bands)
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -79,6 +85,7 @@ class Candidate:
             ring=self.ring,
             behind=self.behind,
             apart=self.apart,
+            folded=self.folded,
             picks=self.picks,
             bands=self.bands,
             rules=self.rules,

@@ -9,9 +9,9 @@ import numpy as np
 from tilestitch.base.errors import DoesNotFit, InputError
 from tilestitch.base.progress import quiet
 from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.ir.bands import Band
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.program import EngineKind, Program
+from tilestitch.ir.rewriting import Rewriting
 from tilestitch.ir.schedule import Home, Kernel, Schedule
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify_schedule import verify_partition
@@ -70,7 +70,7 @@ class Evaluator:
         self.request, self.networks = request, networks
         self.instructions = 0  # that were simulated so far
         self._most_steps = 0  # of a candidate: as `LONGER` says of the first
-        self._shared: dict[tuple[int, bool, tuple[Band, ...]], _Shared] = {}
+        self._shared: dict[tuple[int, Rewriting], _Shared] = {}
 
     def graph(self, candidate: Candidate) -> Graph:
         """The network without its views, at the batch of a candidate and with the operators that it speaks of."""
@@ -151,8 +151,7 @@ class Evaluator:
         if request.options.verify:
             verify_partition(partition, graph, request.machine)
         strategy = strategy_by_hand(partition.schedule)
-        known = self.networks.shared(batch, request.machine, apart=candidate.apart, bands=candidate.bands)
-        shared = None if alone else known
+        shared = None if alone else self._known(candidate)
         done = scheduled(request, request.policy(strategy), done, shared)
         return simulated(request, lowered(request, done, shared), stitched=strategy.stitched)
 
@@ -162,12 +161,13 @@ class Evaluator:
         return replace(self.request, options=options, progress=quiet)
 
     def _for(self, candidate: Candidate) -> _Shared:
-        key, machine = (candidate.batch, candidate.apart, candidate.bands), self.request.machine
+        key = candidate.batch, candidate.rewriting
         if key not in self._shared:
-            apart, bands = candidate.apart, candidate.bands
-            shared = self.networks.shared(candidate.batch, machine, apart=apart, bands=bands)
-            self._shared[key] = _Shared(shared, machine)
+            self._shared[key] = _Shared(self._known(candidate), self.request.machine)
         return self._shared[key]
+
+    def _known(self, candidate: Candidate) -> Shared:
+        return self.networks.shared(candidate.batch, self.request.machine, candidate.rewriting)
 
 
 def _lost(schedule: Schedule, program: Program, trace: Trace) -> dict[str, int]:

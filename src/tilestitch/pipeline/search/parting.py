@@ -1,10 +1,13 @@
-"""Element-wise operators behind concatenations, one for each part: a move of the search."""
+"""Candidates in terms of a network in which other operators do the work: one for each part, or none for factors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tilestitch.hardware.accelerator import Accelerator
+from tilestitch.ir.graph import Graph
 from tilestitch.ir.tiles import kernels_of
 from tilestitch.kernels.runnable import by_units
+from tilestitch.passes.factors import without_factors
 from tilestitch.passes.parted import in_parts
 from tilestitch.pipeline.search.candidate import Candidate, Cut
 from tilestitch.pipeline.search.scene import Scene
@@ -18,12 +21,27 @@ def part(scene: Scene) -> Iterator[Candidate]:
     graph, now = in_parts(scene.graph)
     if graph is scene.graph:
         return
+    yield replace(_in_terms_of(candidate, graph, now, scene.machine), apart=True)
+
+
+def with_factors_folded(candidate: Candidate, graph: Graph, machine: Accelerator) -> Candidate:
+    """The candidate without operators that multiply by powers of two, where weights can; itself without any."""
+    found, now = without_factors(graph)
+    if candidate.folded or candidate.apart or found is graph:
+        return candidate
+    return replace(_in_terms_of(candidate, found, now, machine), folded=True)
+
+
+def _in_terms_of(
+    candidate: Candidate, graph: Graph, now: Mapping[str, tuple[str, ...]], machine: Accelerator
+) -> Candidate:
+    """The candidate of a network in which other operators do the work of those that were there."""
     place = {op.name: number for number, op in enumerate(graph.operators)}
     kernels, cuts = list[tuple[str, ...]](), list[Cut]()
     for kernel in candidate.kernels:
         names = sorted({one for name in kernel for one in now[name]}, key=place.__getitem__)
         for own in kernels_of(graph, [graph.by_name[name] for name in names]):
-            kernels += [tuple(op.name for op in piece) for piece in by_units(graph, own, scene.machine)]
+            kernels += [tuple(op.name for op in piece) for piece in by_units(graph, own, machine)]
     kernels.sort(key=lambda kernel: place[kernel[-1]])
     for cut in candidate.cuts:
         names = sorted((one for name in cut.operators for one in now[name]), key=place.__getitem__)
@@ -31,4 +49,4 @@ def part(scene: Scene) -> Iterator[Candidate]:
             cuts.append(replace(cut, operators=tuple(names)))
     asked = {name: rule for rule in candidate.rules for name in now[rule.sink]}
     rules = tuple(replace(asked[kernel[-1]], sink=kernel[-1]) for kernel in kernels if kernel[-1] in asked)
-    yield replace(candidate, apart=True, kernels=tuple(kernels), cuts=tuple(cuts), rules=rules)
+    return replace(candidate, kernels=tuple(kernels), cuts=tuple(cuts), rules=rules)

@@ -1,0 +1,24 @@
+"""How operators are rewritten before they are scheduled, where a schedule asks for it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A depthwise convolution as a product of several channels and neighbouring results at once.
+
+    A row of the product's result has so many channels, and so many neighbours along each axis.
+    """
+
+    operator: str
+    channels: int
+    neighbours: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What is rewritten: by default nothing."""
+
+    apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
+    folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
+    bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
