@@ -11,9 +11,9 @@ from tilestitch import api
 from tilestitch.base.errors import InputError
 from tilestitch.cost.bounds import bounds, limits
 from tilestitch.frontend.reader import read_onnx
-from tilestitch.ir.rewriting import Band
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
+from tilestitch.ir.rewriting import Band
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import Sizes, folds_of, least_folds_of, sizes_of, ways

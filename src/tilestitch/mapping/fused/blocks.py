@@ -211,7 +211,8 @@ class _AtTiles:
                     }
                     for way in zip(*map(_ways_of, loads), strict=True)
                 ]
-            yield TimedCut(cut, cut.cost, Loads(*ways), is_inside=False)
+            inwards, outwards, stops = ways
+            yield TimedCut(cut, cut.cost, Loads(inwards, outwards, stops), is_inside=False)
 
     def _column(self, of: Callable[[Laid], NDArray]) -> NDArray:
         if all(one is self.bases[0] for one in self.bases):
