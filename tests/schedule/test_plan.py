@@ -13,7 +13,7 @@ from tilestitch.ir.instance import Instance, InstanceGraph
 from tilestitch.pipeline.compile import compile_network
 from tilestitch.pipeline.options import Options
 from tilestitch.pipeline.strategies import STRATEGIES
-from tilestitch.schedule.orders import can_run
+from tilestitch.schedule.orders import can_run, depth_first
 
 
 def without(machine: Accelerator, *levels: Level) -> Accelerator:
@@ -57,6 +57,8 @@ def test_sub_graphs_that_wait_for_each_other_are_not_run():
     none = Instance(0, "g0[0]", 0, (), {}, {}, {})
     assert not can_run(InstanceGraph((none, none), ((1,), (0,))))
     assert can_run(InstanceGraph((none, none), ((), (0,))))
+    with pytest.raises(InputError, match="reads what runs after it"):
+        depth_first(InstanceGraph((none, none, none), ((), (0, 2), (1,))))
 
 
 def test_a_network_whose_kernels_cross_its_sub_graphs_is_compiled():

@@ -6,6 +6,7 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3, Algorithm 3.
 from collections.abc import Sequence
 from itertools import accumulate
 
+from tilestitch.base.errors import InputError
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.instance import InstanceGraph
 
@@ -32,7 +33,8 @@ def breadth_first(instances: InstanceGraph) -> tuple[int, ...]:
 def depth_first(instances: InstanceGraph) -> tuple[int, ...]:
     """Every instance as soon as what it reads is there, the latest that was reached first.
 
-    An instance is reached when the first of its producers has run, and waits in its place until the last has.
+    An instance is reached when the first of its producers has run, and waits in its place until the last has. Raises
+    `InputError` where some wait for one another.
     """
     waiting = [len(producers) for producers in instances.producers]
     consumers = instances.consumers
@@ -40,7 +42,10 @@ def depth_first(instances: InstanceGraph) -> tuple[int, ...]:
     reached = set(ready)
     order: list[int] = []
     while ready:
-        at = next(i for i in reversed(range(len(ready))) if waiting[ready[i]] == 0)
+        at = next((i for i in reversed(range(len(ready))) if waiting[ready[i]] == 0), None)
+        if at is None:
+            name = instances.instances[ready[0]].name
+            raise InputError(f"piece {name}: reads what runs after it; let the groups end where none reads a later one")
         number = ready.pop(at)
         order.append(number)
         for consumer in consumers[number]:
