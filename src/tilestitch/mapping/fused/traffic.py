@@ -42,7 +42,7 @@ class BufferedChain:
     def least_bits(self, capacity_bits: int) -> ChainTraffic | None:
         """What crosses at least; None where an operator does not fit even by single elements.
 
-        Raises `TooLarge` where that is not proven with the labels that are looked at.
+        Raises `TooLarge` where the search does not come to its end with the labels that are looked at.
         """
         tree = buffer_tree(min(capacity_bits, self.whole_bits), self.whole_bits, max(map(_count, self.nests)))
         placed = tuple(
@@ -52,7 +52,7 @@ class BufferedChain:
             found = best_chain(Chain(self.name, placed, self.links), most=self.most)
         except DoesNotFit:
             return None
-        if not found.is_proven:
+        if not found.is_complete:
             raise TooLarge(f"{self.name}: no least traffic among {found.labels:,} labels; ask for a larger capacity")
         return ChainTraffic(round(found.energy_pj * FEMTO), round(found.unfused_pj * FEMTO))
 
