@@ -13,7 +13,7 @@ from tilestitch.cost.bounds import bounds, limits
 from tilestitch.frontend.reader import read_onnx
 from tilestitch.ir.choices import Stage
 from tilestitch.ir.graph import Graph
-from tilestitch.ir.rewriting import Band
+from tilestitch.ir.rewriting import Band, Rewriting
 from tilestitch.ir.verify import verify_graph
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import Sizes, folds_of, least_folds_of, sizes_of, ways
@@ -36,7 +36,7 @@ BANDS = (  # of MobileNet-v2 on images of 32 x 32: channels, neighbours, both, b
 
 def composed(network: str = "mobilenet-v2", *, bands: tuple[Band, ...] = (), batch: int = 2) -> Graph:
     loaded = read_onnx(model(network, small=True), name=network, batch=batch, weights={})
-    return composed_graph(simplify(loaded, fold_bn=True), bands=bands)[0]
+    return composed_graph(simplify(loaded, fold_bn=True), Rewriting(bands=bands))[0]
 
 
 def test_a_row_of_a_banded_product_is_several_channels_and_neighbours():

@@ -52,8 +52,8 @@ TREES = (
     Mutant(
         "ports are busy in no visit",
         "mapping/tree/pace.py",
-        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others))",
-        "return Pace(turn, turn, turn)",
+        "return Pace(turn, turn, turn, busy=_added(*(one.busy for one in ended), *others), late=(turn,) * INPUTS)",
+        "return Pace(turn, turn, turn, late=(turn,) * INPUTS)",
         ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
     ),
     Mutant(
@@ -178,8 +178,8 @@ TREES = (
     Mutant(
         "stops take no time before the second of two tiles",
         "mapping/tree/pace.py",
-        "2 * self.work + _most(self.stops) + (times - 2) * self.turn,",
-        "2 * self.work + (times - 2) * self.turn,",
+        "second = self.work + _most(self.stops)  # when",
+        "second = self.work  # when",
         _LATENCY,
     ),
     Mutant(
