@@ -212,7 +212,12 @@ NOT_COMPILED: dict[str, str] = {
         (BASE[BASE.index("link:") :], ""),
     ),
     "no-clock-nor-link": edited((CLOCK + "\n", ""), (BASE[BASE.index("link:") : BASE.index("setup:")], "")),
-    "two-level-scratchpads": edited((LB, LB.replace("name: lb", "name: inner") + LB)),
+    "rates-inside-two-scratchpads": edited((LB, LB.replace("name: lb", "name: inner") + LB)),
+    "cores-without-the-inner-scratchpad": edited(
+        (LB, LB.replace("name: lb", "name: inner") + LB),
+        ("{count: 2, matrix: mme, vector: vme}", "{count: 2, matrix: mme, vector: vme, memories: [lb, weights]}"),
+        ("int8: 2", "int8: 1"),
+    ),
     "two-shared-buffers": edited((GB, GB.replace("name: gb", "name: l2") + GB)),
     "a-buffer-for-inputs": edited((LB, LB + LB.replace("name: lb", "name: inputs").replace("[I, O]", "[I]"))),
     "weights-and-accumulators-without-lb": edited((LB, "")),
@@ -278,6 +283,27 @@ def test_a_wrong_file_is_told(case, golden):
     message = refusal(WHOLE[case])
     assert all(line.startswith("mine.yaml: ") for line in message.splitlines())
     golden(f"machines/{case}.txt", message + "\n")
+
+
+def test_what_lies_inside_a_local_buffer_is_for_the_mapping_of_tiles():
+    """Cores that multiply have it; LB is the outermost, and no transfer of a program knows the inner one."""
+    inner = LB.replace("name: lb", "name: inner").replace("64 KiB", "4 KiB")
+    machine = parse_machine(edited((LB, inner + LB), ("int8: 2", "int8: 1")), "mine.yaml")
+    flat = parse_machine(edited(("int8: 2", "int8: 1")), "mine.yaml")
+    assert machine.memories == flat.memories
+    assert [core.inside is not None for core in machine.cores] == [True, True, False]
+    inside = machine.cores[0].inside
+    assert inside is not None
+    assert {memory.name: memory.size_bits for memory in inside.memories if "inner" in memory.name} == {"inner": 32768}
+    assert [memory.name for memory in inside.chain("I")] == ["inner", "lb"]
+    assert replace(machine.cores[2]) == flat.cores[2]
+    assert all(core.inside is None for core in flat.cores)
+
+
+def test_a_tree_has_every_memory_that_units_share():
+    """Of a chip with two shared ones as well, which programs do not know."""
+    tree = parse_tree(NOT_COMPILED["two-shared-buffers"], "mine.yaml")
+    assert [memory.name for memory in tree.chain("I")] == ["lb", "l2", "gb", "ddr"]
 
 
 @pytest.mark.parametrize("case", NOT_COMPILED)

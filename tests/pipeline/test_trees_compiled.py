@@ -71,6 +71,26 @@ def test_a_network_runs_on_a_tree(machine: str, strategy: str, name: str) -> Non
     assert sum(one.instructions for one in report.engines if one.kind.startswith("dma")) == 0
 
 
+def test_a_network_runs_on_a_chip_with_memories_inside_its_local_buffers() -> None:
+    """Tiles take what the mapper finds there: behind a slower scratchpad they take longer."""
+    text = preset_text("toy").replace("int8: 2}  # assumed", "int8: 1}")
+    local = text[text.index("  - name: lb") : text.index("  - name: gb")]
+    found = []
+    for rate in ("128", "2"):
+        inner = local.replace("name: lb", "name: inner").replace("cycle: 128", f"cycle: {rate}")
+        done = compile_network(
+            model("resnet18", True),
+            "resnet18",
+            parse_machine(text.replace(local, inner + local), "deep.yaml"),
+            strategy_named("graphturbo"),
+            Options(batch=2, verify=True),
+        )
+        assert done.report is not None
+        assert_sound(done.report)
+        found.append(done.report.latency_cycles)
+    assert found[0] < found[1]
+
+
 @pytest.mark.parametrize(("bits", "expected"), [("bits: 8 ", 1), ("bits: 16", 2)])
 def test_floats_are_as_wide_as_the_machine_says(bits: str, expected: int) -> None:
     """Of a product of 8 x 16 by 16 x 4 nothing is moved twice, and its sums in parts are still those of float32."""

@@ -106,12 +106,12 @@ def _units(tree: Tree, kind: str) -> list[str]:
     return [name for name in units if text_at(units, (name, "kind")) == kind]
 
 
-def memory_levels(tree: Tree) -> list[Level]:
-    """What each memory of a machine is for, in the order of its file; the last one is DRAM."""
+def memory_levels(tree: Tree) -> list[Level | None]:
+    """What each memory of a machine is for, in the order of its file; None of one that mappings alone know."""
     model, _ = model_of(tree)
     assert model is not None, "the machine was loaded"
     levels = {place.name: place.level for place in layout_of(model).places}
-    return [levels[memory.name] for memory in model.memories]
+    return [levels.get(memory.name) for memory in model.memories]
 
 
 def _everywhere(paths: Sequence[Path]) -> _Short:

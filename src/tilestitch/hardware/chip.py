@@ -3,8 +3,10 @@
 - DDR is the outermost memory. It serves all axes, or it is there once for each cluster.
 - GB is the one other memory that serves an axis: the cores along its axes are a cluster. Without one, a cluster is what
   shares DDR.
-- A memory that serves no axis is a core's own: the local buffer (LB) keeps inputs and results, the weight area only W,
-  the accumulators only O.
+- A memory that serves no axis is a core's own: the local buffer (LB) is the outermost that keeps inputs and results,
+  the weight area the outermost with W alone, the accumulators the outermost with O alone.
+- All others of a core lie inside its local buffer, and belong to the mapping of a tile (`tree_chip.with_inside`). Then
+  so does a weight area where LB keeps W.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +56,7 @@ class Layout:
     places: tuple[Place, ...]
     core_axes: tuple[str, ...]
     cluster_axes: tuple[str, ...]
+    others: tuple[str, ...]  # memories without a place: those of a core lie inside its local buffer
 
 
 def layout_of(model: MachineModel) -> Layout:
@@ -64,18 +67,37 @@ def layout_of(model: MachineModel) -> Layout:
     axes = [axis.name for axis in model.axes]
     core_axes = tuple(name for name in axes if name in shared.serves)
     cluster_axes = tuple(name for name in axes if name not in shared.serves)
-    places = [Place(one.name, _level(one), Sharing.CORE) for one in inner if not one.serves]
+    places = [Place(one.name, level, Sharing.CORE) for level, one in _of_core(model).items()]
     if gb is not None:
         places.append(Place(gb.name, Level.GB, Sharing.CLUSTER))
     sharing = Sharing.CHIP if set(axes) <= set(ddr.serves) else Sharing.CLUSTER
-    return Layout((*places, Place(ddr.name, Level.DDR, sharing)), core_axes, cluster_axes)
+    places.append(Place(ddr.name, Level.DDR, sharing))
+    placed = {place.name for place in places}
+    order = {memory.name: at for at, memory in enumerate(model.memories)}
+    return Layout(
+        tuple(sorted(places, key=lambda place: order[place.name])),
+        core_axes,
+        cluster_axes,
+        tuple(memory.name for memory in model.memories if memory.name not in placed),
+    )
 
 
-def _level(memory: MemoryModel) -> Level:
-    """Of a memory of a core."""
+def _of_core(model: MachineModel) -> dict[Level, MemoryModel]:
+    """The memories of a core that programs know: the outermost of each kind."""
+    own = [memory for memory in model.memories[:-1] if not memory.serves]
+    found = {level: memory for memory in own if (level := _level(memory)) is not None}
+    if len(found) < len(own) and Level.LB in found and "W" in found[Level.LB].operands:
+        found.pop(Level.WEIGHTS, None)  # it is inside LB for W
+    return found
+
+
+def _level(memory: MemoryModel) -> Level | None:
+    """What a memory of a core may be for; None where it can only lie inside the local buffer."""
     if memory.operands == ("W",):
         return Level.WEIGHTS
-    return Level.ACCUMULATORS if memory.operands == ("O",) else Level.LB
+    if memory.operands == ("O",):
+        return Level.ACCUMULATORS
+    return Level.LB if {"I", "O"} <= set(memory.operands) <= set(OPERANDS) else None
 
 
 def missing(model: MachineModel) -> Iterator[str]:
@@ -90,7 +112,8 @@ def missing(model: MachineModel) -> Iterator[str]:
     if {"units", "cores"} & set(parts):
         return  # what memories are for is a matter of cores
     yield from _missing_memories(model)
-    for memory in model.memories:
+    placed = {place.name for place in layout_of(model).places}
+    for memory in (one for one in model.memories if one.name in placed):
         if memory.ports is not None and (len(memory.ports) > 1 or memory.ports[0].operands is not None):
             yield f"{memory.name} has {len(memory.ports)} ports, where one for everything is known"
         if memory.size % 8:
@@ -103,28 +126,53 @@ def _missing_memories(model: MachineModel) -> Iterator[str]:
     shared = [memory for memory in inner if memory.serves]
     if len(shared) > 1:
         names = ", ".join(memory.name for memory in shared)
-        yield f"{names} are shared by units or cores, where one such memory inside {ddr.name} is known"
+        yield (
+            f"{names} are shared by units or cores, where one such memory inside {ddr.name} is known (as a tree, with "
+            "its units as axes and without units, cores, link and setup, it compiles)"
+        )
     for memory in (*shared[:1], ddr):
         if set(memory.operands) != set(OPERANDS):
             yield f"{memory.name} keeps {', '.join(memory.operands)}, where a shared memory has to keep I, W and O"
     if shared and set(ddr.serves) not in ({axis.name for axis in model.axes}, set(shared[0].serves)):
         yield f"{ddr.name} is shared by some of the clusters, where one for all of them or one for each is known"
     own = [memory for memory in inner if not memory.serves]
-    for memory in own:
-        if _level(memory) is Level.LB and not {"I", "O"} <= set(memory.operands) <= set(OPERANDS):
+    local = _of_core(model).get(Level.LB)
+    if local is None:
+        mixed = [memory for memory in own if _level(memory) is None]
+        for memory in mixed:
             kept = ", ".join(memory.operands)
-            yield f"{memory.name} keeps {kept}, where a memory of a core keeps W, O, or I and O (a local buffer)"
-    for level in CORE_LEVELS:
-        alike = [one.name for one in own if _level(one) is level and (level is not Level.LB or "O" in one.operands)]
-        if len(alike) > 1:
-            kinds = {Level.LB: "local buffers", Level.WEIGHTS: "memories for W", Level.ACCUMULATORS: "memories for O"}
-            yield f"its cores have {len(alike)} {kinds[level]} ({', '.join(alike)}), where one is known"
-    levels = {place.level for place in layout.places}
-    local = next((memory for memory in own if _level(memory) is Level.LB), None)
-    if local is None and levels & {Level.WEIGHTS, Level.ACCUMULATORS}:
-        yield "a core has memories of its own for W or O without a local buffer, which keeps I and O"
-    if local is not None and "W" not in local.operands and Level.WEIGHTS not in levels:
+            yield f"{memory.name} keeps {kept}, where a core works in a local buffer, which keeps I and O"
+        if own and not mixed:
+            yield "a core has memories of its own for W or O without a local buffer, which keeps I and O"
+        return
+    if "W" not in local.operands and all(_level(memory) is not Level.WEIGHTS for memory in own):
         yield f"W has no memory in a core: neither {local.name} keeps it nor one of its own"
+    if set(layout.others) & {memory.name for memory in own}:
+        yield from _missing_inside(model, local, own)
+
+
+def _missing_inside(model: MachineModel, local: MemoryModel, own: Sequence[MemoryModel]) -> Iterator[str]:
+    """What keeps compile from taking a machine with more memories in a core than programs know."""
+    assert model.units is not None, "cores are there"
+    assert model.cores is not None, "cores are there"
+    outside = own[own.index(local) + 1 :]
+    for memory in (one for one in outside if set(one.operands) & set(local.operands)):
+        both = ", ".join(name for name in memory.operands if name in local.operands)
+        yield f"{memory.name} is outside of {local.name} for {both}, where a core's local buffer is the outermost"
+    arrays = [group.array for group in model.cores if group.array is not None]
+    if arrays:
+        yield f"{arrays[0]} is a PE array, whose core has one memory for I and O"
+    multiplying = [group for group in model.cores if group.matrix is not None]
+    names = {memory.name for memory in own}
+    if any(group.memories is not None and not names <= set(group.memories) for group in multiplying):
+        yield f"some of the cores that multiply lack a memory, where all have those inside {local.name}"
+    units = {group.matrix: model.units[group.matrix] for group in multiplying if group.matrix is not None}
+    if len(units) > 1:
+        yield f"{', '.join(units)} multiply, where cores with memories inside {local.name} have one unit"
+    for name, unit in units.items():
+        rates = _by_type(unit.rates) if isinstance(unit, MatrixModel) else ()
+        if other := ", ".join(f"{dtype} {rate}" for dtype, rate in rates if rate != 1):
+            yield f"{name} has rates of {other}, where units with memories inside {local.name} have a rate of 1"
 
 
 def chip_of(model: MachineModel) -> Accelerator:

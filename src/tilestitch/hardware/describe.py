@@ -8,6 +8,8 @@ from tilestitch.base.dtypes import DType
 from tilestitch.base.units import counted, format_bytes, format_number, format_rate
 from tilestitch.hardware.accelerator import Accelerator, Core, Level, MatrixUnit, PEArray, Sharing, VectorUnit
 from tilestitch.hardware.microarchitecture import Controller
+from tilestitch.hardware.tree_chip import ROOM_BITS
+from tilestitch.hardware.tree_describe import size_text
 from tilestitch.hardware.units import vector_lanes
 
 
@@ -19,6 +21,7 @@ def describe(machine: Accelerator) -> str:
         ["units", *_columns(_unit_rows(machine))],
         ["peak, all cores", *_columns(_peak_rows(machine))],
         ["memories", *_columns(_memory_rows(machine))],
+        *_inside(machine),
         ["transfers", *_columns(_transfer_rows(machine))],
         ["ridge point", *_columns(_ridge_rows(machine))],
     )
@@ -40,12 +43,17 @@ def _products(machine: Accelerator, units: Sequence[MatrixUnit | PEArray]) -> di
     peaks: dict[DType, Fraction] = {}
     for unit in units:
         rates = unit.rates
-        if isinstance(unit, MatrixUnit) and unit.spreads_freely:
+        if isinstance(unit, MatrixUnit) and _takes_any_type(unit):
             rates = ((DType.FLOAT16, Fraction(1)),)  # and every other type
         for dtype, rate in rates:
             flops = 2 * _macs_per_cycle(unit) * rate * machine.clock_hz * machine.clusters
             peaks[dtype] = peaks.get(dtype, Fraction(0)) + flops
     return peaks
+
+
+def _takes_any_type(unit: MatrixUnit) -> bool:
+    """Whether it stands for the units of a tree, whose file says no types of elements."""
+    return unit.spreads_freely and len(unit.rates) == len(DType) - 1  # all but BOOL
 
 
 def _macs_per_cycle(unit: MatrixUnit | PEArray) -> int:
@@ -120,8 +128,9 @@ def _unit_lines(unit: MatrixUnit | VectorUnit | PEArray) -> list[str]:
             ]
         case MatrixUnit(spreads_freely=True):
             macs = counted(_macs_per_cycle(unit), "multiply-accumulate")
+            types = "any type" if _takes_any_type(unit) else " or ".join(dtype for dtype, _ in unit.rates)
             return [
-                f"{unit.name}: {macs} per cycle, of any type; {unit.mac_pj:g} pJ each",
+                f"{unit.name}: {macs} per cycle, of {types}; {unit.mac_pj:g} pJ each",
                 "a tile takes what its fastest mapping does on the memories inside lb",
             ]
         case MatrixUnit():
@@ -190,6 +199,19 @@ def _memory_rows(machine: Accelerator) -> list[tuple[str, ...]]:
         )
         for memory in machine.memories
     ]
+
+
+def _inside(machine: Accelerator) -> list[list[str]]:
+    """The section of what is inside the local buffers, where only mappings of tiles are; none where nothing is."""
+    inside = next((core.inside for core in machine.cores if core.inside is not None), None)
+    if inside is None:
+        return []
+    rows = [
+        (one.name, f"{inside.instances(one)} per core", size_text(one.size_bits), f"keeps {', '.join(one.operands)}")
+        for one in inside.memories
+        if one.size_bits != ROOM_BITS
+    ]
+    return [["inside lb, where tiles are mapped", *_columns(rows)]] if rows else []
 
 
 def _transfer_rows(machine: Accelerator) -> list[tuple[str, ...]]:

@@ -8,14 +8,14 @@ from tilestitch.base.errors import InputError, printable
 from tilestitch.base.html import Record
 from tilestitch.base.shown import Shown, as_kind
 from tilestitch.base.text_files import file_text
-from tilestitch.hardware.accelerator import Accelerator
-from tilestitch.hardware.chip import chip_of, missing
+from tilestitch.hardware.accelerator import Accelerator, Level
+from tilestitch.hardware.chip import chip_of, layout_of, missing
 from tilestitch.hardware.describe import describe
 from tilestitch.hardware.fields import closest
 from tilestitch.hardware.file_models import CHIP_PARTS, MachineModel
 from tilestitch.hardware.preset_files import preset_names, preset_text
 from tilestitch.hardware.read_file import MAX_FILE_BYTES, ONE_PAGE, checked, parsed
-from tilestitch.hardware.tree_chip import chip_of_tree, missing_of
+from tilestitch.hardware.tree_chip import chip_of_tree, missing_of, with_inside
 from tilestitch.hardware.tree_file import multiplier_of, tree_of_model
 from tilestitch.hardware.tree_svg import tree_svg
 from tilestitch.hardware.yaml_path import known_path, replaced, tree_of
@@ -119,8 +119,18 @@ def _of_model(tree: Tree, model: MachineModel, where: str) -> Machine:
             f"{where}: is a machine for map, simulate, validate and show machine; compile does not take it yet, "
             f"because {'; '.join(reasons)}"
         )
-    chip = chip_of_tree(tree_of_model(model)) if _is_tree_alone(model) else chip_of(model)
-    return as_kind(Machine, chip, yaml=tree_text(tree))
+    return as_kind(Machine, _chip(model), yaml=tree_text(tree))
+
+
+def _chip(model: MachineModel) -> Accelerator:
+    """The accelerator of a machine that compile takes."""
+    if _is_tree_alone(model):
+        return chip_of_tree(tree_of_model(model))
+    chip, layout = chip_of(model), layout_of(model)
+    if not layout.others:
+        return chip
+    local = next(place.name for place in layout.places if place.level is Level.LB)
+    return with_inside(chip, tree_of_model(model), local)
 
 
 def not_compiled(model: MachineModel) -> list[str]:

@@ -58,13 +58,19 @@ def roles_of(tree: MachineTree) -> Roles:
     """What its memories are for; of a tree of which nothing is `missing_of`."""
     names = _operands(tree)
     assert names is not None, "nothing is missing"
-    second, result = names[1:]
     *_, ddr = tree.memories
     candidates = _candidates(tree)
     *rest, gb = candidates
     if not rest or set(gb.serves) != set(ddr.serves) or not set(names) <= set(gb.operands):
         rest, gb = candidates, None
-    lb = rest[-1]
+    return _roles(tree, ddr, gb, rest[-1])
+
+
+def _roles(tree: MachineTree, ddr: TreeMemory, gb: TreeMemory | None, lb: TreeMemory) -> Roles:
+    """What the memories of a core are for, where its local buffer is known."""
+    names = _operands(tree)
+    assert names is not None, "nothing is missing"
+    second, result = names[1:]
     inside = [one for one in _inside(tree, lb) if one.serves]
     alone = {one: [memory for memory in inside if memory.operands == (one,)] for one in (second, result)}
     sizes = {axis.name: axis.size for axis in tree.axes}
@@ -159,6 +165,20 @@ def chip_of_tree(tree: MachineTree) -> Accelerator:
         has_dma=roles.gb is not None and roles.gb.name in setups,
         tree=tree,
     )
+
+
+def with_inside(chip: Accelerator, tree: MachineTree, lb: str) -> Accelerator:
+    """A chip of which the cores that multiply have more memories inside their local buffer than programs know.
+
+    `tree` is its tree, `lb` the name of that buffer. Tiles of products take what the mapper finds on what is inside.
+    """
+    local = next(memory for memory in tree.memories if memory.name == lb)
+    inside = _inner_tree(tree, _roles(tree, tree.memories[-1], None, local))
+    cores = tuple(
+        core if core.matrix is None else replace(core, matrix=replace(core.matrix, spreads_freely=True), inside=inside)
+        for core in chip.cores
+    )
+    return replace(chip, cores=cores)
 
 
 def _copies(roles: Roles, memory: TreeMemory) -> int:

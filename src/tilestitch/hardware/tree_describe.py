@@ -81,11 +81,11 @@ def _branch_lines(tree: MachineTree, branch: Branch, depth: int) -> Iterator[str
         return
     memory = branch.memory
     yield (
-        f"{indent}{memory.name}: {_size(memory.size_bits)}{_times(tree.instances(memory))}, keeps "
+        f"{indent}{memory.name}: {size_text(memory.size_bits)}{_times(tree.instances(memory))}, keeps "
         f"{', '.join(memory.operands)}; {memory.read_pj:g} pJ a read, {memory.write_pj:g} pJ a write"
         f"{'; two buffers' if memory.buffers == 2 else ''}{'; sliding windows' if memory.has_sliding_window else ''}"
         f"{'; even storage' if memory.has_even_storage else ''}"
-        f"{f'; banks of {_size(memory.bank_bits)}' if memory.bank_bits > 8 else ''}"
+        f"{f'; banks of {size_text(memory.bank_bits)}' if memory.bank_bits > 8 else ''}"
     )
     for port in memory.ports:
         yield f"{indent}  port {port.name}: {_port(tree, memory, port)}"
@@ -107,7 +107,8 @@ def _times(count: int) -> str:
     return f", {count:,} of them" if count > 1 else ""
 
 
-def _size(bits: int) -> str:
+def size_text(bits: int) -> str:
+    """A number of bits, as bytes where it is whole ones."""
     return format_bytes(bits // 8) if bits % 8 == 0 else counted(bits, "bit")
 
 

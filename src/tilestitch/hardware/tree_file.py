@@ -53,11 +53,13 @@ def tree_of_model(model: MachineModel) -> MachineTree:
     mac_pj = model.mac_pj or 0.0
     found = multiplier_of(model)
     if found is not None:
-        layout = layout_of(model)
+        layout, shared = layout_of(model), {memory.name for memory in model.memories if memory.serves}
         inner, registers = _inside(found)
         outer = tuple(axis for axis in _limited(model, found.group, axes, layout) if axis.size > 1)
         levels = (*own_levels(found.group, layout), Level.GB, Level.DDR)
         kept = {place.name for place in layout.places if place.level in levels}
+        named = found.group.memories
+        kept |= {name for name in layout.others if name in shared or named is None or name in named}
         names, repeated = tuple(axis.name for axis in inner), {axis.name for axis in outer}
         around = (
             replace(one, serves=(*names, *(axis for axis in one.serves if axis in repeated)))
