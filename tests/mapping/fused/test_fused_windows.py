@@ -65,12 +65,12 @@ def test_no_fused_mapping_of_two_convolutions_costs_less():
     assert sum(check_energy(seed, 2, 3) for _ in range(24)) > 1
 
 
-@pytest.mark.parametrize("number", [34, 126])
+@pytest.mark.parametrize("number", [126, 176])
 def test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there(number):
     """Two chains whose best mappings once were left out.
 
-    Of one an input that several windows share costs less than each of them would; in the other a memory of two buffers
-    holds half a window, which is as much as one buffer takes of all of it.
+    Of one a memory of two buffers holds half a window, which is as much as one buffer takes of all of it. In the other
+    an input that several windows share costs less than each of them would.
     """
     seed = random.Random("b")
     for _ in range(number):
