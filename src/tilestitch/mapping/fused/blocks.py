@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.fused.laid import Laid, all_times
-from tilestitch.mapping.fused.outside import Outside, least_togo
+from tilestitch.mapping.fused.laid import Laid, least_outer
+from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.sweep import Field, order_of_states, radix
 from tilestitch.mapping.fused.timed_inner import Clock, visits, without_energy
@@ -167,7 +167,6 @@ def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], t
     one = group.laid(number, base)
     fj: list[NDArray[np.int64]] = []
     cycles: list[list[NDArray[np.int64]]] = [[] for _ in range(block.timing.outer if block.timing is not None else 0)]
-    total = 0
     for operand, cuts, inner in zip(one.operands, one.cuts, one.outer, strict=True):
         never = np.full(len(cuts) - inner, labels.NEVER, np.int64)
         is_there = (number, operand) in block.operands
@@ -177,11 +176,7 @@ def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], t
         for port, found in enumerate(cycles):
             assert block.timing is not None
             found.append(block.timing.least[port, rows, 0][:, here].min(axis=1) if is_there else never)
-        if len(never):
-            outer = cuts[inner:]
-            costs = [all_times(cut.cost_fj, times) for cut in outer]
-            total += int(least_togo(outer, costs, one.lattice.shape, fj[-1])[0].min())
-    return Outside(tuple(fj), tuple(map(tuple, cycles)), min(total, labels.NEVER))
+    return Outside(tuple(fj), tuple(map(tuple, cycles)), least_outer(one, times, fj))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

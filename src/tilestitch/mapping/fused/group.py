@@ -128,7 +128,7 @@ class GroupSearch:
                 self.spaces[number],
                 times,
                 group.parts(number, base),
-                self._outside(number, base, times) if group.has_windows(number) else None,
+                self._outside(number, base, times) if times > 1 else None,
             )
         return self._inner[key]
 

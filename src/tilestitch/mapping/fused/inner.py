@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
 from tilestitch.mapping.fused.chain import at_home, is_shared_by_all
-from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid
+from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid, least_outer
 from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.sweep import Field, radix, sweep
 from tilestitch.mapping.fused.ways import Ways, merged
@@ -156,10 +156,18 @@ class InnerSearch:
         self._opener = Opener(task, self._choices)
 
     def _outside_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the rest costs at least; unknown, and so nothing, where what is spread does not divide a loop."""
-        least = 0 if self.outside is None else self.outside.least_fj
-        extents = np.array(self.bare.nest.extents, np.int64)
-        return np.where((extents % steps == 0).all(axis=1), least, 0)
+        """What the rest costs at least, of each choice of so many steps; where all loops are divided that is alike."""
+        if self.outside is None:
+            return np.zeros(len(steps), np.int64)
+        different, first, back = np.unique(steps, axis=0, return_index=True, return_inverse=True)
+        is_even = (np.array(self.bare.nest.extents, np.int64) % different == 0).all(axis=1)
+        least = [
+            self.outside.least_fj
+            if even
+            else least_outer(laid(self.placement(number), self.sums, self.parts), self.times, self.outside.fj)
+            for even, number in zip(is_even.tolist(), first.tolist(), strict=True)
+        ]
+        return np.array(least, np.int64)[back.reshape(-1)]
 
     def _in_all(self, once: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of every choice what all of its runs cost, of what one does."""

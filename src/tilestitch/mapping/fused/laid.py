@@ -118,6 +118,16 @@ def field_of(one: Laid, rooms: Rooms, times: int = 1, outside: Outside | None = 
     )
 
 
+def least_outer(one: Laid, times: int, outside: Sequence[NDArray[np.int64]]) -> int:
+    """What the cuts in memories that all units share cost at least in all windows, in these or outside of them."""
+    total = 0
+    for cuts, inner, beyond in zip(one.cuts, one.outer, outside, strict=True):
+        if inner < len(cuts):
+            costs = [all_times(cut.cost_fj, times) for cut in cuts[inner:]]
+            total += int(least_togo(cuts[inner:], costs, one.lattice.shape, beyond)[0].min())
+    return min(total, labels.NEVER)
+
+
 def all_times(cost: NDArray[np.int64], times: int) -> NDArray[np.int64]:
     """What something costs so many times."""
     return np.where(cost >= labels.NEVER, labels.NEVER, np.minimum(cost, labels.NEVER // max(1, times)) * times)

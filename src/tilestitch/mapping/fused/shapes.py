@@ -179,10 +179,6 @@ class Group:
                 times *= self.bare[self.last].nest.extents[thread[-1]] // some
         return Place(tuple(base), times, tuple(inside))
 
-    def has_windows(self, number: int) -> bool:
-        """Whether an operator runs over windows that overlap of loops that all operators share."""
-        return any(self._overlaps(number, 0, thread) for thread in self.chain.threads(0, self.last))
-
     def _needed(self, number: int, first: int, thread: tuple[int, ...], tile: int) -> int:
         """Iterations of an operator's loop in a thread for a tile of the last operator."""
         for link in range(first + len(thread) - 2, number - 1, -1):
