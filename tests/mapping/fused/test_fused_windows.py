@@ -74,7 +74,8 @@ def test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there(number):
     """
     seed = random.Random("b")
     for _ in range(number):
-        convolutions_in_a_row(seed), seed.choice(list(Sums))
+        convolutions_in_a_row(seed)
+        seed.choice(list(Sums))
     check_energy(seed, 2, 4)
 
 
