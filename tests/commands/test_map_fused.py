@@ -130,14 +130,13 @@ def test_a_search_that_stops_says_how_far_it_may_be_from_the_best(tmp_path):
     assert "too much" in str(found)
 
 
-def test_nothing_is_proven_where_windows_overlap(tmp_path):
-    """The search of shared windows leaves mappings out that could be better."""
+def test_the_best_is_proven_where_windows_overlap(tmp_path):
+    """Text and JSON say so, and the bound is reached, as of chains without windows."""
     machine = str(small_tree(tmp_path))
-    apart = map_fused("B[p,c] += A[p,d] * V[d,c]; C[x] += B[x,c] * W[c]; c=2 d=2 p=4 x=4", machine, FuseOptions(2))
-    assert "proven best" in str(apart)
-    found = map_fused(
-        "B[p,c] += A[p,d] * V[d,c]; C[x] += B[x+r,c] * W[r,c]; c=2 d=2 p=5 x=4 r=2", machine, FuseOptions(2)
-    )
-    assert not found.is_proven
-    assert "windows overlap: not proven" in str(found)
-    assert "none of chains in which windows overlap" in str(found)
+    line = "B[p,c] += A[p,d] * V[d,c]; C[x] += B[x+r,c] * W[r,c]; c=2 d=2 p=5 x=4 r=2"
+    found = map_fused(line, machine, FuseOptions(2))
+    assert found.is_proven
+    assert "proven best" in str(found)
+    told = json.loads(found.to_json())
+    assert told["proven_best"]
+    assert told["bound_pj"] == pytest.approx(told["energy_pj"], rel=1e-9)

@@ -57,6 +57,20 @@ TREES = (
         ("test_fused_latency::test_a_port_is_busy_for_visits_and_for_what_crosses_outside_of_them",),
     ),
     Mutant(
+        "what is brought for several windows is bounded by what it costs for each",
+        "mapping/fused/group.py",
+        "self._outside(number, base, times) if times > 1 else None",
+        "None",
+        ("test_fused_windows::test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there",),
+    ),
+    Mutant(
+        "half a window in one of two buffers takes the room of two windows",
+        "mapping/fused/laid.py",
+        "whole = held >= held[-1]",
+        "whole = held >= 0",
+        ("test_fused_windows::test_what_lies_outside_of_windows_is_bounded_by_what_it_costs_there",),
+    ),
+    Mutant(
         "operands that share a memory each have all of it",
         "mapping/tree/labels.py",
         "        if taken[component] > problem.limit[component]:\n",

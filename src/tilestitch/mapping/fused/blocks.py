@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilestitch.mapping.fused.inner import Laid
+from tilestitch.mapping.fused.laid import Laid, least_outer
+from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.shapes import Group
 from tilestitch.mapping.fused.sweep import Field, order_of_states, radix
 from tilestitch.mapping.fused.timed_inner import Clock, visits, without_energy
@@ -154,6 +155,28 @@ def block_of(group: Group, first: int, last: int, clock: Clock | None = None) ->
         timing, _ = timing_of(timed, Loads({}, {}, {}), left, shape, clock.kept, is_block=True, is_all=is_all)
         made = made if clock.counts_energy else without_energy(made)
     return Block(first, last, threads, lattice, made, tuple(operands), timing)
+
+
+def outside_of(group: Group, block: Block, number: int, base: tuple[int, ...], times: int) -> Outside:
+    """What an operator that makes so many windows costs at least outside of the loops over them.
+
+    The block is that of all operators. Intermediates are at home there, so none of their cuts lies outside.
+    """
+    places = [group.place(number, 0, block.threads, tile) for tile in block.lattice.tiles().tolist()]
+    here = np.array([(one.base, one.times) == (base, times) for one in places], np.bool_)
+    one = group.laid(number, base)
+    fj: list[NDArray[np.int64]] = []
+    cycles: list[list[NDArray[np.int64]]] = [[] for _ in range(block.timing.outer if block.timing is not None else 0)]
+    for operand, cuts, inner in zip(one.operands, one.cuts, one.outer, strict=True):
+        never = np.full(len(cuts) - inner, labels.NEVER, np.int64)
+        is_there = (number, operand) in block.operands
+        at = block.operands.index((number, operand)) if is_there else 0
+        rows = slice(int(block.cuts.first[at]), int(block.cuts.first[at + 1]))
+        fj.append(block.cuts.togo[rows, 0][:, here].min(axis=1) if is_there else never)
+        for port, found in enumerate(cycles):
+            assert block.timing is not None
+            found.append(block.timing.least[port, rows, 0][:, here].min(axis=1) if is_there else never)
+    return Outside(tuple(fj), tuple(map(tuple, cycles)), least_outer(one, times, fj))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
-from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of
+from tilestitch.mapping.fused.blocks import Block, Came, Rows, block_of, outside_of
 from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step
+from tilestitch.mapping.fused.outside import Outside
 from tilestitch.mapping.fused.shapes import Group, Place
 from tilestitch.mapping.fused.sweep import radix, sweep
 from tilestitch.mapping.fused.timed_inner import Clock, TimedInner, paces_of, within
@@ -64,6 +65,7 @@ class GroupSearch:
     _timed: dict[tuple[int, tuple[int, ...], int], TimedInner] = field(default_factory=dict)
     _blocks: dict[tuple[int, int], Block] = field(default_factory=dict)
     _cycles: list[int] = field(default_factory=list)
+    _whole: Block | None = None
     _least: tuple[int, ...] = ()
 
     def least_fj(self) -> int:
@@ -126,8 +128,15 @@ class GroupSearch:
                 self.spaces[number],
                 times,
                 group.parts(number, base),
+                self._outside(number, base, times) if times > 1 else None,
             )
         return self._inner[key]
+
+    def _outside(self, number: int, base: tuple[int, ...], times: int) -> Outside:
+        """What an operator that makes so many windows costs at least outside of the loops over them."""
+        if self._whole is None:
+            self._whole = block_of(self.group, 0, self.group.last, self.clock)
+        return outside_of(self.group, self._whole, number, base, times)
 
     def best(self, budget: int) -> tuple[int, Joined] | None:
         """The least energy within a budget, and how it is made; none where there is none.

@@ -4,7 +4,6 @@ Everything outside of that tile lies in memories that all units share, and costs
 units. So of all choices of what is spread only those ways to the tile are kept that none beats in cost and room.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -12,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import DoesNotFit, TooLarge
-from tilestitch.mapping.fused.chain import is_shared_by_all
-from tilestitch.mapping.fused.sweep import Field, order_of_states, radix, sweep
+from tilestitch.mapping.fused.chain import at_home, is_shared_by_all
+from tilestitch.mapping.fused.laid import Laid, Rooms, all_times, field_of, laid, least_outer
+from tilestitch.mapping.fused.outside import Outside
+from tilestitch.mapping.fused.sweep import Field, radix, sweep
 from tilestitch.mapping.fused.ways import Ways, merged
 from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choices import Choices, SpatialSpace, choices_of
@@ -21,114 +22,10 @@ from tilestitch.mapping.tree.floor import least_of_all
 from tilestitch.mapping.tree.labels import Trail
 from tilestitch.mapping.tree.lattice import Lattice, lattice_of
 from tilestitch.mapping.tree.placed import PlacedNest
-from tilestitch.mapping.tree.problem import MOST_STATES, least_from, problem_of
+from tilestitch.mapping.tree.problem import MOST_STATES, problem_of
 from tilestitch.mapping.tree.search import MOST_LABELS
 from tilestitch.mapping.tree.spatial import Opener, bounds_fj, placement, task_of, units_fj
-from tilestitch.mapping.tree.tables import FEMTO, Cut, Sums, Tables, tables_of
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """The memories that all units share, by name, in which rooms of several operators add up."""
-
-    names: tuple[str, ...]
-    limit_bits: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Laid:
-    """The cuts of an operator that cost something, and where those begin that all units share."""
-
-    tables: Tables
-    operands: tuple[int, ...]  # those that move anything
-    cuts: tuple[tuple[Cut, ...], ...]  # of each of them, without the outermost, which costs nothing
-    outer: tuple[int, ...]  # of each, how many cuts come before those in memories that all units share
-
-    @property
-    def lattice(self) -> Lattice:
-        return self.tables.lattice
-
-    @property
-    def fixed_fj(self) -> int:
-        placed = self.tables.placed
-        return self.tables.fixed_fj + round(placed.tree.mac_pj * placed.nest.macs * FEMTO)
-
-    def top(self, operand: int) -> Cut:
-        """The cut of the outermost memory of an operand."""
-        return self.tables.cuts[operand][-1]
-
-
-def laid(placed: PlacedNest, sums: Sums, parts: frozenset[int] = frozenset()) -> Laid:
-    """The cuts of a nest whose spread is fixed, and which is one part of several along some loops.
-
-    Then all of an operand that they move is not all that there is, and a second buffer has the next part.
-    """
-    tables = tables_of(placed, sums)
-    if parts:
-        tables = replace(tables, cuts=tuple(tuple(_doubled(cut, placed, parts) for cut in one) for one in tables.cuts))
-    operands = tuple(number for number, array in enumerate(placed.operands) if array.element_bits)
-    cuts = tuple(tables.cuts[number][:-1] for number in operands)
-    return Laid(tables, operands, cuts, tuple(_first_shared(placed, one) for one in cuts))
-
-
-def _doubled(cut: Cut, placed: PlacedNest, parts: frozenset[int]) -> Cut:
-    memory = None if cut.memory is None else placed.tree.memories[cut.memory]
-    moved = placed.operands[cut.operand].indexed_by & parts
-    if memory is None or cut.crossing is None or memory.buffers != 2 or memory.bank_bits or not moved:
-        return cut
-    whole = cut.room_bits == cut.room_bits[:, -1:]
-    room = np.where(whole, 2 * cut.room_bits, cut.room_bits)
-    return replace(cut, room_bits=room, cost_fj=np.where(room <= memory.size_bits, cut.cost_fj, labels.NEVER))
-
-
-def _first_shared(placed: PlacedNest, cuts: Sequence[Cut]) -> int:
-    """How many cuts come before the memories that all units share, from where on there is no other."""
-    count = len(cuts)
-    while count > 0:
-        memory = cuts[count - 1].memory
-        if memory is None or not is_shared_by_all(placed.tree, placed.tree.memories[memory]):
-            break
-        count -= 1
-    return count
-
-
-def field_of(one: Laid, rooms: Rooms, times: int = 1) -> Field:
-    """The arrays of the sweep of one operator that runs so many times."""
-    tables = one.tables
-    memories = tables.placed.tree.memories
-    flat = [cut for cuts in one.cuts for cut in cuts]
-    named = [None if cut.memory is None else memories[cut.memory].name for cut in flat]
-    own = sorted({name for name in named if name is not None and name not in rooms.names and named.count(name) > 1})
-    parts = [*rooms.names, *own]
-    sizes = {memory.name: memory.size_bits * (1 + 1e-12) for memory in memories}
-    first = np.array([sum(map(len, one.cuts[:at])) for at in range(len(one.cuts) + 1)], np.int64)
-    shape, points = tables.lattice.shape, tables.lattice.points
-    costs = [_times(cut.cost_fj, times) for cut in flat]
-    togo = [
-        least_from(cuts, costs[start : start + len(cuts)], shape)
-        for cuts, start in zip(one.cuts, first.tolist(), strict=False)
-        if cuts
-    ]
-    nothing = np.empty((0, 2, points))
-    write = len(tables.placed.nest.reads)
-    return Field(
-        cost=np.stack(costs) if flat else nothing.astype(np.int64),
-        room=np.stack([cut.room_bits for cut in flat]) if flat else nothing,
-        after=np.stack([cut.is_partial for cut in flat]) if flat else np.empty((0, points), np.bool_),
-        shared=np.array([-1 if name not in parts else parts.index(name) for name in named], np.int64),
-        stays=np.array([name in rooms.names for name in parts], np.bool_),
-        limit=np.array([*rooms.limit_bits, *(sizes[name] for name in own)], np.float64),
-        first=first,
-        write=one.operands.index(write) if write in one.operands else -1,
-        togo=np.concatenate(togo) if togo else nothing.astype(np.int64),
-        strides=np.array([np.prod(shape[at + 1 :], dtype=np.int64) for at in range(len(shape))], np.int64),
-        shape=np.array(shape, np.int64),
-        order=order_of_states(first.tolist()),
-    )
-
-
-def _times(cost: NDArray[np.int64], times: int) -> NDArray[np.int64]:
-    return np.where(cost >= labels.NEVER, labels.NEVER, np.minimum(cost, labels.NEVER // max(1, times)) * times)
+from tilestitch.mapping.tree.tables import FEMTO, Sums, tables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +49,9 @@ class Joint:
 class InnerSearch:
     """One operator of a group, run `times` times, with every choice of what it spreads; best choices are known first.
 
-    `rows` are the loops of which a tile may be joined: sets of loops that need not be whole.
+    `rows` are the loops of which a tile may be joined: sets of loops that need not be whole. Where the operator runs
+    window by window, `outside` says what its cuts cost at least outside of the loops over windows. Its bounds then are
+    of what lies inside of memories that all units share, and of the least of the rest.
     """
 
     bare: PlacedNest
@@ -162,23 +61,24 @@ class InnerSearch:
     space: SpatialSpace | None
     times: int = 1
     parts: frozenset[int] = frozenset()  # loops along which it is one window of several
+    outside: Outside | None = None
     _found: dict[int, int] = field(default_factory=dict)
-    _below: int = 0  # every choice that costs less is known
+    _budget: int = -1  # every choice that costs no more is known
     _opener: Opener | None = None
     _choices: Choices | None = None
     _bounds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _outer: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _ways: tuple[int, Ways] | None = None
 
     def least_fj(self) -> int:
         """What the operator costs at least, with all memories for itself; NEVER where nothing fits."""
-        least = self.bound_fj()
-        if self._choices is None or least >= labels.NEVER:
-            return least
-        budget = least // self.times + 1
+        budget = self.bound_fj()
+        if self._choices is None:
+            return budget
         while budget < labels.NEVER:
             known = self._known(budget)
             if known:
-                return min(known.values()) * self.times
+                return min(known.values())
             budget += budget // 8 + 1
         return labels.NEVER
 
@@ -187,7 +87,7 @@ class InnerSearch:
         self._prepare()
         if self.space is None or self._choices is None or not self._choices.more_than:
             return self.least_fj()
-        return int(least_of_all(task_of(self.bare, self.sums), self.space).energy_pj * FEMTO) * self.times
+        return int(least_of_all(task_of(self._inside(), self.sums), self.space).energy_pj * FEMTO) * self.times
 
     def has_more(self) -> bool:
         """Whether there are choices that are not searched, as there are too many."""
@@ -196,14 +96,12 @@ class InnerSearch:
 
     def bound_fj(self) -> int:
         """Below what it costs nothing, without a search."""
-        self._prepare()
-        least = int(self._bounds.min(initial=labels.NEVER))
-        return labels.NEVER if least >= labels.NEVER else least * self.times
+        return int(self.bounds_fj().min(initial=labels.NEVER))
 
     def bounds_fj(self) -> NDArray[np.int64]:
         """Of every choice below which energy it does not come; NEVER where it does not fit."""
         self._prepare()
-        return np.where(self._bounds >= labels.NEVER, labels.NEVER, self._bounds * self.times)
+        return self._bounds
 
     def steps(self) -> NDArray[np.int64]:
         """Of every choice how many steps the units take."""
@@ -212,53 +110,91 @@ class InnerSearch:
             return np.array([self.bare.total_steps], np.int64)
         return self._choices.steps.prod(axis=1)
 
-    def _known(self, below: int) -> dict[int, int]:
-        """Choices that cost less than so much, each with what it costs."""
+    def _known(self, budget: int) -> dict[int, int]:
+        """Choices that cost no more than so much, each with what it costs at least."""
         self._prepare()
-        if below > self._below and self._choices is not None:
-            self._open(below)
-            self._below = below
-        return {number: value for number, value in self._found.items() if value < max(below, 1)}
+        if budget > self._budget and self._choices is not None:
+            self._open(budget)
+            self._budget = budget
+        return {number: value for number, value in self._found.items() if value <= budget}
+
+    def _inside(self) -> PlacedNest:
+        """The operator as far as its bounds go: of one window, without what its cuts cost that may lie outside."""
+        placed = self.bare
+        if self.outside is None:
+            return placed
+        for number in range(len(placed.operands)):
+            memories = self.bare.chain(number)[:-1]
+            inner = len(memories)
+            while inner > 0 and is_shared_by_all(self.bare.tree, memories[inner - 1]):
+                inner -= 1
+            if inner < len(memories):
+                placed = at_home(placed, number, memories[inner])
+        return placed
 
     def _prepare(self) -> None:
         if self._choices is not None or self._bounds.size:
             return
+        inside = self._inside()
         if self.space is None:
             try:
-                value = _alone(self.bare, self.sums)
+                value = _alone(inside, self.sums)
             except DoesNotFit:
                 value = labels.NEVER
-            self._bounds = np.array([value], np.int64)
+            self._outer = self._outside_of(np.array([inside.steps], np.int64))
+            self._bounds = self._in_all(np.array([value], np.int64))
             if value < labels.NEVER:
-                self._found[0] = value
+                self._found[0] = int(self._bounds[0])
             return
-        task = task_of(self.bare, self.sums)
+        task = task_of(inside, self.sums)
         self._choices = choices_of(self.bare, self.space)
+        self._outer = self._outside_of(self._choices.steps)
         units = units_fj(task, self._choices) + self._fixed_fj()
         loose = bounds_fj(task, self._choices, loose=True)
         tight = bounds_fj(task, self._choices, loose=False)
-        self._bounds = np.minimum(np.maximum(loose, tight) + units, labels.NEVER)
+        self._bounds = self._in_all(np.minimum(np.maximum(loose, tight) + units, labels.NEVER))
         self._opener = Opener(task, self._choices)
+
+    def _outside_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the rest costs at least, of each choice of so many steps; where all loops are divided that is alike."""
+        if self.outside is None:
+            return np.zeros(len(steps), np.int64)
+        different, first, back = np.unique(steps, axis=0, return_index=True, return_inverse=True)
+        is_even = (np.array(self.bare.nest.extents, np.int64) % different == 0).all(axis=1)
+        least = [
+            self.outside.least_fj
+            if even
+            else least_outer(laid(self.placement(number), self.sums, self.parts), self.times, self.outside.fj)
+            for even, number in zip(is_even.tolist(), first.tolist(), strict=True)
+        ]
+        return np.array(least, np.int64)[back.reshape(-1)]
+
+    def _in_all(self, once: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of every choice what all of its runs cost, of what one does."""
+        all_ = all_times(once, self.times)
+        return np.where(all_ >= labels.NEVER, labels.NEVER, np.minimum(all_ + self._outer, labels.NEVER))
 
     def _fixed_fj(self) -> int:
         return round(self.bare.tree.mac_pj * self.bare.nest.macs * FEMTO)
 
-    def _open(self, below: int) -> None:
+    def _open(self, budget: int) -> None:
         assert self._opener is not None
         fixed = self._fixed_fj()
         numbers = [
             number
             for number in np.argsort(self._bounds, kind="stable").tolist()
-            if self._bounds[number] < below and number not in self._found
+            if self._bounds[number] <= budget and number not in self._found
         ]
         for number in self._opener.each(np.array(numbers, np.int64)):
+            outer = int(self._outer[number])
+            below = (budget - outer) // self.times + 1
             ended, value, _ = self._opener.least(number, MOST_LABELS, below - fixed)
             if ended == labels.STOPPED:
                 raise TooLarge(f"{self.bare.nest.name}: more than {MOST_LABELS:,} labels for one choice")
             if ended == labels.FOUND:
-                self._found[number] = value + fixed
+                self._found[number] = (value + fixed) * self.times + outer
             else:
-                self._bounds[number] = max(int(self._bounds[number]), below)
+                self._bounds[number] = max(int(self._bounds[number]), budget + 1)
 
     def placement(self, choice: int) -> PlacedNest:
         """The nest with one of the choices."""
@@ -273,7 +209,7 @@ class InnerSearch:
             return self._ways[1], 0
         found: list[Ways] = []
         count = 0
-        for choice in sorted(self._known(budget // self.times + 1)):
+        for choice in sorted(self._known(budget)):
             ways, more = self._swept(choice, budget, most - count)
             count += more
             found.append(ways)
@@ -289,7 +225,7 @@ class InnerSearch:
     def _swept(self, choice: int, budget: int, most: int) -> tuple[Ways, int]:
         placed = self.placement(choice)
         one = laid(placed, self.sums, self.parts)
-        field_, count, swept = swept_choice(one, self.rooms, self.times, budget, most)
+        field_, count, swept = swept_choice(one, self.rooms, self.times, budget, most, self.outside)
         rows, points, placed_cuts = self.rows_at_joints(placed, one, field_, swept, count)
         fixed = one.fixed_fj * self.times
         taken = swept.taken[rows][:, : len(self.rooms.names)]
@@ -341,7 +277,7 @@ class InnerSearch:
         """The cuts on the way to a joint, in the order in which they were placed."""
         placed = self.placement(row.choice)
         one = laid(placed, self.sums, self.parts)
-        field_, _, swept = swept_choice(one, self.rooms, self.times, budget, 2**62)
+        field_, _, swept = swept_choice(one, self.rooms, self.times, budget, 2**62, self.outside)
         return placed, steps_to(one, field_, swept, row.label)
 
 
@@ -359,9 +295,11 @@ def steps_to(one: Laid, field_: Field, swept: Trail, label: int) -> list[Step]:
     return found[::-1]
 
 
-def swept_choice(one: Laid, rooms: Rooms, times: int, budget: int, most: int) -> tuple[Field, int, Trail]:
+def swept_choice(
+    one: Laid, rooms: Rooms, times: int, budget: int, most: int, outside: Outside | None
+) -> tuple[Field, int, Trail]:
     """The labels of an operator with what it spreads fixed."""
-    found = field_of(one, rooms, times)
+    found = field_of(one, rooms, times, outside)
     states = radix(found.first.tolist())[-1]
     if states * one.lattice.points > MOST_STATES:
         raise TooLarge(

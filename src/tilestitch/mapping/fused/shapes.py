@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import Flow, TreeMemory
 from tilestitch.mapping.fused.chain import Chain, at_home, is_shared_by_all, windowed
-from tilestitch.mapping.fused.inner import Laid, Rooms, laid
+from tilestitch.mapping.fused.laid import Laid, Rooms, laid
 from tilestitch.mapping.fused.latency import pass_cycles, pass_latency
 from tilestitch.mapping.fused.timing import TimedCut, own_loads, ports_outside
 from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
@@ -134,9 +134,9 @@ class Group:
         return pass_cycles(self.chain, link, self.homes[link], elements)
 
     def parts(self, number: int, extents: tuple[int, ...]) -> frozenset[int]:
-        """The loops along which a nest is one window of several."""
-        own = self.bare[number].nest.extents
-        return frozenset(loop for loop, (some, all_) in enumerate(zip(extents, own, strict=True)) if some != all_)
+        """The loops along which a nest is one window of several: of fewer iterations than are needed in all."""
+        whole = self.place(number, 0, self.chain.threads(0, self.last), self.extents(0, self.last)).base
+        return frozenset(loop for loop, (some, all_) in enumerate(zip(extents, whole, strict=True)) if some < all_)
 
     def joints(self, number: int) -> tuple[frozenset[int], ...]:
         """The loops of which an operator may be joined while others are whole: those of either intermediate."""

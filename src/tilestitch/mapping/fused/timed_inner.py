@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.mapping.fused.inner import InnerSearch, Joint, Laid, Step, field_of, laid, steps_to
+from tilestitch.mapping.fused.inner import InnerSearch, Joint, Step, steps_to
+from tilestitch.mapping.fused.laid import Laid, field_of, laid
 from tilestitch.mapping.fused.sweep import Field, radix
 from tilestitch.mapping.fused.timed_sweep import Aim, TimedSwept, Timing, is_above, timed_sweep
 from tilestitch.mapping.fused.timing import own_loads, timing_of, units_loads
@@ -100,7 +101,7 @@ class TimedInner:
         base = self.base
         placed = base.placement(choice)
         one = laid(placed, base.sums, base.parts)
-        found = field_of(one, base.rooms, base.times)
+        found = field_of(one, base.rooms, base.times, base.outside)
         states = radix(found.first.tolist())[-1]
         if states * one.lattice.points > MOST_STATES:
             raise TooLarge(
@@ -119,6 +120,7 @@ class TimedInner:
             self.clock.kept,
             is_block=False,
             is_all=False,
+            outside=base.outside,
         )
         made = _Prepared(placed, one, found, timing, start)
         if len(self._prepared) < _KEPT:

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.hardware.tree import MachineTree
-from tilestitch.mapping.fused.inner import Laid
+from tilestitch.mapping.fused.laid import Laid
 from tilestitch.mapping.fused.latency import loads_on
+from tilestitch.mapping.fused.outside import Outside, least_togo
 from tilestitch.mapping.fused.timed_sweep import Timing
 from tilestitch.mapping.tree.crossings import PortNumber, operands_on_tree
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.loads import Loads, added
-from tilestitch.mapping.tree.problem import Passing, least_from
+from tilestitch.mapping.tree.problem import Passing
 from tilestitch.mapping.tree.timed_pace import AHEAD, LATE, TURN, UNTIL, WORK, Crossed, Tracked, cross, tracked
 
 _Whole = NDArray[np.int64]
@@ -67,10 +68,12 @@ def timing_of(
     *,
     is_block: bool,
     is_all: bool,
+    outside: Outside | None = None,
 ) -> tuple[Timing, _Whole]:
     """The arrays of a sweep, and the pace that it begins with. `left` is how often each tile is there.
 
-    Of an operator by itself cuts outside of shared loops take nothing of the time inside them; of a block all are.
+    Of an operator by itself cuts outside of shared loops take nothing of the time inside them; of a block all are. What
+    they take at least outside of loops over windows is said by `outside`.
     """
     numbered = [one for own in cuts for one in own]
     found = tracked([*(_crossed(one.loads) for one in numbered), _crossed(start)], ())
@@ -79,8 +82,9 @@ def timing_of(
     ports: Tracked[PortNumber] = Tracked((stops, first, last, busy, *late), found.waits)
     columns = ports.columns
     rows, loads = _rows(ports, numbered, len(left))
-    least = _least_busy(ports, cuts, left, shape, only_inside=False)
-    inside = _least_busy(ports, cuts, left, shape, only_inside=True) if not is_block else np.zeros_like(least)
+    beyond = None if outside is None else outside.cycles
+    least = _least_busy(ports, cuts, left, shape, beyond, only_inside=False)
+    inside = _least_busy(ports, cuts, left, shape, None, only_inside=True) if not is_block else np.zeros_like(least)
     timing = Timing(columns, rows, loads, left, least, inside, len(kept), is_all, is_block)
     row, load = np.zeros((2, columns.end), np.int64)
     row[[TURN, WORK, AHEAD, *range(LATE, UNTIL)]] = 1
@@ -114,6 +118,7 @@ def _least_busy(
     cuts: Sequence[Sequence[TimedCut]],
     left: _Whole,
     shape: tuple[int, ...],
+    beyond: Sequence[Sequence[_Whole]] | None,
     *,
     only_inside: bool,
 ) -> _Whole:
@@ -123,9 +128,10 @@ def _least_busy(
     nothing = np.zeros(len(left), np.int64)
     for column, port in enumerate(ports.ports[3]):
         at = 0
-        for own in cuts:
+        for operand, own in enumerate(cuts):
             if not own:
                 continue
+            most = beyond[column][operand] if beyond is not None and column < len(beyond) else None
             counted = [added(one.loads.both) if one.is_inside or not only_inside else {} for one in own]
             if any(port in loads for loads in counted):
                 costs = [
@@ -133,6 +139,6 @@ def _least_busy(
                     + loads.get(port, nothing) * left
                     for one, loads in zip(own, counted, strict=True)
                 ]
-                found[column, at : at + len(own)] = least_from([one.cut for one in own], costs, shape)
+                found[column, at : at + len(own)] = least_togo([one.cut for one in own], costs, shape, most)
             at += len(own)
     return found

@@ -52,7 +52,7 @@ class BufferedChain:
             found = best_chain(Chain(self.name, placed, self.links), most=self.most)
         except DoesNotFit:
             return None
-        if not found.is_complete:
+        if not found.is_proven:
             raise TooLarge(f"{self.name}: no least traffic among {found.labels:,} labels; ask for a larger capacity")
         return ChainTraffic(round(found.energy_pj * FEMTO), round(found.unfused_pj * FEMTO))
 
