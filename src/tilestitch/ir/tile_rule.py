@@ -15,9 +15,12 @@ class TileRoom(StrEnum):
 
 
 class Once(StrEnum):
-    """Which constants and inputs come to GB as a whole, for all tiles and pieces of kernels that ask for it."""
+    """Which constants and inputs come to GB as a whole, for all tiles or also for all pieces of kernels that ask so."""
 
     NONE = "none"  # each tile brings its part
+    KERNEL = (
+        "kernel"  # each kernel brings those constants as a whole of which its tiles need more parts than that takes
+    )
     SMALL = "small"  # those that are one transfer: their parts would take longer to set up than to come
     ALL = "all"
 
@@ -31,6 +34,7 @@ class TileRule:
     parts: bool = False  # whether a reduction is cut into more parts where its operands leave no room for larger tiles
     even: bool = False  # whether a division among cores that is decided already gives way to a much faster one
     least: int = 1  # tiles of a core, or parts of these, where it can have as many: its units work on several at once
+    whole: bool = False  # whether constants come as a whole where that takes fewer transfers, as `Once.KERNEL` asks
 
 
 BY_ESTIMATE = TileRule()
@@ -44,3 +48,4 @@ class KernelRule:
     tiles: TileRule = BY_ESTIMATE
     scope: Level = Level.LB  # where their results wait at best
     once: Once = Once.NONE
+    splits: tuple[int, ...] = ()  # over how many cores each dim of the operator is divided; none: to be decided

@@ -6,6 +6,8 @@ from functools import lru_cache
 from tilestitch.ir.graph import Tensor
 
 MAX_STRIDES = 3  # of one descriptor; a transfer with more loops takes several
+SLABS = 16  # a tensor that comes to GB as a whole does so in at most so many transfers, in the order of first need
+SLAB_BYTES = 32768  # of at least this size
 
 
 @lru_cache(maxsize=65536)
@@ -43,6 +45,11 @@ def contiguous_runs(
     if loops > MAX_STRIDES:
         descriptors *= loop
     return run, descriptors
+
+
+def whole_transfers(size_bytes: int) -> int:
+    """In how many transfers a tensor comes to GB as a whole, at least."""
+    return max(1, min(SLABS, size_bytes // SLAB_BYTES))
 
 
 def in_memory_order(tensor: Tensor, extents: Sequence[int]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.graph import Graph, Operator, Tensor
 from tilestitch.ir.region import Region, pieces
 from tilestitch.ir.schedule import Kernel
+from tilestitch.ir.transfers import SLAB_BYTES, SLABS
 from tilestitch.kernels.mapped import overlay_of
 from tilestitch.kernels.shape import KernelShape, Operand
 from tilestitch.kernels.surroundings import Sources
@@ -17,9 +18,6 @@ from tilestitch.lower.builder import Address, Base, Builder
 from tilestitch.lower.homes import Around
 from tilestitch.lower.sums import SUM_BYTES, sums_of
 from tilestitch.lower.waves import Needs, Step
-
-SLABS = 16  # a tensor kept in GB is loaded in about so many pieces, in the order of first need
-SLAB_BYTES = 32768  # and in pieces of at least this size
 
 
 @dataclass(slots=True)

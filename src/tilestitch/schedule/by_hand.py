@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tilestitch.base.errors import InputError, printable
 from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
-from tilestitch.ir.graph import Graph
+from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.instance import InstanceGraph
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.kernels.surroundings import CoreMap
@@ -85,6 +86,21 @@ def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str,
         )
     items = {numbers[item.instance]: item for item in schedule.order}
     return HandOrder(instances, tuple(order), items)
+
+
+def expect_divisions(graph: Graph, schedule: HandSchedule, cores: int) -> None:
+    """Refuse rules that divide an operator among cores in a way in which it cannot be."""
+    for rule in schedule.rules:
+        if not rule.splits or rule.sink not in graph.by_name:
+            continue
+        op = graph.by_name[rule.sink]
+        apart = [dim.extent if dim.kind is DimKind.PARALLEL else 1 for dim in op.dims]
+        even = len(rule.splits) == len(apart) and min(rule.splits) > 0 and cores % prod(rule.splits) == 0
+        if not even or any(count > most for count, most in zip(rule.splits, apart, strict=True)):
+            raise InputError(
+                f"schedule {printable(schedule.name)}: rule of {printable(rule.sink)}: splits {rule.splits}; "
+                f"expected one for each dim, at most {', '.join(map(str, apart))}, whose product divides {cores} cores"
+            )
 
 
 def core_map(item: HandItem, cores: int) -> CoreMap | None:

@@ -82,7 +82,7 @@ def piece_runs(instances: InstanceGraph, order: Sequence[int], tasks: Sequence[T
 
 
 def bound(graph: Graph, tasks: Sequence[Task], cores: int) -> list[Task]:
-    """The tasks with their kernels divided among so many cores as Algorithm 4 says.
+    """The tasks with their kernels divided among so many cores as Algorithm 4 says, where nothing else is asked.
 
     Results stay where they were to stay. Only one result of each task is looked at.
     """
@@ -100,7 +100,8 @@ def bound(graph: Graph, tasks: Sequence[Task], cores: int) -> list[Task]:
         for axis, factor in zip(graph.tensors[work.result].layout, one.factors, strict=True):
             if factor > 1:
                 splits[sink.writes[0].axes[axis].terms[0][0]] *= factor
-        found.append(task if task.core_map is not None else replace(task, splits=tuple(splits)))
+        decided = task.core_map is not None or task.splits
+        found.append(task if decided else replace(task, splits=tuple(splits)))
     return found
 
 

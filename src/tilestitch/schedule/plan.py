@@ -12,9 +12,9 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Kernels, Partition, SubGraphs
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Kernel, PieceRun, Schedule
-from tilestitch.ir.tile_rule import KernelRule
+from tilestitch.ir.tile_rule import KernelRule, Once
 from tilestitch.kernels.instances import split_into_instances
-from tilestitch.schedule.by_hand import group_members, hand_order
+from tilestitch.schedule.by_hand import expect_divisions, group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.orders import breadth_first, can_run, depth_first, waiting_bytes
 from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
@@ -112,7 +112,10 @@ def ordered(
         return found
     tasks = bound(graph, found.tasks, len(machine.cores))
     if policy.binding is BindingRule.EVEN:
-        tasks = [replace(task, tiles=replace(task.tiles, even=True)) for task in tasks]
+        tasks = [
+            task if one.splits else replace(task, tiles=replace(task.tiles, even=True))
+            for one, task in zip(found.tasks, tasks, strict=True)
+        ]
     return replace(found, tasks=tasks)
 
 
@@ -124,7 +127,8 @@ def _with_rules(tasks: Sequence[Task], schedule: HandSchedule) -> list[Task]:
     for task in tasks:
         rule = rules.get(task.operators[-1], KernelRule(""))
         scope = max(task.scope, rule.scope, key=order.index)
-        found.append(replace(task, tiles=rule.tiles, scope=scope, once=rule.once, picks=schedule.picks))
+        tiles = replace(rule.tiles, whole=True) if rule.once is Once.KERNEL else rule.tiles
+        found.append(replace(task, tiles=tiles, scope=scope, once=rule.once, picks=schedule.picks, splits=rule.splits))
     return found
 
 
@@ -155,6 +159,7 @@ def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, boxes: Kernel
 def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, boxes: KernelBoxes | None) -> Ordered:
     """The kernels and pieces of a schedule written by hand; its groups end with whole kernels, as far as they can."""
     by_hand = partition.schedule
+    expect_divisions(graph, by_hand, len(machine.cores))
     names = group_members(graph, by_hand)
     for cut in (with_whole_kernels(graph, names, partition.kernels), names):
         found = hand_order(graph, by_hand, cut)

@@ -179,7 +179,7 @@ def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
     first: dict[str, Facts] = {}
     outside = {*graph.constants, *graph.inputs} - indirect
     for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
-        if task.once is Once.NONE or task.block is not None:
+        if task.once not in (Once.SMALL, Once.ALL) or task.block is not None:
             continue
         boxes = operator_boxes(graph, facts.operators, facts.box)
         for op in facts.operators:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilestitch.base.errors import EVERY_OPERATOR_ALONE, SMALLER_BATCH, DoesNotFit
-from tilestitch.cost.place import LEVELS, misfit_text, place_of, rates_of
+from tilestitch.cost.place import LEVELS, Place, misfit_text, place_of, rates_of
 from tilestitch.cost.stream import streamed_cycles
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.graph import DimKind, Graph, Operator
@@ -21,6 +21,7 @@ from tilestitch.ops.work import can_run
 from tilestitch.schedule.mapped import mapped_kernel
 from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
+from tilestitch.schedule.whole import Tiled, with_whole_constants
 
 TOLERANCE = 1.05  # of the least estimate: within this, fewer tiles win
 ON_TREES = 16  # times the depth of a tree's units: a part of a reduction that is cut to fit has no fewer iterations
@@ -60,6 +61,7 @@ class _Searched:
     cuts: Cuts
     found: Found
     copied: int  # operands on chip that some core cannot read where they lie
+    place: Place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,13 +144,19 @@ def tile_in_rooms(
     best -= int(ends[searched.index(one)]) - len(one.found.figures)
     shape, found = one.shape, one.found
     anchor = shape.anchor
+    resident, estimated = found.resident[best], int(found.figures[best, CYCLES])
+    if rule.whole and machine.memory(Level.GB) is not None:
+        nest, order = shapes.nest(operators, one.cores[0]), one.cuts.orders[int(found.figures[best, ORDER])]
+        kept = kept_bytes(shape, nest, around, one.splits, _numbers(one.cuts.steps))
+        tiled = Tiled(found.tiles[best], found.parts[best], order, resident)
+        resident, estimated = with_whole_constants(shape, nest, rates_of(machine), one.place, tiled, tested[kept])
     tiling = Tiling(
         one.splits,
         _numbers(found.tiles[best]),
         _numbers(one.cuts.steps),
         _numbers(one.cuts.orders[int(found.figures[best, ORDER])]),
         () if anchor is None else _numbers(found.parts[best, : len(anchor.dims)]),
-        tuple(dict.fromkeys(o.tensor for o, kept in zip(shape.operands, found.resident[best], strict=True) if kept)),
+        tuple(dict.fromkeys(o.tensor for o, held in zip(shape.operands, resident, strict=True) if held)),
     )
     kernel = Kernel(
         name,
@@ -156,7 +164,7 @@ def tile_in_rooms(
         None if anchor is None else anchor.name,
         tiling,
         one.cores,
-        int(found.figures[best, CYCLES]),
+        estimated,
         box=around.box,
         launches=launches,
     )
@@ -243,7 +251,7 @@ def _fitting(
             )
             if len(result.figures):
                 copied = sum(not origin.direct for origin in origins.values())
-                found.append(_Searched(cores, shape, splits, cuts, result, copied))
+                found.append(_Searched(cores, shape, splits, cuts, result, copied, place))
             elif result.level >= 0:
                 misfit = misfit_text(machine, result.level, result.need, place.rooms)
     return found, misfit or "another division among the cores"
