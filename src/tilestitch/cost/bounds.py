@@ -15,7 +15,8 @@ from tilestitch.ir.region import Region
 from tilestitch.ops import is_contraction, is_elementwise
 from tilestitch.ops.contraction import product_shape
 from tilestitch.ops.depthwise import least_folds_of, plain_on_matrix, results_in, sizes_of
-from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations
+from tilestitch.ops.streaming import CARRY, is_block
+from tilestitch.ops.work import on_matrix_unit, operand_dtype, vector_operations, whole_product
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,9 @@ def _on_their_classes(graph: Graph, needed: Needs, machine: Accelerator) -> Iter
         if box is None or op.kind in ("gather", "copy"):
             continue  # not needed, or moved and not computed
         dtype = operand_dtype(op, graph)
-        work = vector_operations(op, box)
+        work = vector_operations(op, box) if _counts(graph, op) else 0
+        if op.kind == "softmax" and _is_weight_alone(graph, op):
+            work -= box.size
         if on_matrix_unit(op, dtype, machine):
             rates = {unit: matrix_rate(unit, dtype) for unit in multipliers}
             able = [(unit, rate) for unit, rate in rates.items() if rate is not None]
@@ -227,6 +230,18 @@ def _on_their_classes(graph: Graph, needed: Needs, machine: Accelerator) -> Iter
             if is_elementwise(op) and any(name in graph.producers for name in op.inputs):
                 cycles = min(cycles, Fraction(work, behind))
             yield OperatorBound(op.name, False, box.size, work, cycles, cycles)
+
+
+def _is_weight_alone(graph: Graph, op: Operator) -> bool:
+    """Whether one product alone reads a softmax, so that its sums may be divided instead, of which there may be few."""
+    readers = graph.consumers.get(op.outputs[0], ())
+    return op.outputs[0] not in graph.outputs and len(readers) == 1 and is_contraction(readers[0])
+
+
+def _counts(graph: Graph, op: Operator) -> bool:
+    """Whether a network needs an operator, as it does not need what only cutting a softmax into blocks adds to it."""
+    makers = (maker.kind for name in op.inputs for maker in graph.producers.get(name, ()))
+    return CARRY not in (op.kind, *makers)
 
 
 def _lane_cycles(machine: Accelerator, dtype: DType, operations: int) -> Fraction:
@@ -305,12 +320,16 @@ def least_folds(op: Operator, box: Region, unit: MatrixUnit) -> Fraction:
 
     However the K x N plane is cut into rectangles, each covers at most ceil(K'/k) * ceil(N'/n) points of the grid with
     pitch k x n, and the plane has ceil(K/k) * ceil(N/n) of them; so no cut needs fewer folds for any row of M. An array
-    of processing elements has no folds, only its peak.
+    of processing elements has no folds, only its peak. A block of a larger plane has its share of the points there.
     """
     shape = product_shape(op, box)
     if unit.mapped:
         return Fraction(shape.macs, _peak(unit))
-    return Fraction(shape.groups * shape.m, unit.m) * ceil_div(shape.k, unit.k) * ceil_div(shape.n, unit.n)
+    whole = whole_product(op) if is_block(op) else shape
+    folds = Fraction(1)
+    for extent, of, pitch in ((shape.k, whole.k, unit.k), (shape.n, whole.n, unit.n)):
+        folds *= ceil_div(of, pitch) * Fraction(extent, of)
+    return Fraction(shape.groups * shape.m, unit.m) * folds
 
 
 def _compulsory(graph: Graph, needed: Needs, iterations: int) -> tuple[int, int, int]:

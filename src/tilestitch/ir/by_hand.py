@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilestitch.hardware.accelerator import Level
-from tilestitch.ir.rewriting import Band, Rewriting
+from tilestitch.ir.rewriting import Band, Rewriting, Stream
 from tilestitch.ir.tile_rule import KernelRule
 
 DEPTH_FIRST, BREADTH_FIRST = "depth_first", "breadth_first"
@@ -59,13 +59,14 @@ class HandSchedule:
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
+    streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block
     rules: Sequence[KernelRule] = ()  # of kernels of which more is asked than the least estimate
     lean: bool = False  # whether pieces make only what the network's outputs need, where they need any of it
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.apart, self.folded, tuple(self.bands))
+        return Rewriting(self.apart, self.folded, tuple(self.bands), tuple(self.streams))
 
 
 @dataclass(frozen=True, slots=True)

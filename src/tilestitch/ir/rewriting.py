@@ -16,9 +16,23 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """A softmax between two products that runs block by block of its axis, the keys of attention.
+
+    Each block is a kernel with both products, which hands the state of its rows to the next one. `rows` of the queries
+    run through all blocks before the next ones do.
+    """
+
+    operator: str
+    keys: int  # of a block
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rewriting:
     """What is rewritten: by default nothing."""
 
     apart: bool = False  # whether element-wise operators work on the parts of a concatenation one by one
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
+    streams: tuple[Stream, ...] = ()  # softmaxes that run block by block, in the order of the network

@@ -15,7 +15,7 @@ from tilestitch.ir.region import Region
 
 # Kinds whose first operand may be indexed outside its tensor.
 PADDED_KINDS = frozenset(
-    {"average_pool", "conv", "lp_pool", "lrn", "max_pool", "pad", "place_of_largest", "reduce_sum"}
+    {"average_pool", "carry", "conv", "lp_pool", "lrn", "max_pool", "pad", "place_of_largest", "reduce_sum"}
 )
 
 # Kinds that are computed as a whole, so that a loop need not move each of the results.

@@ -16,6 +16,7 @@ from tilestitch.mapping.network import nest_of_tile
 from tilestitch.mapping.tile import tile_cost
 from tilestitch.mapping.tree.tile import tile_on_tree
 from tilestitch.ops import is_elementwise
+from tilestitch.ops.streaming import CARRY
 from tilestitch.ops.work import on_matrix_unit, operand_dtype, tile_cycles
 
 
@@ -144,22 +145,53 @@ def _read_apart(operators: Sequence[Operator], matrix: Collection[str]) -> set[s
 def passes_through(shape: KernelShape, tensor: str) -> bool:
     """Whether the one result is made from an operand element by element, and no other element of it is needed.
 
-    So a tile of the result can take the place of the same tile of the operand.
+    So a tile of the result can take the place of the same tile of the operand. The same holds for the state that a
+    block of a softmax gets and hands on: of its rows a tile reads the whole, and no others.
     """
     readers = [(op, read) for op in shape.operators for read in op.reads if read.tensor == tensor]
-    if len(readers) != 1 or len(shape.results) != 1 or len(shape.sink.writes) != 1:
+    if len(shape.results) != 1 or len(shape.sink.writes) != 1:
+        return False
+    if shape.sink.kind == CARRY:
+        return _rows_pass_through(shape, tensor)
+    if len(readers) != 1:
         return False
     graph, (op, read) = shape.graph, readers[0]
     while is_elementwise(op) and len(op.writes) == 1 and read.axes == op.writes[0].axes:
         made = op.writes[0].tensor
         if op is shape.sink:
-            one, other = graph.tensors[tensor], graph.tensors[made]
-            return (one.shape, one.dtype, one.layout) == (other.shape, other.dtype, other.layout)
+            return _alike(graph, tensor, made)
         following = [(later, use) for later in shape.operators for use in later.reads if use.tensor == made]
         if len(following) != 1 or len(graph.producers[made]) != 1:
             return False
         op, read = following[0]
     return False
+
+
+def _alike(graph: Graph, tensor: str, other: str) -> bool:
+    one, two = graph.tensors[tensor], graph.tensors[other]
+    return (one.shape, one.dtype, one.layout) == (two.shape, two.dtype, two.layout)
+
+
+def _rows_pass_through(shape: KernelShape, tensor: str) -> bool:
+    """Whether what a tile reads of a tensor is what the last operator, which reads it last, writes in its place."""
+    sink, write = shape.sink, shape.sink.writes[0]
+    if all((read.tensor, read.axes) != (tensor, write.axes) for read in sink.reads):
+        return False
+    ends = [Region.whole(tuple(1 if dim.kind is DimKind.PARALLEL else dim.extent for dim in sink.dims))]
+    ends += [
+        ends[0].slab(at, n - 1, n) for at, n in enumerate(dim.extent for dim in sink.dims) if ends[0].stop[at] == 1
+    ]
+    for end in ends:
+        boxes, written = operator_boxes(shape.graph, shape.operators, end), write.hull(end)
+        reads = [
+            shape.graph.read_region(read, boxes[op.name])
+            for op in shape.operators
+            for read in op.reads
+            if read.tensor == tensor
+        ]
+        if not all(written.contains(region) for region in reads):
+            return False
+    return _alike(shape.graph, tensor, write.tensor)
 
 
 _Box = TypeVar("_Box", Region, Boxes)

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from tilestitch.ir.graph import DimKind, Operator
-from tilestitch.ops import contraction, generic, normalise, sampling, selection, sums, windows
+from tilestitch.ops import contraction, generic, normalise, sampling, selection, streaming, sums, windows
 from tilestitch.ops.functions import FUNCTIONS
 
 
@@ -115,6 +115,7 @@ RULES: dict[str, Rule] = {
     "layer_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 7, normalise.layer_norm),  # sum, -, square, sum, scale, *, +
     "rms_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 4, normalise.rms_norm),  # square, sum, scale, *
     "lp_norm": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.lp_norm),  # magnitude or square, sum, scale
+    streaming.CARRY: Rule(Pattern.OPAQUE, 2, streaming.carry),  # rescale what was, add
     "lrn": Rule(Pattern.OUT_ELEMENTWISE_FUSABLE, 3, normalise.local_response),  # square, sum, and a share of the rest
     "gather": Rule(Pattern.OPAQUE, 1, _gather),
     generic.KIND: Rule(Pattern.OPAQUE, 1, generic.evaluate),

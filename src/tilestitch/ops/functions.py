@@ -11,6 +11,7 @@ from tilestitch.base.dtypes import DType
 from tilestitch.ir.graph import Operator
 from tilestitch.ops.conversion import convert, reinterpreted, wrapped
 from tilestitch.ops.quantisation import apply_dequantise, apply_quantise
+from tilestitch.ops.streaming import exp_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ FUNCTIONS: dict[str, Function] = {
     "equal": Function(1, lambda op, x, y: x == y),
     "erf": Function(1, lambda op, x: erf(x)),
     "exp": Function(1, lambda op, x: np.exp(x)),
+    "exp_difference": Function(2, lambda op, x, y: exp_difference(x, y)),
     "floor": Function(1, lambda op, x: np.floor(x)),
     "gelu": Function(5, _gelu),
     "greater": Function(1, lambda op, x, y: x > y),

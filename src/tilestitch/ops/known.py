@@ -13,6 +13,7 @@ from tilestitch.base.units import counted
 from tilestitch.ir.graph import Attribute, Graph, Operator
 from tilestitch.ops import RULES, VIEWS, generic
 from tilestitch.ops.functions import FUNCTIONS
+from tilestitch.ops.streaming import BLOCK_OF
 
 _MANY = 2**31
 
@@ -113,7 +114,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
 }
 _RESCALED = {"factor": float, "low": float, "high": float, "to": str, "scale": float, "zero": int}
 # A product's sums are corrected by a zero point and sums of weights, then rescaled by a factor, then get a bias.
-_PRODUCT = Known((2, 6), optional={"zeros": tuple, "corrected": int, "rescaled": int, **_RESCALED})
+_PRODUCT = Known((2, 6), optional={"zeros": tuple, "corrected": int, "rescaled": int, **_RESCALED, BLOCK_OF: tuple})
 
 KNOWN: dict[str, Known] = {
     **{kind: Known((1, _MANY), (1, _MANY)) for kind in VIEWS},
@@ -128,6 +129,7 @@ KNOWN: dict[str, Known] = {
     **dict.fromkeys(("cum_prod", "cum_sum"), Known((1, 1), attributes={"exclusive": int, "reverse": int})),
     **dict.fromkeys(("lp_norm", "lp_pool"), Known((1, 1), attributes={"p": int})),
     "average_pool": Known((1, 2)),
+    "carry": Known((3, 5)),
     "deformed_places": Known((1, _MANY), (1, 2), {"sizes": tuple}),
     "gather": Known((2, 2)),
     "generic": Known((1, _MANY), (1, _MANY), {"op_type": str, "evaluator": str, "model": bytes}),

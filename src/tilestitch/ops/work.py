@@ -10,6 +10,7 @@ from tilestitch.ir.graph import Graph, Operator
 from tilestitch.ir.region import Region
 from tilestitch.ops import RULES, generic, is_contraction
 from tilestitch.ops.contraction import ProductShape, product_shape
+from tilestitch.ops.streaming import BLOCK_OF
 
 
 def vector_operations(op: Operator, box: Region) -> int:
@@ -24,15 +25,24 @@ def on_matrix_unit(op: Operator, dtype: DType, machine: Accelerator) -> bool:
 
     Units of one class are compared by the group of alike cores that is fastest, one unit's time over its cores. A
     depthwise convolution is a product of 9 x 1 per channel: it fills a fold of the matrix unit with 9 weights, so on
-    most machines the vector units are faster. An array of processing elements takes every product as such.
+    most machines the vector units are faster. An array of processing elements takes every product as such. A product
+    that runs in blocks is one operator.
     """
     if not is_contraction(op):
         return False
     arrays = [core.matrix for core in machine.cores if core.matrix is not None and core.matrix.mapped]
     if any(matrix_rate(unit, dtype) is not None for unit in arrays):
         return True
-    matrix, vector = class_cycles(product_shape(op, op.whole), vector_operations(op, op.whole), dtype, machine)
+    shape = whole_product(op)
+    matrix, vector = class_cycles(shape, shape.macs * max(1, RULES[op.kind].operations), dtype, machine)
     return matrix is not None and (vector is None or matrix <= vector)
+
+
+def whole_product(op: Operator) -> ProductShape:
+    """All iterations of a product, or of that of which it is a block."""
+    block = op.attribute(BLOCK_OF, ())
+    assert isinstance(block, tuple), "it is a shape"
+    return ProductShape(*map(int, block)) if block else product_shape(op, op.whole)
 
 
 def class_cycles(

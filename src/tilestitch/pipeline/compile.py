@@ -15,7 +15,8 @@ from tilestitch.frontend.binding import exported_batch_of, with_sizes
 from tilestitch.frontend.rebatch import expect_independent_samples
 from tilestitch.hardware.accelerator import Accelerator
 from tilestitch.ir.choices import MAX_BATCH, Stage
-from tilestitch.ir.partition import Groups
+from tilestitch.ir.graph import Graph
+from tilestitch.ir.partition import ByHand, Groups
 from tilestitch.ir.report import DECIDING_SHARE, CheckRow
 from tilestitch.ir.schedule import Schedule
 from tilestitch.lower.sums import with_sums
@@ -271,9 +272,17 @@ def _improved(request: Request, networks: Networks, strategy: Strategy) -> Compi
     begins = [strategy_named(name) for name in seeds_of(request.options.effort)]
     if last in (Stage.LOAD, Stage.SIMPLIFY):
         return _searched(request, networks, begins[0])
-    seeds = _each(request, networks, begins)
+    seeds: list[Compilation] = []
+    misfit: DoesNotFit | None = None
+    try:
+        seeds = _each(request, networks, begins)
+    except DoesNotFit as error:
+        misfit = error
     whole = replace(request, options=replace(request.options, stop_after=Stage.SIMULATE))
     best = improved(whole, networks, seeds, iteration_batches(request, networks, strategy))
+    if best is None:
+        assert misfit is not None
+        raise misfit
     return replace(best, options=replace(best.options, stop_after=last)).up_to(last)
 
 
@@ -350,13 +359,24 @@ def _checked(request: Request, done: Compilation, model: onnx.ModelProto, refere
     key = schedule.batch, schedule.iterations
     if key not in references:
         progress("run onnxruntime", 0, 1)
-        references[key] = _references(model, schedule)
+        references[key] = _references(model, schedule, _unblocked(done))
     found = references[key]
     return [checked(given(done.trace), one, progress=lambda at, of: progress("execute", at, of)) for one in found]
 
 
-def _references(model: onnx.ModelProto, schedule: Schedule) -> tuple[Reference, ...]:
+def _unblocked(done: Compilation) -> Graph:
+    """The network that a schedule is of, with every softmax whole: what blocks of it round is no excuse."""
+    partition = given(done.partition)
+    if not isinstance(partition, ByHand) or not partition.schedule.streams:
+        return given(done.schedule).graph
+    graph, _ = composed_graph(given(done.simplified), replace(partition.schedule.rewriting, streams=()))
+    return graph
+
+
+def _references(model: onnx.ModelProto, schedule: Schedule, graph: Graph) -> tuple[Reference, ...]:
     """What to expect for inputs that are drawn: twice where there are integers among them.
+
+    `graph` is the network of the schedule, with every softmax whole.
 
     Integers are drawn as large as the network can take them: a smaller draw follows where they leave the 32 bits that
     the machine has for them, where an operator is not defined for them, or where they leave most values undecided.
@@ -370,7 +390,7 @@ def _references(model: onnx.ModelProto, schedule: Schedule) -> tuple[Reference, 
             break
         try:
             found = tuple(
-                Reference(model, schedule.graph, feeds, exported_batch=exported)
+                Reference(model, graph, feeds, exported_batch=exported)
                 for feeds in (
                     iteration_inputs(
                         model,

@@ -22,7 +22,7 @@ from tilestitch.ir.forms.program_form import program_in, program_text
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import Blocks, ByHand, Groups, Partition, SubGraphs
 from tilestitch.ir.program import Program
-from tilestitch.ir.rewriting import Band, Rewriting
+from tilestitch.ir.rewriting import Band, Rewriting, Stream
 from tilestitch.ir.run import Run
 from tilestitch.ir.schedule import BlockRun, Home, Kernel, PieceRun
 from tilestitch.ir.verify_schedule import verify_partition, verify_schedule
@@ -192,9 +192,11 @@ def rewriting_in(start: Started) -> Rewriting:
         return Rewriting()
     schedule = fields["schedule"].entries()
     apart, folded = (name in schedule and schedule[name].value is True for name in ("apart", "folded"))
-    where = f"{start.where}: partition: schedule: bands"
-    bands = value_of(tuple[Band, ...], schedule["bands"].value, where) if "bands" in schedule else ()
-    return Rewriting(apart, folded, bands)
+    where = f"{start.where}: partition: schedule"
+    bands = value_of(tuple[Band, ...], schedule["bands"].value, f"{where}: bands") if "bands" in schedule else ()
+    found = schedule.get("streams")
+    streams = () if found is None else value_of(tuple[Stream, ...], found.value, f"{where}: streams")
+    return Rewriting(apart, folded, bands, streams)
 
 
 def decisions_in(start: Started, graph: Graph, machine: Accelerator) -> Decisions:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from tilestitch.hardware.accelerator import Accelerator
@@ -17,6 +18,7 @@ from tilestitch.passes.factors import without_factors
 from tilestitch.passes.layouts import assign_layouts
 from tilestitch.passes.outputs import write_outputs
 from tilestitch.passes.parted import in_parts
+from tilestitch.passes.streamed import ends_of_blocks, with_streams
 from tilestitch.passes.views import resolve_views
 
 # A network without its views, and which operators do the work of each that was there.
@@ -43,11 +45,12 @@ def compose_views(
     expect_compilable(machine)
     graph, now = composed_graph(simplified) if known is None else known
     grouped = {name for names in now.values() for name in names}
+    closed = ends_of_blocks(graph)
     position = {op.name: number for number, op in enumerate(graph.operators)}
     kernels = []
     for group in groups:
         members = sorted((name for old in group.operators for name in now[old]), key=position.__getitem__)
-        for kernel in kernels_of(graph, [graph.by_name[name] for name in members]):
+        for kernel in kernels_of(graph, [graph.by_name[name] for name in members], closed):
             kernels += [tuple(op.name for op in piece) for piece in by_units(graph, kernel, machine)]
     kernels += [(op.name,) for op in graph.operators if op.name not in grouped]
     kernels.sort(key=lambda members: position[members[-1]])
@@ -59,8 +62,9 @@ def composed_graph(simplified: Graph, rewriting: Rewriting = Rewriting()) -> Wit
     resolved, now = resolve_views(simplified)
     graph = assign_layouts(with_bands(write_outputs(resolved), rewriting.bands))
     folding = (without_factors,) if rewriting.folded else ()
+    streaming = (partial(with_streams, streams=rewriting.streams),) if rewriting.streams else ()
     parting = (in_parts,) if rewriting.apart else ()
-    for change in (*folding, *parting):
+    for change in (*folding, *streaming, *parting):
         graph, parts = change(graph)
         now = {old: tuple(dict.fromkeys(one for name in names for one in parts[name])) for old, names in now.items()}
     verify_graph(graph)

@@ -34,6 +34,20 @@ NETWORK = (
         ("test_kernels::test_a_softmax_of_large_numbers_is_finite",),
     ),
     Mutant(
+        "a larger maximum rescales nothing",
+        "ops/streaming.py",
+        "found += state * factor",
+        "found += state",
+        ("test_streamed::test_blocks_of_any_size_compute_what_whole_rows_do",),
+    ),
+    Mutant(
+        "a block without keys is no number",
+        "ops/streaming.py",
+        "np.isneginf(x) & np.isneginf(y), np.float32(0)",
+        "np.isneginf(x) & False, np.float32(0)",
+        ("test_streamed::test_a_block_of_which_all_keys_are_hidden_counts_nothing",),
+    ),
+    Mutant(
         "a fold waits for no weights",
         "hardware/units.py",
         "fold = max(rows, array[3]) if array[4] else rows + array[3]",

@@ -20,15 +20,16 @@ from tilestitch.pipeline.batches import latency, not_slower
 from tilestitch.pipeline.compilation import Compilation, given
 from tilestitch.pipeline.networks import Networks
 from tilestitch.pipeline.search.banding import with_bands
-from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of
+from tilestitch.pipeline.search.candidate import NAME, Candidate, candidate_of, plain_candidate
 from tilestitch.pipeline.search.columns import with_columns
 from tilestitch.pipeline.search.evaluate import Evaluated, Evaluator
 from tilestitch.pipeline.search.fusing import with_attention
 from tilestitch.pipeline.search.moves import MOVES, with_rules
 from tilestitch.pipeline.search.parting import with_factors_folded
 from tilestitch.pipeline.search.scene import Scene
-from tilestitch.pipeline.stages import Request
-from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy
+from tilestitch.pipeline.search.streaming import streamed
+from tilestitch.pipeline.stages import Request, at_batch
+from tilestitch.pipeline.strategies import FUSION_PLANS, Strategy, strategy_named
 
 NEAR = 1.02  # slower than the fastest by this factor, both before instructions are reordered: stays slower
 HOPELESS = 1.06  # what is estimated to take longer than the fastest by this factor is not simulated
@@ -42,6 +43,7 @@ BARREN = 10  # after so many of a kind that were not simulated, one behind the o
 EXPECTED_GAIN = 0.01  # what a kind of move is taken to gain before it was tried
 LARGE = TileRule(columns=True, room=TileRoom.WHOLE)
 PARTS = replace(LARGE, parts=True)
+PLAIN = strategy_named("astitch")  # whose partition is begun with where no strategy has a schedule
 LATEST = 0.5  # how much the latest move of a kind counts for what the next one may gain
 
 
@@ -116,6 +118,7 @@ class _State:
     best: Evaluated
     lines: list[Line]
     seen: set[Candidate]
+    first_cycles: int  # of the best beginning
     tallies: dict[str, Tally] = field(default_factory=lambda: {kind: Tally() for kind in MOVES})
 
 
@@ -134,17 +137,22 @@ class _Spending:
         return max(one / most if most else 1.0 for one, most in spent)
 
 
-def improved(request: Request, networks: Networks, seeds: Sequence[Compilation], batches: Sequence[int]) -> Compilation:
+def improved(
+    request: Request, networks: Networks, seeds: Sequence[Compilation], batches: Sequence[int]
+) -> Compilation | None:
     """The fastest of the seeds and of what the moves make of them, compiled in full.
 
-    `batches` are those that an iteration may have. With more than low effort a plan of fused blocks that is faster
-    still is taken instead. An interruption ends the search, not the compilation.
+    `batches` are those that an iteration may have. Where there is no seed, as none fits, the search begins with the
+    operators that TVM would run together; None where nothing is found then. With more than low effort a plan of fused
+    blocks that is faster still is taken instead. An interruption ends the search, not the compilation.
     """
-    fastest = min(seeds, key=latency)
+    fastest = min(seeds, key=latency, default=None)
     evaluator = Evaluator(request, networks)
     budget = BUDGETS[request.options.effort]
-    near = (one for one in sorted(seeds, key=latency) if latency(one) <= FAR * latency(fastest))
+    near = [one for one in sorted(seeds, key=latency) if fastest is None or latency(one) <= FAR * latency(fastest)]
     begins = tuple(dict.fromkeys(one for seed in near if (one := candidate_of(seed)) is not None))
+    if fastest is None:
+        begins = tuple(plain_candidate(at_batch(request, networks, PLAIN, batch)) for batch in batches)
     state, notes, interrupted = None, [_seeds_note(seeds)], False
     try:
         state = _begun(request, evaluator, begins, batches)
@@ -153,13 +161,16 @@ def improved(request: Request, networks: Networks, seeds: Sequence[Compilation],
     except KeyboardInterrupt:
         interrupted = True
         notes.append("The search was interrupted: this is the best that it had found.")
+    if fastest is None and state is None:
+        return None
     if state is not None:
-        notes += _tried_notes(state, latency(fastest))
+        notes += _tried_notes(state, state.first_cycles if fastest is None else latency(fastest))
     done = fastest
-    if state is not None and state.best.latency_cycles < latency(fastest):
+    if state is not None and (fastest is None or state.best.latency_cycles < latency(fastest)):
         done = evaluator.compiled(state.best.candidate)
         assert latency(done) == state.best.latency_cycles, "a candidate takes other cycles than its full compilation"
-    if request.options.effort is not Effort.LOW and not interrupted:
+    assert done is not None, "a seed or what was found"
+    if request.options.effort is not Effort.LOW and not interrupted and seeds:
         begun = {one.run.strategy for one in seeds}
         plans = [plan for plan in FUSION_PLANS if plan.name not in begun]
         done, more = _not_slower_than(request, networks, done, plans)
@@ -191,25 +202,63 @@ def _begun(
 ) -> _State | None:
     """The seeds that can be changed, and these at every batch, with attention fused where there is any, also uncut.
 
+    Where whole rows of its scores fit in none of them, or blocks are faster, attention runs block by block in others.
     There vector units that have more to do than matrix units leave depthwise convolutions to these. None where none
     runs.
     """
     machine = request.machine
     begins = [with_factors_folded(one, evaluator.graph(one), machine) for one in begins]
     fused: dict[Candidate, None] = {}
+    whole: set[Candidate] = set()  # with attention as one kernel
     for one in (seed.at(batch) for seed in begins for batch in batches):
-        ways = with_fused_attention(one, evaluator.graph(one), request.machine)
-        fused.update(dict.fromkeys(with_bands(way, evaluator.graph(way), request.machine) for way in ways))
+        ways = with_fused_attention(one, evaluator.graph(one), machine)
+        own = [with_bands(way, evaluator.graph(way), machine) for way in ways]
+        fused.update(dict.fromkeys(own))
+        whole.update(replace(way, ring=True) for way in own if ways != [one])
     tried = list(dict.fromkeys(replace(one, ring=True) for one in (*begins, *fused)))
     found: list[Evaluated] = []
+    fits = False  # whether attention is one kernel in some of them
     for candidate in tried:
         one = evaluator.evaluate(candidate, _limit(found))
         found += [one] if one is not None else []
+        fits = fits or (one is not None and candidate in whole)
+    for candidate in _in_blocks(evaluator, begins, batches, machine) if not fits else ():
+        tried.append(candidate)
+        one = evaluator.evaluate(candidate, _limit(found))
+        found += [one] if one is not None else []
+    if fits:
+        tried += _faster_in_blocks(evaluator, found, begins, machine)
     if not found:
         return None
     best = min(found, key=_cycles)
     lines = [Line([one]) for one in found if one.latency_cycles <= FAR * best.latency_cycles]
-    return _State(best, lines, set(tried))
+    return _State(best, lines, set(tried), best.latency_cycles)
+
+
+def _in_blocks(
+    evaluator: Evaluator, begins: Sequence[Candidate], batches: Sequence[int], machine: Accelerator
+) -> list[Candidate]:
+    """Ways to have attention block by block, with all else uncut."""
+    plain = dict.fromkeys(one.at(batch).uncut(evaluator.graph(one.at(batch))) for one in begins for batch in batches)
+    ways = [way for one in plain for way in streamed(one, evaluator.graph(one), machine)]
+    return list(dict.fromkeys(replace(way, ring=True) for way in ways))
+
+
+def _faster_in_blocks(
+    evaluator: Evaluator, found: list[Evaluated], begins: Sequence[Candidate], machine: Accelerator
+) -> list[Candidate]:
+    """Add attention in the largest blocks to what was found, where that is faster than all of it; gives what was tried.
+
+    Looked at once, at the batch of the fastest, and not at the expense of the budget.
+    """
+    best, spent = min(found, key=_cycles), evaluator.instructions
+    blocks = _in_blocks(evaluator, begins[:1], (best.candidate.batch,), machine)[:1]
+    one = evaluator.evaluate(blocks[0], _limit(found)) if blocks else None
+    evaluator.instructions = spent
+    if one is None or one.latency_cycles >= best.latency_cycles:
+        return []
+    found.append(one)
+    return blocks
 
 
 def with_fused_attention(begin: Candidate, graph: Graph, machine: Accelerator) -> list[Candidate]:
@@ -308,6 +357,8 @@ def _named(done: Compilation, notes: Sequence[str]) -> Compilation:
 
 def _seeds_note(seeds: Sequence[Compilation]) -> str:
     found = ", ".join(f"{one.run.strategy} {latency(one):,}" for one in sorted(seeds, key=latency))
+    if not seeds:
+        return "Searched from the operators that TVM would run together: no schedule of another strategy fits."
     return f"Searched from {counted(len(seeds), 'schedule')} (cycles): {found}."
 
 

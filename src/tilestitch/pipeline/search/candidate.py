@@ -7,7 +7,7 @@ from tilestitch.ir.by_hand import DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.choices import BindingRule, Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.ir.partition import ByHand, Kernels, SubGraphs
-from tilestitch.ir.rewriting import Band, Rewriting
+from tilestitch.ir.rewriting import Band, Rewriting, Stream
 from tilestitch.ir.tile_rule import KernelRule
 from tilestitch.kernels.instances import split_into_instances
 from tilestitch.pipeline.compilation import Compilation, given
@@ -46,11 +46,12 @@ class Candidate:
     folded: bool = False  # whether powers of two that multiply are part of weights, where they can be
     picks: bool = False  # whether rows are picked of what waits in GB as well, not of DDR alone
     bands: tuple[Band, ...] = ()  # depthwise convolutions that run as banded products, in the order of the network
+    streams: tuple[Stream, ...] = ()  # softmaxes between products that run block by block, in the same order
 
     @property
     def rewriting(self) -> Rewriting:
         """The network in whose terms it is."""
-        return Rewriting(self.apart, self.folded, self.bands)
+        return Rewriting(self.apart, self.folded, self.bands, self.streams)
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -88,6 +89,7 @@ class Candidate:
             folded=self.folded,
             picks=self.picks,
             bands=self.bands,
+            streams=self.streams,
             rules=self.rules,
             lean=True,
         )
@@ -121,6 +123,13 @@ def candidate_of(done: Compilation) -> Candidate | None:
     if not in_running_order(graph, cuts):
         return None
     return Candidate(schedule.batch, partition.kernels, cuts, spill=done.options.spill, binding=done.options.binding)
+
+
+def plain_candidate(done: Compilation) -> Candidate:
+    """The whole network in one piece, of a compilation that got as far as its partition."""
+    graph, options = given(done.graph), done.options
+    cuts = (Cut(tuple(op.name for op in graph.operators)),)
+    return Candidate(done.run.batch, given(done.partition).kernels, cuts, spill=options.spill, binding=options.binding)
 
 
 def in_running_order(graph: Graph, cuts: tuple[Cut, ...]) -> bool:
