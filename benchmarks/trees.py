@@ -1,9 +1,10 @@
 """Seconds until the best mapping of every layer on machine trees is proven, with everything free to be spread.
 
-Processor time of one core after warm-up, for the least energy and the least EDP: every different layer of ResNet-50
+Processor time of one core after warm-up, for the least energy, latency and EDP: every different layer of ResNet-50
 with batch 1, on a machine of five levels (registers of each operand, two shared memories and DRAM; 16 x 16 units) and
 on presets of two, three and four axes; and every different layer of ResNet-18 on presets of five axes. Beside it, on a
-few choices, the time of the search that makes tables of the whole lattice for each of them.
+few choices, the time of the search that makes tables of the whole lattice for each of them, and how long the checker
+takes to judge proofs.
 """
 
 import time
@@ -19,6 +20,8 @@ from tilestitch.hardware.tree_load import load_tree, parse_tree
 from tilestitch.ir.choices import Objective
 from tilestitch.mapping.tree.bound import wired
 from tilestitch.mapping.tree.choices import SpatialSpace, choices_of
+from tilestitch.mapping.tree.free_certificate import free_certificate_of
+from tilestitch.mapping.tree.free_checking import check_free_certificate
 from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.search import MOST_LABELS, best_mapping
 from tilestitch.mapping.tree.spatial import Opener, best_spread, placement
@@ -53,7 +56,8 @@ memories:
 """  # assumed: sizes and energies of the usual order, so that registers, memories and DRAM all matter
 CONV5_2, CONV5_2_LIMIT = "layer4.1.conv2", 0.3  # seconds
 LIMITS = {2: 1.0, 3: 5.0, 4: 5.0}  # seconds for a layer, by axes
-OBJECTIVES = (Objective.ENERGY, Objective.EDP)
+OBJECTIVES = (Objective.ENERGY, Objective.LATENCY, Objective.EDP)
+CHECKED_WITHIN = 10.0  # times of the search
 PRESETS = ("eyeriss-like", "tpu-like", "tesla-npu-like", "edge-tpu-like", "meta-prototype", "ascend-like")
 FIVE_AXES = ("simba", "h200")
 COMPARED = 25  # choices that both searches open
@@ -73,6 +77,7 @@ def main() -> None:
         _machine(layers, five, objective)
         for name in PRESETS:
             _machine([_narrow(layer) for layer in layers], load_tree(name), objective)
+        _checks(conv5_2, five, objective)
     _searches(conv5_2, five)
     small = layers_of_nests(network_nests(simplify(api.load_graph("resnet18", batch=1))))[0]
     for name in FIVE_AXES:
@@ -115,6 +120,21 @@ def _machine(layers: Sequence[TreeLayer], tree: MachineTree, objective: Objectiv
         late = sum(seconds > limit for seconds in times.values())
         said += f", limit {limit:.0f} s {_kept(times[slowest], limit)}{f' by {late} layers' if late else ''}"
     print(said)
+
+
+def _checks(layer: TreeLayer, tree: MachineTree, objective: Objective) -> None:
+    """How often the time of a search its proof takes to judge."""
+    bare = bound_nest(layer, tree)
+    space = wired(bare, SpatialSpace())
+    found = best_spread(bare, space, objective=objective).found
+    proof = free_certificate_of(bare, space, found, objective)
+    check_free_certificate(proof, bare, space, Sums.FULL, objective)  # compiles
+    begin = time.process_time()
+    check_free_certificate(proof, bare, space, Sums.FULL, objective)
+    seconds = time.process_time() - begin
+    ratio = seconds / _seconds(layer, tree, objective)
+    said = f"  {layer.nest.name}, {tree.name}, {objective}: checked in {seconds:.2f} s, {ratio:.1f} x the search"
+    print(f"{said}, limit {CHECKED_WITHIN:.0f} x {_kept(ratio, CHECKED_WITHIN)}")
 
 
 def _searches(layer: TreeLayer, tree: MachineTree) -> None:

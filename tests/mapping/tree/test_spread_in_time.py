@@ -38,7 +38,7 @@ def timed_cases(name, count, networks=False):
 
 
 def check_choices(name, count, networks):
-    compared, stopped, fractions = 0, 0, 0
+    compared, stopped, stopped_loosely, fractions = 0, 0, 0, 0
     for bare, sums, seed in timed_cases(name, count, networks):
         task, choices = task_of(bare, sums), choices_of(bare, SpatialSpace(Ragged.ALL))
         opener = Opener(task, choices, timing_of(task.operands))
@@ -59,12 +59,15 @@ def check_choices(name, count, networks):
             assert value == pytest.approx(right.value * unit, rel=1e-12, abs=0)
             assert close[number] <= energy < NEVER
             assert opener.least_cycles(np.array([number]))[0] <= right.price.latency_cycles
+            loose = opener.least_cycles(np.array([number]), loose=True)[0]
+            assert loose <= opener.least_cycles(np.array([number]))[0]
+            stopped_loosely += loose > placed.total_steps
             assert opener.best(number, aim._replace(cutoff=value * (1 - 1e-9)), 10**6)[0] == NOTHING
             compared += 1
             stopped += opener.least_cycles(np.array([number]))[0] > placed.total_steps
             fractions += any(one.factor.denominator > 1 for one in placed.unrolled)
     assert compared > count
-    assert stopped > count / 3  # ports say more than the steps
+    assert stopped >= stopped_loosely > count / 3  # ports say more than the steps
     assert fractions > count / 8
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilestitch.base.errors import InvalidIR, TooLarge, printable
 from tilestitch.hardware.tree import Flow
 from tilestitch.ir.choices import Objective
-from tilestitch.mapping.optimum import Optimum
+from tilestitch.mapping.optimum import UNLIMITED, Optimum
 from tilestitch.mapping.tree.certificate import counts_chains, mac_value
 from tilestitch.mapping.tree.checker_tables import checker_tables
 from tilestitch.mapping.tree.checking import check_chain, check_count
@@ -43,6 +43,7 @@ from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.walk_checking import MOST_STATES, Walker, check_walked_chain
 from tilestitch.mapping.tree.walk_tables import walk_tables, with_windows
 
+FEW_LABELS = 2**12  # after which tables of a choice are made, where its cycles count as well
 OF_ANOTHER = "it is of another nest, machine, space of choices, width of sums or objective"
 _Whole = NDArray[np.int64]
 
@@ -146,41 +147,56 @@ class _Judge:
         self._task = _task_of(self._operands, sums)
         self._is_loose = bounded_loosely(self._bare)
         self._spread = _spread_of(choices, self._operands)
-        cycles = choices.steps.prod(axis=1)
+        self._heads = np.full(1 if self._is_loose else self._places(choices), -1, np.int32)
+        steps = choices.steps.prod(axis=1)
+        if claim.objective is Objective.ENERGY and not self._is_loose:
+            walked = self._walk(np.arange(len(choices)), self._limits(steps), MOST_LABELS)
+            self.energies = walked[:, 0]
+            self._open, self._below = walked[:, 1] == SURVIVED, walked[:, 2]
+        else:
+            walked = self._walk(np.arange(len(choices)), np.zeros(len(choices), np.int64), MOST_LABELS)
+            self.energies = walked[:, 0]
+            self._open, self._below = self.energies < self._limits(steps), self.energies
+        self._labels = int(walked[:, 3].sum())
         if claim.objective is not Objective.ENERGY and not self._is_loose:
-            cycles = np.maximum(cycles, least_cycles_of(choices, sums))
-        limits = np.array([claim.best.energy_below(int(count)) for count in cycles], np.int64)
-        self._limits = np.maximum(0, np.minimum(limits - mac_value(self._bare), NEVER))
-        self.energies, self._below, self._labels = self._walk()
+            self._close(steps)
 
-    def _walk(self) -> tuple[_Whole, _Whole, int]:
-        """Of each choice the least energy, and what a chain costs below its limit or -1; and all labels."""
-        choices = self._choices
+    def _limits(self, cycles: _Whole) -> _Whole:
+        """With less energy than this, without arithmetic, a choice of so many cycles would have something better."""
+        different, back = np.unique(cycles, return_inverse=True)
+        limits = np.array([self._claim.best.energy_below(count) for count in different.tolist()], np.int64)
+        return np.maximum(0, np.where(limits >= UNLIMITED, NEVER, limits - mac_value(self._bare)))[back]
+
+    def _close(self, steps: _Whole) -> None:
+        """Leave those open for which the cycles of the ports do not say enough, nor a short walk for their energies."""
+        opened = np.flatnonzero(self._open)
+        cycles = least_cycles_of(self._choices, self._sums, opened)
+        limits = self._limits(np.maximum(steps[opened], cycles))
+        self._open[opened] = self.energies[opened] < limits
+        limited = (self.energies[opened] < limits) & (limits < NEVER)
+        walked = self._walk(opened[limited], limits[limited], FEW_LABELS)
+        self._open[opened[limited]] = np.isin(walked[:, 1], (SURVIVED, TOO_MANY))
+        self._labels += int(walked[:, 3].sum())
+
+    def _walk(self, numbers: _Whole, limits: _Whole, most: int) -> _Whole:
+        """Of choices the least energy, how their walk ended, what a chain costs below the limit, and labels."""
         skipped = [self._is_loose and any(map(one.is_sliding, range(len(one.memories)))) for one in self._operands]
-        limits = np.zeros(len(choices), np.int64) if self._is_loose else self._limits
-        heads = np.full(1 if self._is_loose else self._places(choices), -1, np.int32)
+        over, under, steps = (part[numbers] for part in self._spread)
         found = judged(
-            self._task,
-            self._spread,
-            np.array(skipped, np.bool_),
-            self._is_loose,
-            limits,
-            heads,
-            MOST_LABELS,
+            self._task, (over, under, steps), np.array(skipped, np.bool_), self._is_loose, limits, self._heads, most
         )
         if (found[:, 1] == TOO_LARGE).any():
             raise TooLarge(f"{self._claim.name}: energies above 5e14 pJ, or rooms as large, are not compared")
         if (found[:, 1] == BROKEN).any():
             raise InvalidIR(f"{self._claim.name}: the potentials of the checker do not hold on every edge")
-        if (found[:, 1] == TOO_MANY).any():
+        if most == MOST_LABELS and (found[:, 1] == TOO_MANY).any():
             raise self._claim.wrong(f"a choice is not settled with {MOST_LABELS:,} labels")
-        return found[:, 0], np.where(found[:, 1] == SURVIVED, found[:, 2], -1), int(found[:, 3].sum())
+        return found
 
     def labels_below(self) -> int:
         """The labels that it took to see that no choice has a chain below the claim."""
         claim, labels = self._claim, self._labels
-        opened = np.flatnonzero(self.energies < self._limits if self._is_loose else self._below >= 0)
-        for number in opened.tolist():
+        for number in np.flatnonzero(self._open).tolist():
             if claim.objective is Objective.ENERGY and not self._is_loose:
                 raise claim.better(self._named(number), int(self._below[number]) + mac_value(self._bare), 0)
             for placed in with_windows(self._choices.placement(number)):
@@ -232,10 +248,11 @@ def _task_of(operands: Sequence[OperandOnTree], sums: Sums) -> Task:
     )
 
 
-def least_cycles_of(choices: SpreadList, sums: Sums) -> _Whole:
-    """Below how many cycles no mapping of each choice comes; not where networks, windows or places matter."""
+def least_cycles_of(choices: SpreadList, sums: Sums, numbers: _Whole) -> _Whole:
+    """Below how many cycles no mapping of some choices comes; not where networks, windows or places matter."""
     operands = _moving(choices.bare)
-    return least_cycles(_task_of(operands, sums), _ports_of(operands), _spread_of(choices, operands))
+    over, under, steps = (part[numbers] for part in _spread_of(choices, operands))
+    return least_cycles(_task_of(operands, sums), _ports_of(operands), (over, under, steps))
 
 
 def _moving(bare: PlacedNest) -> tuple[OperandOnTree, ...]:

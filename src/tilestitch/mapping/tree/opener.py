@@ -8,17 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilestitch.base.errors import TooLarge
+from tilestitch.mapping.tree import labels
 from tilestitch.mapping.tree.choice_rows import seen_factors
 from tilestitch.mapping.tree.choices import Choices
 from tilestitch.mapping.tree.lattice import points_of
 from tilestitch.mapping.tree.opened import TOO_LARGE, Sheet, least_of_choice
 from tilestitch.mapping.tree.problem import MOST_STATES
 from tilestitch.mapping.tree.quick_bounds import tables_alone
+from tilestitch.mapping.tree.quick_clocks import clocks_alone
 from tilestitch.mapping.tree.spread_task import SpreadTask, compared
 from tilestitch.mapping.tree.tables import Sums
 from tilestitch.mapping.tree.timed_opened import Aim, Clock, best_of_choice
 from tilestitch.mapping.tree.timed_pace import SUMS
-from tilestitch.mapping.tree.timed_quick import Timing, clocks_alone, latencies_at_least, starts_of
+from tilestitch.mapping.tree.timed_quick import Timing, latencies_at_least, starts_of
 
 VIEWS = 256  # of an operand whose tables of cycles are made together, and not kept
 TOGETHER = 2**24  # entries at most in tables that are made together, if no two choices shared any
@@ -35,6 +37,7 @@ class Opener:
         self._togo, self._offsets = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         self._clock, self._clock_offsets = self._togo, self._offsets
         self._heads = np.full(0, -1, np.int32)
+        self._loose: dict[int, tuple[_Whole, NDArray[np.bool_]]] = {}  # by operand: least cycles, and which are known
         self._rows: dict[int, int] = {}  # of the choices that were taken
         self._places: list[int] = []  # states of their searches
         cuts = [len(one.memories) + (not one.is_write) for one in task.operands]
@@ -45,9 +48,10 @@ class Opener:
         task, points = self._task, self._points_of(numbers)
         sizes = np.zeros(len(numbers), np.int64)
         for number, operand in enumerate(task.operands):
-            sizes += 2 * (len(operand.memories) + 1) * np.where(task.arrays.moving[number], points, 1).prod(axis=1)
-        kinds = 1 if self._timing is None else 1 + self._timing.columns.until - SUMS
-        group = np.cumsum(sizes * kinds) // TOGETHER
+            kinds = 1 if self._timing is None else 1 + int(self._timing.many_sums[number])
+            own = np.where(task.arrays.moving[number], points, 1).prod(axis=1)
+            sizes += 2 * (len(operand.memories) + 1) * kinds * own
+        group = np.cumsum(sizes) // TOGETHER
         ends = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(numbers)]
         yield from (slice(start, end) for start, end in pairwise(ends) if start < end)
 
@@ -92,14 +96,17 @@ class Opener:
         for number in range(len(task.operands)):
             first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
             spread = self._over[first, number], self._under[first, number], chosen.steps[first]
-            table, starts, roots = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)
+            table, starts, roots = clocks_alone(task.bounds, timing, number, spread, (task.sums is Sums.FINAL, True))
             self._expect_cycles(roots)
             self._clock_offsets[:, number] = starts[back] + sum(map(len, tables))
             tables.append(table)
         self._clock = np.concatenate(tables)
 
-    def least_cycles(self, numbers: _Whole) -> _Whole:
-        """Below what no latency of some choices comes, where any mapping fits."""
+    def least_cycles(self, numbers: _Whole, *, loose: bool = False) -> _Whole:
+        """Below what no latency of some choices comes, where any mapping fits.
+
+        A loose bound is one of what moves each operand alone, as that of `bounds_fj`.
+        """
         task, timing, result = self._task, self._timing, len(self._task.operands) - 1
         assert timing is not None
         chosen = self._choices[numbers]
@@ -109,25 +116,48 @@ class Opener:
         rows, partial = (one[back] for one in starts_of(task.bounds, timing, spread))
         least = np.zeros((len(chosen), timing.columns.end), np.int64)
         for number in range(result + 1):
+            if loose:
+                least[:, SUMS : timing.columns.until] += self._loose_roots(number, timing, numbers)
+                continue
             first, back = task.different(chosen, number, sees_steps=not task.arrays.has_latches)
-            roots = self._roots(number, timing, chosen[first])
+            roots = self._roots(number, timing, chosen[first], sees_all=True)
+            self._expect_cycles(roots)
             least[:, SUMS : timing.columns.until] += roots[back, partial if number == result else 0]
         return latencies_at_least(rows, timing.columns, least, chosen.steps.prod(axis=1))
 
-    def _roots(self, number: int, timing: Timing, chosen: Choices) -> _Whole:
+    def _loose_roots(self, number: int, timing: Timing, numbers: _Whole) -> _Whole:
+        """The least cycles of an operand for some choices, made once for all that are alike: [choice, sum].
+
+        Complete sums come from the units. Nothing where nothing fits, or too much: closer bounds say so.
+        """
+        first, back = self._task.different(
+            self._choices, number, sees_all=False, sees_steps=not self._task.arrays.has_latches
+        )
+        if number not in self._loose:
+            shape = len(first), timing.columns.until - SUMS
+            self._loose[number] = np.zeros(shape, np.int64), np.zeros(len(first), np.bool_)
+        known, is_known = self._loose[number]
+        asked = np.zeros(len(first), np.bool_)
+        asked[back[numbers]] = True
+        new = np.flatnonzero(asked & ~is_known)
+        if len(new):
+            roots = self._roots(number, timing, self._choices[first[new]], sees_all=False)[:, 0]
+            known[new], is_known[new] = np.where((roots >= 0) & (roots < labels.NEVER), roots, 0), True
+        return known[back[numbers]]
+
+    def _roots(self, number: int, timing: Timing, chosen: Choices, *, sees_all: bool) -> _Whole:
         """The least cycles of an operand for some choices: [choice, partial, sum]."""
         task = self._task
         found = np.empty((len(chosen), 2, timing.columns.until - SUMS), np.int64)
-        over, under = seen_factors(task.view(chosen, number), task.levels)
+        over, under = seen_factors(task.view(chosen, number, sees_all=sees_all), task.levels)
         for start in range(0, len(chosen), VIEWS):
             part = slice(start, start + VIEWS)
             spread = over[part], under[part], chosen.steps[part]
-            found[part] = clocks_alone(task.bounds, timing, number, spread, task.sums is Sums.FINAL)[2]
-            self._expect_cycles(found[part])
+            found[part] = clocks_alone(task.bounds, timing, number, spread, (task.sums is Sums.FINAL, False))[2]
         return found
 
     def _expect_cycles(self, roots: _Whole) -> None:
-        if roots[0, 0, 0] < 0:
+        if (roots[:, 0, 0] < 0).any():
             raise TooLarge(f"{self._task.bare.nest.name}: latencies above 3e14 cycles are not compared one by one")
 
     def _sheet(self, number: int) -> Sheet:
@@ -154,7 +184,7 @@ class Opener:
         """How the search of a choice in time ended, its labels, and the value and energy of what was found or left."""
         assert self._timing is not None
         task, sheet = self._task, self._sheet(number)
-        clock = Clock(self._clock, self._clock_offsets[self._rows[number]], self._timing.columns.until - SUMS)
+        clock = Clock(self._clock, self._clock_offsets[self._rows[number]])
         tables = task.arrays, task.bounds, self._timing
         final = task.sums is Sums.FINAL
         ended, count, value, energy, _ = best_of_choice(tables, sheet, clock, aim, self._heads, most_labels, final)

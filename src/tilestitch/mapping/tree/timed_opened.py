@@ -32,7 +32,6 @@ class Clock(NamedTuple):
 
     table: np.ndarray
     offsets: np.ndarray
-    kinds: int
 
 
 class Aim(NamedTuple):
@@ -65,17 +64,16 @@ class Bench(NamedTuple):
 
 
 @lending
-def _pending(timing: Timing, ground: Ground, desk: Desk, row: np.ndarray) -> Pending:
+def _pending(timing: Timing, desk: Desk, row: np.ndarray) -> Pending:
     """What cuts that are not chosen will do; sums to which none of them adds are forgotten."""
     crosses, stops = False, False
     for operand in range(len(desk.chosen)):
-        for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
-            crosses, stops = True, stops or not timing.hides[operand, _crossing_of(ground, operand, cut)]
+        cut = desk.chosen[operand]
+        crosses, stops = crosses or timing.crosses[operand, cut], stops or timing.stops[operand, cut]
     for column in range(SUMS, len(row)):
         needed = False
         for operand in range(len(desk.chosen)):
-            for cut in range(desk.chosen[operand], ground.first[operand + 1] - ground.first[operand] - 1):
-                needed = needed or timing.uses[operand, _crossing_of(ground, operand, cut), column]
+            needed = needed or timing.later[operand, desk.chosen[operand], column]
         if not needed:
             row[column] = 0
     return Pending(crosses, stops)
@@ -92,10 +90,10 @@ def _least_cycles(
         cut = desk.chosen[operand]
         if cut < ground.first[operand + 1] - ground.first[operand]:
             at = desk.here[operand] + (ground.strides[operand, axis] if axis >= 0 else 0)
-            at += (cut * 2 + (partial if operand == last else 0)) * ground.inner[operand]
-            at = clock.offsets[operand] + at * clock.kinds
-            for kind in range(clock.kinds):
-                bench.togo[SUMS + kind] += weight * clock.table[at + kind]
+            at += (cut * 2 + partial if operand == last else cut) * ground.inner[operand]
+            at = clock.offsets[operand] + at * timing.many_sums[operand]
+            for number in range(timing.many_sums[operand]):
+                bench.togo[timing.sums[operand, number]] += weight * clock.table[at + number]
     return latency_at_least(bench.row, timing.columns, bench.togo, others)
 
 
@@ -159,22 +157,14 @@ def _go_on(
             desk.taken[component] = trail.taken[label, component]
         for operand in range(operands):
             desk.chosen[operand] = desk.placed[operand]
-        for column in range(len(row)):
-            row[column] = labels.pace[label, column]
         to_state, partial, spent, target, axis, left = state, state % 2, trail.spent[label], point, -1, tiles
+        cost, after = 0, 0
         if move < operands:
             cost, after = _place(arrays, ground, desk, placed, move, partial)
             if cost < 0:
                 return -1, waiting
             if cost >= NEVER:
                 continue
-            crossing = _crossing_of(ground, move, desk.placed[move])
-            if crossing >= 0:
-                held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
-                where = (move, crossing)
-                serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
-                load_of(timing, move, not timing.hides[where], bench.served, bench.following[where], bench.load)
-                cross(row, timing.columns, bench.load)
             to_state += ground.place_of[move]
             if move == operands - 1:
                 to_state += after - partial
@@ -185,15 +175,31 @@ def _go_on(
             if desk.powers[axis] + 1 >= ground.axes[axis, 2]:
                 continue
             target += ground.strides[operands, axis]
-            times = ground.axes[axis, 1]
-            repeat(row, timing.columns, times)
-            left = tiles // times
+            left = tiles // ground.axes[axis, 1]
         rest = rest_of(ground, desk, partial, axis)
         if rest >= NEVER:
             continue
-        pending = _pending(timing, ground, desk, row)
         energy = spent + aim.weight * rest
+        # with the cycles that its label has at least a label may be left before its pace is known
+        known = labels.least_cycles[label]
+        if _is_hopeless(aim, value_of(aim.objective, fixed_fj, energy, known), energy):
+            continue
+        for column in range(len(row)):
+            row[column] = labels.pace[label, column]
+        if axis >= 0:
+            repeat(row, timing.columns, ground.axes[axis, 1])
+        else:
+            crossing = _crossing_of(ground, move, desk.placed[move])
+            if crossing >= 0:
+                held = 1.0 if crossing == 0 else held_elements(arrays, placed, move, crossing, desk.tile)
+                where = (move, crossing)
+                serve_crossing(arrays, timing, placed, where, desk.tile, held, after == 1, bench.served)
+                load_of(timing, move, not timing.hides[where], bench.served, bench.following[where], bench.load)
+                cross(row, timing.columns, bench.load)
+        pending = _pending(timing, desk, row)
         cycles = _least_cycles(timing, ground, clock, desk, bench, (partial, axis, left - 1, aim.weight))
+        if aim.weight == 1:  # what comes of a label is no faster than it is said to be at least
+            cycles = max(cycles, known)
         value = value_of(aim.objective, fixed_fj, energy, cycles)
         place = to_state * ground.points + target
         if _is_hopeless(aim, value, energy):

@@ -12,11 +12,10 @@ import numpy as np
 from tilestitch.base.jit import lending, tiered
 from tilestitch.hardware.tree import MachineTree
 from tilestitch.mapping.tree.crossings import OperandOnTree
-from tilestitch.mapping.tree.labels import NEVER
 from tilestitch.mapping.tree.pace import INPUTS, OTHER
 from tilestitch.mapping.tree.quick_arrays import READ_FLOWS, RESULT_FLOWS, TOGETHER, Arrays, Placed
-from tilestitch.mapping.tree.quick_bounds import divisors, placed_alone
-from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice, tile_at
+from tilestitch.mapping.tree.quick_bounds import placed_alone
+from tilestitch.mapping.tree.quick_prices import from_units, held_elements, no_choice
 from tilestitch.mapping.tree.timed_pace import (
     AHEAD,
     FIRST,
@@ -37,8 +36,6 @@ from tilestitch.mapping.tree.timed_pace import (
 )
 
 INWARDS, OUTWARDS = 0, 1
-_MOST_CYCLES = 2.0**48  # of one cut; the search that makes tables says which sums are too large
-
 _Port: TypeAlias = tuple[int, int]
 
 
@@ -48,10 +45,15 @@ class Timing(NamedTuple):
     number: np.ndarray  # [operand, level, side, 2] of all ports, or -1; sides are towards units and outwards
     cycles: np.ndarray  # [operand, level, side, 2] of an access of the whole width
     hides: np.ndarray  # [operand, crossing] whether the units go on meanwhile
-    uses: np.ndarray  # [operand, crossing, column]
     slot: np.ndarray  # [kind, port] the column of a sum, or -1
     followed: np.ndarray  # [operand] the number of an input that a pace follows by itself, as in `Loads`
     waits: np.ndarray  # [input] whether the units ever stop for it
+    sums: np.ndarray  # [operand, number] the columns to which it adds, of those in bounds
+    place: np.ndarray  # [operand, column - SUMS] the number of a column among these, or -1
+    many_sums: np.ndarray  # [operand]
+    later: np.ndarray  # [operand, cuts placed, column] whether a cut that is not placed adds there
+    crosses: np.ndarray  # [operand, cuts placed] whether a cut that is not placed moves anything
+    stops: np.ndarray  # [operand, cuts placed] or stops the units
     columns: Columns
     many: int  # ports
 
@@ -104,8 +106,35 @@ def timing_of(operands: Sequence[OperandOnTree]) -> Timing:
             uses[operand, crossing, column] = port in kinds[kind]
     followed = np.array([_followed(one) for one in operands], np.int64)
     return Timing(
-        number, cycles, hides, uses, slot, followed, np.array(sums.waits, np.bool_), columns, len(ports)
+        number, cycles, hides, slot, followed, np.array(sums.waits, np.bool_), *_sums_of(uses, columns),
+        *_later(operands, uses, hides), columns, len(ports),
     )  # fmt: skip
+
+
+def _sums_of(uses: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Timing.sums`, `place` and `many_sums`."""
+    many = np.zeros(len(uses), np.int64)
+    sums, place = np.full((2, len(uses), columns.until - SUMS), -1, np.int64)
+    for operand in range(len(uses)):
+        own = np.flatnonzero(uses[operand, :, SUMS : columns.until].any(axis=0))
+        sums[operand, : len(own)], place[operand, own] = SUMS + own, np.arange(len(own))
+        many[operand] = len(own)
+    return sums, place, many
+
+
+def _later(
+    operands: Sequence[OperandOnTree], uses: np.ndarray, hides: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Timing.later`, `crosses` and `stops`."""
+    count, levels, columns = uses.shape
+    later = np.zeros((count, levels + 2, columns), np.bool_)
+    crosses, stops = np.zeros((count, levels + 2), np.bool_), np.zeros((count, levels + 2), np.bool_)
+    for at, one in enumerate(operands):
+        crossings = range(1 if one.is_write else 0, len(one.memories))
+        for placed, first in enumerate(crossings):
+            later[at, placed] = uses[at, first : len(one.memories)].any(axis=0)
+            crosses[at, placed], stops[at, placed] = True, not hides[at, first : len(one.memories)].all()
+    return later, crosses, stops
 
 
 def _followed(operand: OperandOnTree) -> int:
@@ -224,125 +253,6 @@ def load_of(
         _enter(load, timing.slot[3, port], TURN, inwards + outwards)
         if stops:
             _enter(load, timing.slot[0, port], STOPS, inwards + outwards + following[port])
-
-
-@lending
-def _fill_clock(
-    arrays: Arrays, timing: Timing, placed: Placed, cut: tuple[int, int], axes: np.ndarray, final_sums: bool,
-    room: tuple[np.ndarray, np.ndarray, np.ndarray], found: np.ndarray,
-) -> bool:  # fmt: skip
-    """The part of `clocks_alone` of one cut; false where there are too many cycles. `room` is written to."""
-    operand, number = cut
-    is_write, cuts, points, kinds = operand == len(arrays.axes) - 1, found.shape[0], found.shape[2], found.shape[3]
-    crossing = number + 1 if is_write else number
-    tile, powers, served = room
-    stays = crossing > 0 or arrays.has_latches
-    times = placed.total
-    for loop in range(len(tile)):
-        tile[loop] = 1 if arrays.moving[operand, loop] or not stays else placed.steps[loop]
-        times //= tile[loop]
-    for axis in range(len(axes)):
-        powers[axis] = 0
-    for point in range(points):
-        is_served = False
-        for side in range(2 if is_write else 1):
-            held, fits, to = 1.0, point == 0, 0
-            if crossing > 0:
-                held, _, fits, partial = tile_at(arrays, placed, operand, crossing - 1, tile, side, final_sums)
-                to = 1 if partial else 0
-            here = found[number, side, point]
-            for kind in range(kinds):
-                here[kind] = 0 if fits else NEVER
-            if not fits or number == cuts - 1:
-                continue
-            if not is_served:  # which is the same for both sides
-                is_served = True
-                serve_crossing(arrays, timing, placed, (operand, crossing), tile, held, to == 1, served)
-                for port in range(timing.many):
-                    if (served[INWARDS, port] + served[OUTWARDS, port]) * times > _MOST_CYCLES:
-                        return False
-            for kind in range(kinds):
-                here[kind] = found[number + 1, to, point, kind]
-            for port in range(timing.many):
-                inwards, outwards = int(served[INWARDS, port]), int(served[OUTWARDS, port])
-                both = (inwards + outwards) * times
-                _add(here, timing.slot[0, port], 0 if timing.hides[operand, crossing] else both)
-                _add(here, timing.slot[1, port], inwards)
-                _add(here, timing.slot[2, port], outwards)
-                _add(here, timing.slot[3, port], both)
-        for axis in range(len(axes) - 1, -1, -1):
-            loop = axes[axis, 0]
-            powers[axis] += 1
-            if powers[axis] < axes[axis, 2]:
-                tile[loop] *= axes[axis, 1]
-                times //= axes[axis, 1]
-                break
-            for _ in range(axes[axis, 2] - 1):
-                tile[loop] //= axes[axis, 1]
-                times *= axes[axis, 1]
-            powers[axis] = 0
-    for side in range(2 if is_write else 1):
-        _rows_outwards(found[number, side], axes)
-    if not is_write:
-        for point in range(points):
-            for kind in range(kinds):
-                found[number, 1, point, kind] = found[number, 0, point, kind]
-    return True
-
-
-@lending
-def _add(here: np.ndarray, column: int, cycles: int) -> None:
-    if column >= 0:
-        here[column - SUMS] = min(NEVER, here[column - SUMS] + cycles)
-
-
-@lending
-def _rows_outwards(here: np.ndarray, axes: np.ndarray) -> None:
-    """Of every point and kind the least of it and all larger points."""
-    stride = len(here)
-    for axis in range(len(axes)):
-        block, stride = stride, stride // axes[axis, 2]
-        for start in range(0, len(here), block):
-            for point in range(start + block - stride - 1, start - 1, -1):
-                for kind in range(here.shape[1]):
-                    here[point, kind] = min(here[point, kind], here[point + stride, kind])
-
-
-@tiered
-def clocks_alone(
-    arrays: Arrays, timing: Timing, operand: int, spread: tuple[np.ndarray, np.ndarray, np.ndarray], final_sums: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The least cycles that each cut and the later ones take an operand from a tile on, of many choices.
-
-    One choice after another, each [cut, partial, point, sum] of the loops that move it; where each begins; and those
-    of the first cut at the least tile: [choice, partial, sum], of which [0, 0, 0] is -1 where there are too many.
-    `spread` are numerators and denominators [choice, fan-out, loop] and the steps. The operands are `relaxed`: then the
-    other loops are best all inside.
-    """
-    over, under, steps = spread
-    kinds, cuts = timing.columns.until - SUMS, arrays.levels[operand] + (0 if operand == len(arrays.axes) - 1 else 1)
-    table, first = np.empty(4096, np.int64), np.zeros(len(over) + 1, np.int64)
-    roots = np.zeros((len(over), 2, kinds), np.int64)
-    empty, served = no_choice(arrays), np.zeros((2, timing.many))
-    for number in range(len(over)):
-        placed = placed_alone(arrays, empty, operand, over[number], under[number], steps[number])
-        axes = divisors(placed.steps, arrays.moving[operand])
-        points = 1
-        for axis in range(len(axes)):
-            points *= axes[axis, 2]
-        found = np.empty((cuts, 2, points, kinds), np.int64)
-        room = (placed.steps.copy(), np.zeros(len(axes), np.int64), served)
-        for cut in range(cuts - 1, -1, -1):
-            if not _fill_clock(arrays, timing, placed, (operand, cut), axes, final_sums, room, found):
-                roots[0, 0, 0] = -1
-                return table, first, roots
-        for kind in range(kinds):
-            roots[number, 0, kind], roots[number, 1, kind] = found[0, 0, 0, kind], found[0, 1, 0, kind]
-        first[number + 1] = first[number] + found.size
-        while first[number + 1] > len(table):
-            table = np.concatenate((table, np.empty(len(table), np.int64)))
-        table[first[number] : first[number + 1]] = found.reshape(-1)
-    return table[: first[len(over)]], first, roots
 
 
 @tiered

@@ -45,6 +45,7 @@ MANY = 2**16  # choices whose bounds are made together, once some mapping is kno
 SEVERAL = 2**8  # choices whose closer bounds are made first; of more, loose bounds of cycles are asked before
 
 FIRST = 16  # choices whose tables, or bounds of all operands together, are made at first
+DIVE = 2**13  # labels for some mapping that is good, where what is left counts a few times
 
 _Whole = NDArray[np.int64]
 _Values = NDArray[np.float64]
@@ -151,8 +152,7 @@ class _InTime:
 
     def _by_ports(self, block: _Whole) -> _Values:
         """Below what no value of some choices comes by loose bounds of the ports' cycles: many are alike to those."""
-        cycles = least_cycles(self._task, self._choices[block], loose=True) * (1 - 1e-12)
-        return _values(self._task, self._objective, self._bounds[block], np.maximum(cycles, self._steps[block]))
+        return _values(self._task, self._objective, self._bounds[block], self._opener.least_cycles(block, loose=True))
 
     def _search_block(self, block: _Whole, most_labels: int) -> None:
         """Search choices, the best by loose bounds first; what few of them come to leaves less of the others."""
@@ -203,18 +203,21 @@ class _InTime:
     def _search(self, number: int, most_labels: int) -> None:
         """Search one choice; the first one quickly before, so that there is something to be held against."""
         if self._best == inf:
-            for weight in (4, 64):
-                ended, count, value, energy = self._opener.best(number, self._aim(weight), FEW_LABELS)
-                self._used += count
-                if ended == labels.FOUND:
-                    self._keep(number, value, energy)
-                    break
+            any(self._finds(number, weight, most) for weight, most in ((4, DIVE), (16, DIVE), (64, FEW_LABELS)))
         ended, count, value, energy = self._opener.best(number, self._aim(1), most_labels)
         self._used, self._opened = self._used + count, self._opened + (count > 0)
         if ended == labels.STOPPED:
             self._left = min(self._left, value / self._unit)
         elif ended == labels.FOUND:
             self._keep(number, value, energy)
+
+    def _finds(self, number: int, weight: int, most_labels: int) -> bool:
+        """Whether some mapping of a choice is found quickly."""
+        ended, count, value, energy = self._opener.best(number, self._aim(weight), most_labels)
+        self._used += count
+        if ended == labels.FOUND:
+            self._keep(number, value, energy)
+        return ended == labels.FOUND
 
     def _aim(self, weight: int) -> Aim:
         tie, tie_fj = inf, inf
