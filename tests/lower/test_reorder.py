@@ -11,11 +11,13 @@ from tests.helpers.random_networks import random_machine, random_model
 from tests.helpers.touched_bytes import conflicts, misread, too_early
 from tilestitch import zoo
 from tilestitch.base.errors import DoesNotFit
+from tilestitch.base.tiers import interpreted
 from tilestitch.hardware.load import load_machine
 from tilestitch.ir.trace import Trace
 from tilestitch.ir.verify import verify_program
 from tilestitch.lower import reorder
-from tilestitch.lower.dependences import Dependences
+from tilestitch.lower.dependences import Dependences, find_dependences
+from tilestitch.lower.hazards import Text
 from tilestitch.lower.reorder import list_schedule, reordered, waits_of
 from tilestitch.pipeline.compilation import Compilation
 from tilestitch.pipeline.compile import compile_network
@@ -161,3 +163,32 @@ def test_nodes_between_instructions_stand_for_all_that_they_need(seed: int) -> N
     assert order.tolist() == list_schedule(engine, ticks, without).tolist()
     for found, right in zip(waits_of(engine, with_nodes, order), waits_of(engine, without, order), strict=True):
         assert found.tolist() == right.tolist()
+
+
+@pytest.mark.parametrize("readers", range(1016, 1024))
+def test_what_ends_without_another_use_has_room_in_the_table(readers):
+    """Two buffers end with so many uses that the table is full where one of them, in part left, is displaced again."""
+    spans = np.array([(0, 10), (10, 20), (5, 15), (0, 20)], np.int64)  # the third takes a part of both, the last all
+    users = [1, 2, *range(3, 3 + readers), 3 + readers, 4 + readers]
+    buffers = np.array([0, 1, *([0] * readers), 2, 3], np.int64)
+    length = 5 + readers
+    text = Text(
+        engine=np.arange(length),
+        launches=np.arange(length) == 0,
+        operand_ends=np.cumsum(np.bincount(users, minlength=length)),
+        buffer=buffers,
+        region=np.zeros(len(users), np.int64),
+        writes=np.array([at not in range(3, 3 + readers) for at in users]),
+        space=np.zeros(4, np.int64),
+        start=spans[:, 0].copy(),
+        stop=spans[:, 1].copy(),
+        born=np.array([1, 2, 3 + readers, 4 + readers]),
+        low=np.zeros((1, 1), np.int64),
+        high=np.ones((1, 1), np.int64),
+        control=0,
+        engines=length,
+        spaces=1,
+    )
+    found = interpreted(find_dependences.py_func)(text, 10**6)  # pyright: ignore[reportFunctionMemberAccess]
+    assert len(found.needs) == found.ends[-1]
+    assert {3 + readers, 4 + readers} <= set(found.born.tolist())

@@ -17,7 +17,7 @@ MUTABLE = frozenset({"Counter", "MutableMapping", "bytearray", "defaultdict", "d
 
 
 MOST_PARAMETERS = 8
-COMPILED = frozenset({"compiled", "tiered", "inner", "lending"})  # compiled functions take plain numbers and arrays
+COMPILED = frozenset({"compiled", "tiered", "inner", "lending", "inlined"})  # these take plain numbers and arrays
 
 
 @cache

@@ -1,6 +1,7 @@
 """What gives way where not everything fits, and how far loads run ahead of the arithmetic."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ from tilestitch.hardware.load import load_machine
 from tilestitch.ir.choices import Spill
 from tilestitch.ir.graph import Graph
 from tilestitch.passes.layouts import assign_layouts
-from tilestitch.schedule.residency import stay_on_chip
+from tilestitch.schedule.residency import _Planning, stay_on_chip
+from tilestitch.schedule.steps import Placed
 from tilestitch.schedule.tasks import Task
+from tilestitch.schedule.tilings import Tilings
 
 PART = 16 * 1024  # bytes of a tensor in each of two cores
 
@@ -79,3 +82,29 @@ def test_loads_run_far_ahead_where_kernels_are_stitched():
         share[strategy] = row.busy_cycles / report.latency_cycles
     assert share["graphturbo"] > 0.8
     assert share["graphturbo-ordering"] < 0.5
+
+
+def test_what_plannings_of_other_tasks_decided_changes_nothing(monkeypatch):
+    """Under every rule of spilling, in other orders and in either scope; of the same tasks nothing is placed again."""
+    graph, tasks = tasks_of_fig_12()
+    machine, placed = with_room_for(3), list[int]()
+    swapped = [*tasks[:4], tasks[5], tasks[4], tasks[6]]
+    parked = [replace(task, scope=Level.GB) if task.operators == ("two",) else task for task in tasks]
+    every = [(some, spill) for some in (tasks, swapped, parked) for spill in Spill]
+    alone = [stay_on_chip(graph, some, machine, (Level.LB, Level.GB), spill=spill) for some, spill in every]
+
+    def counted(self: _Planning, number: int, *others: Any) -> Placed:
+        placed.append(number)
+        return place(self, number, *others)
+
+    place = _Planning._place
+    monkeypatch.setattr(_Planning, "_place", counted)
+    shared, new = Tilings(graph, machine), []
+    for (some, spill), expected in zip(every, alone, strict=True):
+        for _ in range(2):
+            placed.clear()
+            assert stay_on_chip(graph, some, machine, (Level.LB, Level.GB), spill=spill, tilings=shared) == expected
+            new.append(len(placed))
+    assert new[1::2] == [0] * len(every)
+    assert all(new[::2])
+    assert len({homes for _, homes in alone}) > 4

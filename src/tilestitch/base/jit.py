@@ -58,6 +58,14 @@ def lending(function: _Function) -> _Function:
     return _inside(_kept(function, no_cpython_wrapper=True, _nrt=False))
 
 
+def inlined(function: _Function) -> _Function:
+    """A lending function that stands where it is called: for one that is called for every operand of a program.
+
+    Tuples of arrays are passed by value, seven words an array: much, where a call does little with them.
+    """
+    return _inside(_kept(function, no_cpython_wrapper=True, _nrt=False, forceinline=True))
+
+
 @contextmanager
 def telling(compiled: Callable[[str], None], interpreted: Callable[[str], None]) -> Iterator[None]:
     """Tell the name, module:function, of each that is compiled for the first time, or that is interpreted instead."""
@@ -208,6 +216,8 @@ def _named_by(function: Callable) -> Iterator[Any]:
     waiting: list[Any] = [function]
     while waiting:
         value = waiting.pop()
+        if getattr(value, "targetoptions", {}).get("forceinline"):
+            yield "inlined"
         value = getattr(value, "py_func", value)  # of a compiled function
         if not isinstance(value, FunctionType):
             yield value

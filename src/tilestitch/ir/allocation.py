@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from tilestitch.hardware.accelerator import Accelerator, Level
 from tilestitch.ir.schedule import Home
@@ -49,10 +51,11 @@ def live_bytes(found: Sequence[AddressRange]) -> int:
 
 def occupied_bytes(found: Sequence[AddressRange], size_bytes: int) -> int:
     """The most of a memory that kernels cannot have in one piece: all of it but the largest gap between blocks."""
-    most = 0
-    for kernel in {one.first for one in found}:
+    most, open_ones = 0, list[AddressRange]()
+    for kernel, begun in groupby(sorted(found, key=attrgetter("first")), attrgetter("first")):
+        open_ones = sorted([*(one for one in open_ones if kernel <= one.last), *begun], key=attrgetter("address"))
         at = gap = 0
-        for one in sorted((one for one in found if one.first <= kernel <= one.last), key=lambda one: one.address):
+        for one in open_ones:
             gap, at = max(gap, one.address - at), max(at, one.address + one.size_bytes)
         most = max(most, size_bytes - max(gap, size_bytes - at))
     return most

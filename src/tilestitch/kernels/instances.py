@@ -4,6 +4,7 @@ Source: Zhao et al., GraphTurbo, OSDI 2023, section 3.3.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from tilestitch.ir.graph import Graph, Operator
@@ -18,15 +19,18 @@ def split_into_instances(
     splits: Sequence[tuple[int, int | tuple[int, ...]]],
     *,
     lean: bool = False,
+    known: "PieceNeeds | None" = None,
 ) -> InstanceGraph:
     """Cut each group into pieces of its outputs and find which piece reads what another makes.
 
     `groups` hold operator names, in an order in which the groups can run; `splits` holds per group the axis of its
     outputs that is cut, and the number of pieces, which may be ragged, or the extent of each. An instance depends on
     another only where a region that it reads overlaps one that the other writes. With `lean`, a piece makes only what
-    the outputs of the network need of that, where they need any of it.
+    the outputs of the network need of that, where they need any of it. What is `known` of the graph is used and added
+    to.
     """
-    needed = _needed_of_all(graph) if lean else {}
+    known = PieceNeeds(graph) if known is None else known
+    needed = known.of_all if lean else {}
     instances: list[Instance] = []
     for number, (group, (axis, cut)) in enumerate(zip(groups, splits, strict=True)):
         operators = [graph.by_name[name] for name in group]
@@ -40,9 +44,7 @@ def split_into_instances(
                 wanted[name] = whole if cut == 1 else whole.slab(axis, start, stop)
                 if name in needed and needed[name].overlaps(wanted[name]):
                     wanted[name] = needed[name].intersect(wanted[name])
-            boxes, needs = _needs(graph, operators, wanted)
-            made = {name for op in operators for name in op.outputs}
-            reads = {name: region for name, region in needs.items() if name not in made}
+            boxes, reads = known.of(group, wanted)
             instances.append(
                 Instance(len(instances), f"g{number}[{piece}]", number, tuple(group), wanted, reads, boxes)
             )
@@ -66,6 +68,33 @@ def split_into_instances(
     return InstanceGraph(tuple(instances), producers)
 
 
+class PieceNeeds:
+    """What pieces of groups of a graph's operators need, each found once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._known: dict[tuple, tuple[Mapping[str, Region], Mapping[str, Region]]] = {}
+
+    @cached_property
+    def of_all(self) -> Mapping[str, Region]:
+        """What the outputs of the network need of every tensor."""
+        graph = self.graph
+        wanted = {name: Region.whole(graph.tensors[name].shape) for name in graph.outputs if name in graph.producers}
+        return _needs(graph, graph.operators, wanted)[1]
+
+    def of(
+        self, group: tuple[str, ...], wanted: Mapping[str, Region]
+    ) -> tuple[Mapping[str, Region], Mapping[str, Region]]:
+        """The iterations of each operator of a group, and what these read of others, for parts of its outputs."""
+        key = group, tuple(wanted.items())
+        if key not in self._known:
+            operators = [self.graph.by_name[name] for name in group]
+            boxes, needs = _needs(self.graph, operators, wanted)
+            made = {name for op in operators for name in op.outputs}
+            self._known[key] = boxes, {name: region for name, region in needs.items() if name not in made}
+        return self._known[key]
+
+
 def _needs(
     graph: Graph, operators: Sequence[Operator], wanted: Mapping[str, Region]
 ) -> tuple[dict[str, Region], dict[str, Region]]:
@@ -82,9 +111,3 @@ def _needs(
                 region = graph.read_region(read, box)
                 needed[read.tensor] = region.hull(needed[read.tensor]) if read.tensor in needed else region
     return boxes, needed
-
-
-def _needed_of_all(graph: Graph) -> dict[str, Region]:
-    """What the outputs of a network need of every tensor."""
-    wanted = {name: Region.whole(graph.tensors[name].shape) for name in graph.outputs if name in graph.producers}
-    return _needs(graph, graph.operators, wanted)[1]

@@ -169,12 +169,13 @@ def _end_of(uses: Uses, nodes: _Nodes, buffer: int, before: np.ndarray, over: in
     for way in range(2 * buffer, 2 * buffer + 2):
         use = int(uses.first[way])
         while use >= 0 and use != nodes.known[way]:
-            before = longer(before, over + 2)
+            before = longer(before, over + 1)
             before[over, 0] = uses.instruction[use]
             over += 1
             use = int(uses.next[use])
         nodes.known[way] = uses.first[way]
     if nodes.end[buffer] >= 0:
+        before = longer(before, over + 1)
         before[over, 0] = nodes.end[buffer]
         over += 1
     return before, over

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilestitch.base.arrays import copy_row, copy_rows
-from tilestitch.base.jit import inner, lending, tiered
+from tilestitch.base.jit import inlined, inner, tiered
 from tilestitch.ir.region import Region
 
 FEW = 16  # uses of a buffer that are quicker to look through than to sort; cells that are too many for one use
@@ -100,7 +100,7 @@ class Latest(NamedTuple):
     known: np.ndarray  # how many of those, one number
 
 
-@lending
+@inlined
 def note(latest: Latest, engine: int, instruction: int) -> None:
     if latest.instruction[engine] < 0:
         latest.engines[latest.known[0]] = engine
@@ -108,14 +108,14 @@ def note(latest: Latest, engine: int, instruction: int) -> None:
     latest.instruction[engine] = max(latest.instruction[engine], instruction)
 
 
-@lending
+@inlined
 def forget(latest: Latest) -> None:
     for at in range(latest.known[0]):
         latest.instruction[latest.engines[at]] = -1
     latest.known[0] = 0
 
 
-@lending
+@inlined
 def _write_sorted(latest: Latest, waits: np.ndarray, found: int) -> int:
     """Write the latest that are known behind the first rows, in rising order; gives how many rows there are then."""
     for count in range(latest.known[0]):
@@ -137,7 +137,7 @@ def longer(rows: np.ndarray, length: int) -> np.ndarray:
     return found
 
 
-@lending
+@inlined
 def _cells(text: Text, region: int, pitch: int) -> int:
     """How many cells of a grid a region meets; 0 where they are many."""
     count = 1
@@ -149,7 +149,7 @@ def _cells(text: Text, region: int, pitch: int) -> int:
     return count
 
 
-@lending
+@inlined
 def _list(text: Text, uses: Uses, way: int, region: int, cell: int) -> int:
     """The list of the table for one of the cells that a region of a buffer meets; others may have the same."""
     found, pitch = way, uses.pitch[way]
@@ -162,7 +162,7 @@ def _list(text: Text, uses: Uses, way: int, region: int, cell: int) -> int:
     return (found ^ (found >> 20)) % len(uses.lists)
 
 
-@lending
+@inlined
 def _conflict(text: Text, uses: Uses, use: int, engine: int, region: int, barrier: int, latest: Latest) -> None:
     """Note the instruction of a use that must end before another use of its buffer begins, where the two meet."""
     if uses.engine[use] == engine or uses.instruction[use] <= barrier:
@@ -174,7 +174,7 @@ def _conflict(text: Text, uses: Uses, use: int, engine: int, region: int, barrie
     note(latest, uses.engine[use], uses.instruction[use])
 
 
-@lending
+@inlined
 def conflicts(
     text: Text, uses: Uses, entries: np.ndarray, operand: int, engine: int, barrier: int, latest: Latest
 ) -> None:
@@ -184,7 +184,7 @@ def conflicts(
     _conflicts(text, uses, entries, operand, 2 * int(text.buffer[operand]) + 1, engine, barrier, latest)
 
 
-@lending
+@inlined
 def _conflicts(
     text: Text, uses: Uses, entries: np.ndarray, operand: int, way: int, engine: int, barrier: int, latest: Latest
 ) -> None:
@@ -212,7 +212,7 @@ def _conflicts(
             entry = entries[entry, 1]
 
 
-@lending
+@inlined
 def _same_use(text: Text, uses: Uses, entries: np.ndarray, operand: int, way: int, engine: int, barrier: int) -> int:
     """The use of one region of a buffer by one engine in one way since the last launch, or -1."""
     region = int(text.region[operand])
@@ -239,7 +239,7 @@ def _same_use(text: Text, uses: Uses, entries: np.ndarray, operand: int, way: in
     return -1
 
 
-@lending
+@inlined
 def _sort_in(text: Text, uses: Uses, entries: np.ndarray, known: int, use: int) -> int:
     """Enter a use of a buffer with many into its cells; gives the number of entries of the table."""
     way, region = int(uses.way[use]), int(uses.region[use])
@@ -255,7 +255,7 @@ def _sort_in(text: Text, uses: Uses, entries: np.ndarray, known: int, use: int) 
     return known
 
 
-@lending
+@inlined
 def record(
     text: Text,
     uses: Uses,
@@ -295,7 +295,7 @@ def record(
     return known
 
 
-@lending
+@inlined
 def take_over(
     text: Text, owners: np.ndarray, begin: int, count: int, buffer: int, displaced: np.ndarray
 ) -> tuple[int, int]:
@@ -340,7 +340,7 @@ def take_over(
     return count + shift, over
 
 
-@lending
+@inlined
 def _note_last(lasts: _Lasts, buffer: int, latest: Latest) -> None:
     """Note the last uses of a buffer."""
     at = int(lasts.first[buffer])
@@ -349,7 +349,7 @@ def _note_last(lasts: _Lasts, buffer: int, latest: Latest) -> None:
         at = int(lasts.next[at])
 
 
-@lending
+@inlined
 def _remember(lasts: _Lasts, operand: int, buffer: int, engine: int, number: int) -> None:
     """Note that instruction `number` is the last of an engine that uses a buffer; `operand` is its use."""
     at = lasts.first[buffer]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilestitch.base.jit import inner, lending, tiered
+from tilestitch.base.jit import inlined, inner, tiered
 from tilestitch.ir.program import Kind, Program
 from tilestitch.lower.dependences import Dependences, dependences
 from tilestitch.lower.hazards import corners
@@ -111,14 +111,14 @@ def list_schedule(engine: np.ndarray, ticks: np.ndarray, known: Dependences) -> 
     return order
 
 
-@lending
+@inlined
 def _lengthen(node: int, needs: np.ndarray, ends: np.ndarray, lasts: np.ndarray, paths: np.ndarray) -> None:
     """Let the paths of what a node needs be as long as they are through it."""
     for at in range(ends[node - 1] if node else 0, ends[node]):
         paths[needs[at]] = max(paths[needs[at]], lasts[needs[at]] + paths[node])
 
 
-@lending
+@inlined
 def _released(
     number: int,
     length: int,
@@ -150,7 +150,7 @@ def _released(
         node = open_[waiting]
 
 
-@lending
+@inlined
 def _sort_in(rows: np.ndarray, count: int, value: int) -> int:
     """Add to rows in rising order; gives their number."""
     at = count
@@ -252,7 +252,7 @@ def _with_room(rows: np.ndarray, filled: int, count: int) -> np.ndarray:
     return longer
 
 
-@lending
+@inlined
 def _move_latest(latest: np.ndarray, noted: np.ndarray, count: int, rows: np.ndarray, filled: int) -> int:
     """Write what was noted behind rows, and forget it; gives how many rows there are."""
     for at in range(count):
@@ -261,7 +261,7 @@ def _move_latest(latest: np.ndarray, noted: np.ndarray, count: int, rows: np.nda
     return filled + count
 
 
-@lending
+@inlined
 def _sort_last(rows: np.ndarray, filled: int, count: int) -> None:
     """Put the last of some rows in rising order; there are few."""
     for end in range(filled - count + 1, filled):
@@ -272,7 +272,7 @@ def _sort_last(rows: np.ndarray, filled: int, count: int) -> None:
         rows[at] = value
 
 
-@lending
+@inlined
 def _keep_latest(latest: np.ndarray, noted: np.ndarray, count: int, engine: int, place: int) -> int:
     """Note a place of an engine, unless a later one is known; gives the number of engines of which one is."""
     if latest[engine] < 0:

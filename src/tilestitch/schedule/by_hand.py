@@ -9,7 +9,7 @@ from tilestitch.hardware.accelerator import Level
 from tilestitch.ir.by_hand import BREADTH_FIRST, DEPTH_FIRST, HandGroup, HandItem, HandSchedule
 from tilestitch.ir.graph import DimKind, Graph
 from tilestitch.ir.instance import InstanceGraph
-from tilestitch.kernels.instances import split_into_instances
+from tilestitch.kernels.instances import PieceNeeds, split_into_instances
 from tilestitch.kernels.surroundings import CoreMap
 from tilestitch.schedule.orders import breadth_first, depth_first
 
@@ -46,15 +46,17 @@ def group_members(graph: Graph, schedule: HandSchedule) -> list[tuple[str, ...]]
     return found
 
 
-def hand_order(graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str, ...]]) -> HandOrder:
-    """The pieces of the groups in the order that the schedule gives.
+def hand_order(
+    graph: Graph, schedule: HandSchedule, groups: Sequence[tuple[str, ...]], known: PieceNeeds | None = None
+) -> HandOrder:
+    """The pieces of the groups in the order that the schedule gives; what is `known` of the graph is added to.
 
     Raises `InputError` where pieces do not add up to the results, are left out or run before what they read.
     """
     splits = [(group.axis, group.pieces) for group in schedule.groups]
     for group, members in zip(schedule.groups, groups, strict=True):
         _expect_pieces(graph, schedule, group, members)
-    instances = split_into_instances(graph, groups, splits, lean=schedule.lean)
+    instances = split_into_instances(graph, groups, splits, lean=schedule.lean, known=known)
     if isinstance(schedule.order, str):
         orders = {DEPTH_FIRST: depth_first, BREADTH_FIRST: breadth_first}
         if schedule.order not in orders:

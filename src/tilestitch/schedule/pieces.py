@@ -12,6 +12,7 @@ from tilestitch.ir.instance import InstanceGraph
 from tilestitch.ir.region import Region
 from tilestitch.ir.schedule import PieceRun
 from tilestitch.ir.tiles import box_for_needs, kernels_of
+from tilestitch.kernels.instances import PieceNeeds
 from tilestitch.kernels.surroundings import Source, cover
 from tilestitch.schedule.binding import Work, bind, pieces_of
 from tilestitch.schedule.by_hand import core_map, scope_of
@@ -28,31 +29,29 @@ def tasks_of_instances(
     stitched: bool,
     items: Mapping[int, HandItem] = MappingProxyType({}),
     cores: int = 0,
-    boxes: KernelBoxes | None = None,
+    known: "PieceTasks | None" = None,
 ) -> list[Task] | None:
     """The kernels of the instances in their order; None where pieces cannot be cut where they would have to be.
 
     `kernels` hold operators that may run together, in running order; an instance runs those of its own operators.
     The results of an instance that is parked stay in GB from the start. `stitched`: one launch starts
-    all of them. `items` say otherwise for some instances, on a cluster of so many `cores`.
+    all of them. `items` say otherwise for some instances, on a cluster of so many `cores`. What is `known` of the graph
+    is used and added to.
     """
     scopes = dict.fromkeys(parked(instances, order), Level.GB)
     scopes.update({number: scope for number, item in items.items() if (scope := scope_of(item)) is not None})
-    boxes = KernelBoxes(graph) if boxes is None else boxes
+    known = PieceTasks(graph) if known is None else known
     maps = {number: core_map(item, cores) for number, item in items.items()}
-    of_group: dict[int, list[tuple[Operator, ...]]] = {}
-    known = KernelIndex(graph, kernels)
+    kernels = tuple(kernels)
     tasks: list[Task] = []
     for number in order:
         instance = instances.instances[number]
-        if instance.group not in of_group:
-            of_group[instance.group] = known.within(instance.operators)
-        own = tasks_for(boxes, of_group[instance.group], instance.writes, scopes.get(number, Level.LB))
+        own = known.of(kernels, instance.operators, instance.writes, scopes.get(number, Level.LB))
         tasks += [
             replace(task, launches=not stitched or len(tasks) + place == 0, core_map=maps.get(number), piece=number)
             for place, task in enumerate(own)
         ]
-    return tasks if in_order(boxes, tasks) else None
+    return tasks if known.in_order(tasks) else None
 
 
 def piece_runs(instances: InstanceGraph, order: Sequence[int], tasks: Sequence[Task]) -> tuple[PieceRun, ...]:
@@ -142,6 +141,43 @@ class KernelIndex:
             own = [self.graph.by_name[name] for name in self.kernels[number] if name in inside]
             found += kernels_of(self.graph, own)
         return sorted(found, key=lambda kernel: self.position[kernel[-1].name])
+
+
+class PieceTasks:
+    """The tasks of pieces of one graph's operators, each found once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.boxes, self.needs = graph, KernelBoxes(graph), PieceNeeds(graph)
+        self._indices: dict[tuple[tuple[str, ...], ...], KernelIndex] = {}
+        self._kernels: dict[tuple, list[tuple[Operator, ...]]] = {}
+        self._tasks: dict[tuple, list[Task]] = {}
+        self._in_order: dict[tuple, bool] = {}
+
+    def of(
+        self,
+        kernels: tuple[tuple[str, ...], ...],
+        operators: tuple[str, ...],
+        writes: Mapping[str, Region],
+        scope: Level,
+    ) -> list[Task]:
+        """What some operators have of the kernels, in a piece that makes parts of their results: see `tasks_for`."""
+        group = kernels, operators
+        if group not in self._kernels:
+            if kernels not in self._indices:
+                self._indices[kernels] = KernelIndex(self.graph, kernels)
+            self._kernels[group] = self._indices[kernels].within(operators)
+        own = self._kernels[group]
+        key = tuple(tuple(op.name for op in kernel) for kernel in own), tuple(writes.items()), scope
+        if key not in self._tasks:
+            self._tasks[key] = tasks_for(self.boxes, own, writes, scope)
+        return self._tasks[key]
+
+    def in_order(self, tasks: Sequence[Task]) -> bool:
+        """See the function of this name."""
+        key = tuple((task.operators, task.box) for task in tasks)
+        if key not in self._in_order:
+            self._in_order[key] = in_order(self.boxes, tasks)
+        return self._in_order[key]
 
 
 def tasks_for(

@@ -17,10 +17,10 @@ from tilestitch.kernels.instances import split_into_instances
 from tilestitch.schedule.by_hand import expect_divisions, group_members, hand_order
 from tilestitch.schedule.fused import expect_alike, tasks_of_blocks
 from tilestitch.schedule.orders import breadth_first, can_run, depth_first, waiting_bytes
-from tilestitch.schedule.pieces import bound, piece_runs, tasks_of_instances, with_whole_kernels
+from tilestitch.schedule.pieces import PieceTasks, bound, piece_runs, tasks_of_instances, with_whole_kernels
 from tilestitch.schedule.policy import Policy
 from tilestitch.schedule.residency import stay_on_chip
-from tilestitch.schedule.tasks import KernelBoxes, Task
+from tilestitch.schedule.tasks import Task
 from tilestitch.schedule.tilings import Tilings
 from tilestitch.schedule.twins import alternating
 
@@ -55,7 +55,7 @@ def plan(
     if isinstance(partition, Groups) and not on_chip:
         kernels = _one_by_one(partition.kernels, Tilings(graph, machine) if tilings is None else tilings, progress)
         return Schedule(run.strategy, graph, run.batch, run.iterations, run.clusters, kernels)
-    found = ordered(graph, partition, machine, policy, None if tilings is None else tilings.boxes)
+    found = ordered(graph, partition, machine, policy, None if tilings is None else tilings.pieces)
     return placed(graph, partition, found, machine, policy, run, tilings=tilings, progress=progress)
 
 
@@ -76,7 +76,8 @@ def placed(
     )
     if isinstance(partition, ByHand):
         by_hand = partition.schedule
-        kernels = tuple(replace(kernel, ring=by_hand.ring, behind=by_hand.behind) for kernel in kernels)
+        if by_hand.ring or by_hand.behind:
+            kernels = tuple(replace(kernel, ring=by_hand.ring, behind=by_hand.behind) for kernel in kernels)
     return Schedule(
         run.strategy,
         graph,
@@ -91,21 +92,22 @@ def placed(
 
 
 def ordered(
-    graph: Graph, partition: Partition, machine: Accelerator, policy: Policy, boxes: KernelBoxes | None = None
+    graph: Graph, partition: Partition, machine: Accelerator, policy: Policy, known: PieceTasks | None = None
 ) -> Ordered:
     """The kernels of a partition in the order in which they run, each with the iterations that it covers.
 
-    `boxes` of the same graph are used and added to.
+    What is `known` of the same graph is used and added to.
     """
+    known = PieceTasks(graph) if known is None else known
     match partition:
         case Blocks():
             expect_alike(machine)
             tasks, runs = tasks_of_blocks(graph, partition.kernels, partition.blocks)
             return Ordered(tasks, blocks=runs)
         case ByHand():
-            found = _by_hand(graph, partition, machine, boxes)
+            found = _by_hand(graph, partition, machine, known)
         case SubGraphs():
-            found = _in_pieces(graph, partition, policy, boxes)
+            found = _in_pieces(graph, partition, policy, known)
         case Groups():
             found = _whole(partition.kernels, policy)
     if policy.binding is BindingRule.NEAREST:
@@ -136,7 +138,7 @@ def _whole(kernels: Kernels, policy: Policy) -> Ordered:
     return Ordered([Task(kernel, None, not policy.stitched or number == 0) for number, kernel in enumerate(kernels)])
 
 
-def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, boxes: KernelBoxes | None) -> Ordered:
+def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, known: PieceTasks) -> Ordered:
     """The pieces of sub-graphs depth first or breadth first, whichever has fewer bytes waiting; depth first of equals.
 
     Where the pieces cannot be cut as they would have to be, the kernels run whole.
@@ -145,24 +147,24 @@ def _in_pieces(graph: Graph, partition: SubGraphs, policy: Policy, boxes: Kernel
     names = [one.operators for one in partition.sub_graphs]
     splits = [(one.axis, one.pieces) for one in partition.sub_graphs]
     for cut in (with_whole_kernels(graph, names, kernels), names):
-        instances = split_into_instances(graph, cut, splits)
+        instances = split_into_instances(graph, cut, splits, known=known.needs)
         if not can_run(instances):  # operators that moved with their kernel may make two sub-graphs wait for each other
             continue
         orders = depth_first(instances), breadth_first(instances)
         order = min(orders, key=lambda order: waiting_bytes(graph, instances, order))
-        tasks = tasks_of_instances(graph, kernels, instances, order, stitched=policy.stitched, boxes=boxes)
+        tasks = tasks_of_instances(graph, kernels, instances, order, stitched=policy.stitched, known=known)
         if tasks is not None:
             return Ordered(tasks, piece_runs(instances, order, tasks))
     return _whole(kernels, policy)
 
 
-def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, boxes: KernelBoxes | None) -> Ordered:
+def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, known: PieceTasks) -> Ordered:
     """The kernels and pieces of a schedule written by hand; its groups end with whole kernels, as far as they can."""
     by_hand = partition.schedule
     expect_divisions(graph, by_hand, len(machine.cores))
     names = group_members(graph, by_hand)
     for cut in (with_whole_kernels(graph, names, partition.kernels), names):
-        found = hand_order(graph, by_hand, cut)
+        found = hand_order(graph, by_hand, cut, known.needs)
         tasks = tasks_of_instances(
             graph,
             partition.kernels,
@@ -171,7 +173,7 @@ def _by_hand(graph: Graph, partition: ByHand, machine: Accelerator, boxes: Kerne
             stitched=by_hand.stitched,
             items=found.items,
             cores=len(machine.cores),
-            boxes=boxes,
+            known=known,
         )
         if tasks is not None:
             tasks = _with_rules(tasks, by_hand)

@@ -32,6 +32,7 @@ from tilestitch.kernels.surroundings import (
 from tilestitch.schedule.packing import Addresses, better_addresses
 from tilestitch.schedule.spilling import Stay, gives_way
 from tilestitch.schedule.splits import CoreOrders
+from tilestitch.schedule.steps import Placed
 from tilestitch.schedule.tasks import Task, facts_of
 from tilestitch.schedule.tilings import Tilings, halved
 
@@ -65,7 +66,7 @@ def stay_on_chip(
     addresses = better_addresses(found[1], machine)
     if not addresses:
         return found
-    again = _Planning(tasks, usable, spill, tilings)
+    again = _Planning(tasks, usable, spill, tilings, planning)
     again.start, again.addresses, again.unfetched = planning.levels_found(), addresses, planning.unfetched
     packed = again.run(progress)
     moved = again.start != planning.levels_found()
@@ -81,11 +82,21 @@ def _holes(homes: Sequence[Home], machine: Accelerator) -> int:
 class _Planning:
     """The state of planning: what is decided for the kernels so far, and from which level each task starts."""
 
-    def __init__(self, tasks: Sequence[Task], levels: Sequence[Level], spill: Spill, tilings: Tilings) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        levels: Sequence[Level],
+        spill: Spill,
+        tilings: Tilings,
+        before: "_Planning | None" = None,
+    ) -> None:
+        """`before` is one of the same tasks."""
         self.graph, self.machine, self.tilings = tilings.graph, tilings.shapes.machine, tilings
         self.tasks, self.spill = tasks, spill
         self.levels = (*levels, Level.DDR)
-        self.facts = facts_of(self.graph, tasks, tilings.boxes)
+        self.facts = facts_of(self.graph, tasks, tilings.pieces.boxes) if before is None else before.facts
+        self.steps = tilings.steps
+        self.numbers = list(map(self.steps.task, tasks, self.facts)) if before is None else before.numbers
         self.brought_until = 0  # the end of the last constant or input that was given a place in GB
         self.addresses: Addresses = {}  # that an earlier planning would rather have had
         # The first level to try; spilling raises it.
@@ -109,14 +120,12 @@ class _Planning:
         while len(self.kernels) < len(self.tasks):
             number = len(self.kernels)
             live = [home for home in live if home.last >= number]
-            try:
-                placed = self._place(number, live)
-            except DoesNotFit as error:
+            placed = self._step(number, live)
+            if isinstance(placed, DoesNotFit):
                 if not live:
                     block = self.tasks[number].block
-                    if block is not None:
-                        error = DoesNotFit(f"block {block}: {error.problem}", *error.remedies)
-                    raise error from None
+                    where = "" if block is None else f"block {block}: "
+                    raise DoesNotFit(f"{where}{placed.problem}", *placed.remedies)
                 placed = live[gives_way(self.spill, [self._stay(home, number) for home in live])]
             if isinstance(placed, Home):
                 if placed.fetched:
@@ -132,6 +141,27 @@ class _Planning:
             live = [*live, *homes]
             progress(number + 1, len(self.tasks))
         return tuple(self.kernels), tuple(home for homes in self.homes for home in homes)
+
+    def _step(self, number: int, live: Sequence[Home]) -> Placed | DoesNotFit:
+        """As `_place`, or why that does not fit; what became of the task before in the same surroundings is known."""
+        wished = [self.addresses.get((number, tensor)) for tensor in self.facts[number].kept if self.addresses]
+        key = (
+            *(self.spill, self.levels, number, self.numbers[number], self.start[number], self.brought_until),
+            self.steps.homes(live),
+            tuple(home and (home.level, home.address, home.size_bytes) for home in wished),
+            tuple(sorted(tensor for by, tensor in self.unfetched if by == number)),
+            () if self.spill is Spill.NEWEST else tuple(self._stay(home, number).next_reader for home in live),
+        )
+        known = self.steps.find(key)
+        if known is not None:
+            placed, self.brought_until = known
+            return placed
+        try:
+            placed = self._place(number, live)
+        except DoesNotFit as error:
+            placed = DoesNotFit(error.problem, *error.remedies)
+        self.steps.add(key, placed, self.brought_until)
+        return placed
 
     def levels_found(self) -> list[int]:
         """The number of the level at which the results of each kernel stay."""
@@ -161,7 +191,7 @@ class _Planning:
         found = gives_way(self.spill, [*(self._stay(home, number) for home in there), *own])
         return there[found] if found < len(there) else None
 
-    def _place(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
+    def _place(self, number: int, live: Sequence[Home]) -> Placed:
         """The kernel of a task with its homes, or what gives way to them; what it brings for others first of all."""
         fetched = self._fetched(number, live)
         if fetched:
@@ -210,7 +240,7 @@ class _Planning:
                 return self.brought_until
         return other
 
-    def _placed(self, number: int, live: Sequence[Home]) -> tuple[Kernel, list[Home]] | Home:
+    def _placed(self, number: int, live: Sequence[Home]) -> Placed:
         """The kernel of a task with its results at the first level at which it fits, or what gives way to them."""
         facts = self.facts[number]
         if not facts.kept:
@@ -223,9 +253,9 @@ class _Planning:
                 except DoesNotFit:
                     continue
                 (tensor,) = facts.kept
-                region, last = facts.writes[tensor], facts.readers[tensor][-1]
-                home = Home(tensor, region, level, old.parts, old.address, old.size_bytes, number, last, old.tensor)
-                return kernel, [replace(home, stored=tensor in facts.leaving)]
+                region, last, stored = facts.writes[tensor], facts.readers[tensor][-1], tensor in facts.leaving
+                place = old.address, old.size_bytes
+                return kernel, [Home(tensor, region, level, old.parts, *place, number, last, old.tensor, stored)]
             try:
                 kernel = self._tiled(number, live, level)
             except DoesNotFit as error:
@@ -292,8 +322,8 @@ class _Planning:
             held: tuple[tuple[int, Region], ...] = ()
             if level is Level.LB:
                 held = tuple((core, part[at][0]) for core, part in zip(cores, made, strict=False))
-            home = Home(tensor, facts.writes[tensor], level, held, top, sizes[at], number, facts.readers[tensor][-1])
-            found.append(replace(home, stored=tensor in facts.leaving))
+            region, last, stored = facts.writes[tensor], facts.readers[tensor][-1], tensor in facts.leaving
+            found.append(Home(tensor, region, level, held, top, sizes[at], number, last, stored=stored))
         return found
 
     def _planned(self, number: int, level: Level, live: Sequence[Home]) -> list[tuple[int, int]]:
@@ -313,7 +343,7 @@ class _Planning:
         """The tiling of a task whose results stay at `level`; tasks that differ only in names and place are one."""
         task = self.tasks[number]
         surroundings, orders = self._around(number, live, level)
-        around = replace(surroundings, instead=instead)
+        around = replace(surroundings, instead=instead) if instead else surroundings
         facts, name, half = self.facts[number], f"k{number}", None
         if not task.launches and task.tiles.room is not TileRoom.WHOLE:
             with suppress(DoesNotFit):  # half of the memories, so that its loads do not wait for the kernel before
@@ -330,9 +360,7 @@ class _Planning:
         for home in reversed(live):
             needed = reads.get(home.tensor)
             if needed is not None and home.region.overlaps(needed):
-                parts = home.parts or ((None, home.region),)
-                own = tuple(Source(region, home.level, core) for core, region in parts)
-                found[home.tensor] = (*found.get(home.tensor, ()), *own)
+                found[home.tensor] = (*found.get(home.tensor, ()), *self.steps.sources(home))
         return found
 
     def _around(self, number: int, live: Sequence[Home], level: Level) -> tuple[Surroundings, CoreOrders]:

@@ -102,6 +102,9 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
             busy = whole[TILES] * max(whole[MATRIX_CYCLES], whole[VECTOR_CYCLES])
             if cuts.pruned and least and busy > cuts.pruned * least:
                 continue  # no order helps
+            if whole[MISFIT] >= 0:
+                level, need = int(whole[MISFIT]), whole[NEED]
+                continue
             fits = False
             for order in range(len(cuts.orders)):
                 for at in range(count):
@@ -109,16 +112,13 @@ def search(nest: Nest, rates: Rates, place: Place, cuts: Cuts) -> Found:
                 best_ddr = -1.0  # of what fits in this order so far
                 for at in range(-1, count):
                     if at >= 0:
-                        if rates.gb == 0 or whole[MISFIT] >= 0:
+                        if rates.gb == 0:
                             break
                         if not place.shares[at, PLAIN] or not _keep(nest, resident, at, 1):
                             continue
                     cycles, ddr, staged = estimate(
                         nest, rates, place, whole, operands, made, counts, cuts.orders[order], resident
                     )
-                    if whole[MISFIT] >= 0:
-                        level, need = int(whole[MISFIT]), whole[NEED]
-                        continue
                     if rates.gb > 0:
                         _test(tested, GB, staged, place.rooms[GB])
                     if rates.gb > 0 and staged > place.rooms[GB]:

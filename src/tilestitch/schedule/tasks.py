@@ -52,6 +52,9 @@ class KernelBoxes:
         self.graph = graph
         self._iterations: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
         self._reads: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
+        self._inputs: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
+        self._results: dict[tuple[tuple[str, ...], Region], Mapping[str, Region]] = {}
+        self._given: dict[tuple[tuple[str, ...], Region], Sequence[tuple[str, Region]]] = {}
         self._steps: dict[tuple[str, ...], tuple[int, ...]] = {}
 
     def iterations(self, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
@@ -75,6 +78,46 @@ class KernelBoxes:
             self._reads[key] = found
         return self._reads[key]
 
+    def inputs(self, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
+        """What a kernel needs of tensors that it or others make."""
+        key = tuple(op.name for op in kernel), box
+        if key not in self._inputs:
+            boxes, found = self.iterations(kernel, box), dict[str, Region]()
+            for op in kernel:
+                for read in op.reads:
+                    if read.tensor in self.graph.producers:
+                        region = self.graph.read_region(read, boxes[op.name])
+                        found[read.tensor] = region.hull(found[read.tensor]) if read.tensor in found else region
+            self._inputs[key] = found
+        return self._inputs[key]
+
+    def given(self, kernel: Sequence[Operator], box: Region) -> Sequence[tuple[str, Region]]:
+        """What each of its accesses needs of tensors that nobody makes."""
+        key = tuple(op.name for op in kernel), box
+        if key not in self._given:
+            boxes = self.iterations(kernel, box)
+            self._given[key] = [
+                (read.tensor, self.graph.read_region(read, boxes[op.name]))
+                for op in kernel
+                for read in op.reads
+                if read.tensor not in self.graph.producers
+            ]
+        return self._given[key]
+
+    def results(self, kernel: Sequence[Operator], box: Region) -> Mapping[str, Region]:
+        """What it makes of tensors that others read, or that leave the network."""
+        key = tuple(op.name for op in kernel), box
+        if key not in self._results:
+            boxes, inside, found = self.iterations(kernel, box), set(key[0]), dict[str, Region]()
+            for op in kernel:
+                for write in op.writes:
+                    readers = self.graph.consumers.get(write.tensor, ())
+                    if write.tensor in self.graph.outputs or any(reader.name not in inside for reader in readers):
+                        region = write.hull(boxes[op.name])
+                        found[write.tensor] = region.hull(found[write.tensor]) if write.tensor in found else region
+            self._results[key] = found
+        return self._results[key]
+
     def steps(self, kernel: Sequence[Operator]) -> tuple[int, ...]:
         """At whose multiples its last operator may be cut."""
         key = tuple(op.name for op in kernel)
@@ -93,21 +136,7 @@ def facts_of(graph: Graph, tasks: Sequence[Task], known: KernelBoxes | None = No
     for number, task in enumerate(tasks):
         operators = tuple(graph.by_name[name] for name in task.operators)
         box = operators[-1].whole if task.box is None else task.box
-        boxes = known.iterations(operators, box)
-        reads: dict[str, Region] = {}
-        writes: dict[str, Region] = {}
-        for op in operators:
-            for read in op.reads:
-                if read.tensor in graph.producers:
-                    region = graph.read_region(read, boxes[op.name])
-                    reads[read.tensor] = region.hull(reads[read.tensor]) if read.tensor in reads else region
-        inside = set(task.operators)
-        for op in operators:
-            for write in op.writes:
-                tensor = write.tensor
-                if tensor in graph.outputs or any(c.name not in inside for c in graph.consumers.get(tensor, ())):
-                    region = write.hull(boxes[op.name])
-                    writes[tensor] = region.hull(writes[tensor]) if tensor in writes else region
+        reads, writes = dict(known.inputs(operators, box)), dict(known.results(operators, box))
         for tensor, region in reads.items():
             used = {one.core for _, one in cover(region, pieces.get(tensor, ())) if one is not None}
             if len(used) > 1:
@@ -120,7 +149,7 @@ def facts_of(graph: Graph, tasks: Sequence[Task], known: KernelBoxes | None = No
         for tensor, region in writes.items():
             pieces.setdefault(tensor, []).insert(0, Source(region, Level.DDR, number))
     _share(graph, tasks, found, indirect)
-    _bring(graph, tasks, found, indirect)
+    _bring(graph, tasks, found, indirect, known)
     block_of = {name: task.block for task in tasks for name in task.operators}
     for task, facts in zip(tasks, found, strict=True):
         if task.block is not None:
@@ -174,25 +203,21 @@ def _share(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect
 ONE_TRANSFER_BYTES = 32768  # a constant of at most this size is small
 
 
-def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str]) -> None:
+def _bring(graph: Graph, tasks: Sequence[Task], found: Sequence[Facts], indirect: set[str], known: KernelBoxes) -> None:
     """What tasks read of constants and inputs that are to come once: the first of them brings it for the others."""
     first: dict[str, Facts] = {}
     outside = {*graph.constants, *graph.inputs} - indirect
     for number, (task, facts) in enumerate(zip(tasks, found, strict=True)):
         if task.once not in (Once.SMALL, Once.ALL) or task.block is not None:
             continue
-        boxes = operator_boxes(graph, facts.operators, facts.box)
-        for op in facts.operators:
-            for read in op.reads:
-                name = read.tensor
-                if name not in outside:
-                    continue
-                if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
-                    continue
-                region = graph.read_region(read, boxes[op.name])
-                facts.reads[name] = region.hull(facts.reads[name]) if name in facts.reads else region
-                brings = first.setdefault(name, facts)
-                brings.brought[name] = region.hull(brings.brought[name]) if name in brings.brought else region
-                readers = brings.readers.setdefault(name, [])
-                if number not in readers:
-                    readers.append(number)
+        for name, region in known.given(facts.operators, facts.box):
+            if name not in outside:
+                continue
+            if task.once is Once.SMALL and graph.tensors[name].size_bytes > ONE_TRANSFER_BYTES:
+                continue
+            facts.reads[name] = region.hull(facts.reads[name]) if name in facts.reads else region
+            brings = first.setdefault(name, facts)
+            brings.brought[name] = region.hull(brings.brought[name]) if name in brings.brought else region
+            readers = brings.readers.setdefault(name, [])
+            if number not in readers:
+                readers.append(number)

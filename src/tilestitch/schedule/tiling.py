@@ -19,7 +19,8 @@ from tilestitch.kernels.surroundings import NOWHERE, Room, Surroundings
 from tilestitch.ops import generic
 from tilestitch.ops.work import can_run
 from tilestitch.schedule.mapped import mapped_kernel
-from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found, search
+from tilestitch.schedule.search import CYCLES, NUMBER, ORDER, Cuts, Found
+from tilestitch.schedule.searches import Searches
 from tilestitch.schedule.splits import CoreOrders, kept_bytes, outermost, splits_worth_a_search
 from tilestitch.schedule.whole import Tiled, with_whole_constants
 
@@ -31,8 +32,10 @@ BINDING_TOLERANCE = 1.1  # likewise where results stay on chip: within this, the
 class Shapes:
     """Shapes and loops of a graph's kernels, each found once: neither depends on what lies around a kernel."""
 
-    def __init__(self, graph: Graph, machine: Accelerator) -> None:
+    def __init__(self, graph: Graph, machine: Accelerator, like: "Shapes | None" = None) -> None:
+        """`like` are those of another graph on the same machine: what either searches, both know."""
         self.graph, self.machine = graph, machine
+        self.searches = Searches(machine) if like is None else like.searches
         self._shapes: dict[tuple[tuple[str, ...], int], KernelShape] = {}
         self._nests: dict[tuple[tuple[str, ...], int], Nest] = {}
 
@@ -219,7 +222,6 @@ def _fitting(
     graph, machine = shapes.graph, shapes.machine
     found: list[_Searched] = []
     misfit = ""
-    rates = rates_of(machine)
     for group in machine.groups:
         if not can_run(group.core, operators, graph, machine):
             continue
@@ -244,7 +246,7 @@ def _fitting(
             kept = kept_bytes(shape, nest, around, splits, steps)
             place = place_of(shape, machine, splits, steps, around, origins, kept)
             cuts = _cuts(shape, splits, around, rule, _fewest(nest, shape, rule), inside=inside)
-            result = search(nest, rates, place, cuts)
+            result = shapes.searches.find(nest, place, cuts)
             before = tested.get(kept, result.tested)
             tested[kept] = np.stack(
                 [np.maximum(before[:, 0], result.tested[:, 0]), np.minimum(before[:, 1], result.tested[:, 1])], axis=1

@@ -9,8 +9,10 @@ from tilestitch.ir.graph import Graph
 from tilestitch.ir.schedule import Kernel
 from tilestitch.kernels.shape import Signatures
 from tilestitch.kernels.surroundings import Room, Surroundings
+from tilestitch.schedule.pieces import PieceTasks
 from tilestitch.schedule.splits import CoreOrders
-from tilestitch.schedule.tasks import Facts, KernelBoxes, Task
+from tilestitch.schedule.steps import Steps
+from tilestitch.schedule.tasks import Facts, Task
 from tilestitch.schedule.tiling import Rooms, Shapes, tile_in_rooms, tile_kernel
 
 _Tiled = tuple[Kernel, tuple[int, ...], int | None]  # with the places of its resident tensors and its anchor
@@ -22,8 +24,9 @@ class Tilings:
     def __init__(self, graph: Graph, machine: Accelerator, like: "Tilings | None" = None) -> None:
         """`like` are those of another graph on the same machine: what either finds, both know."""
         self.graph = graph
-        self.shapes = Shapes(graph, machine)
-        self.boxes = KernelBoxes(graph)
+        self.shapes = Shapes(graph, machine, None if like is None else like.shapes)
+        self.pieces = PieceTasks(graph)
+        self.steps = Steps()
         self.signatures = Signatures(graph, None if like is None else like.signatures)
         # By what fixes a tiling; or why nothing fits.
         self._known: dict[tuple, _Tiled | DoesNotFit] = {}

@@ -93,7 +93,7 @@ class Evaluator:
         request, shared = self._asked(candidate), self._for(candidate)
         graph, partition = shared.graph, candidate.partition(shared.graph)
         policy = request.policy(strategy_by_hand(partition.schedule))
-        found = ordered(graph, partition, request.machine, policy, shared.tilings.boxes)
+        found = ordered(graph, partition, request.machine, policy, shared.tilings.pieces)
         run = request.run(NAME, candidate.batch)
         asked = tuple(found.tasks), candidate.spill, candidate.ring, candidate.behind
         planned, schedule = shared.planned.get(asked), None
