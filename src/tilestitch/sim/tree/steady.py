@@ -235,7 +235,7 @@ def _replay(
     step = streams.steps[nest]
     for _ in range(times):
         for at in range(begin, end):
-            stream = np.int64(streams.log[at])  # of the type by which `move` is called elsewhere
+            stream: Any = np.int64(streams.log[at])  # of the type by which `move` is called elsewhere
             if stream == STEP:
                 step += each
                 compute(values, memory, step)
