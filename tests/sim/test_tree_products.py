@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from tilestitch.commands.map.tree_sources import bound_nest
 from tilestitch.commands.simulate.tree_layers import open_simulated, run_of
 from tilestitch.commands.validate.tree_draw import TreeDraw
@@ -11,6 +9,7 @@ from tilestitch.ir.choices import Values
 from tilestitch.mapping.tree.rooms import fullest, too_full
 from tilestitch.sim.array.values import random_operands
 from tilestitch.sim.tree import values
+from tilestitch.sim.tree.move import COLUMNS, LANES
 from tilestitch.sim.tree.simulated import simulate_on_tree
 from tilestitch.sim.tree.streams import streams_of
 
@@ -37,21 +36,20 @@ def some(line, machine, seed, count):
             return found
 
 
-@pytest.mark.parametrize("packed", [2**17, 64])
-def test_products_of_matrices_are_those_of_numpy(packed, monkeypatch):
-    """Either operand long, sums of any length, more rows than are multiplied at a time; compared inside."""
-    monkeypatch.setattr(values, "_MOST_PACKED", packed)
-    forms, lengths, parts = set(), set(), set()
+def test_products_of_matrices_are_those_of_numpy():
+    """Either operand long, sums of any length, more rows of either than are multiplied at a time; compared inside."""
+    forms, lengths, parts, columns = set(), set(), set(), set()
     for line in LINES:
         for machine in ("gemmini", "nvdla"):
-            for run, matrices in some(line, machine, line, 4):
+            for run, matrices in some(line, machine, 1, 4):
                 forms.add(matrices.is_swapped)
                 lengths.add(len(matrices.sums) % 4)
-                parts.add(len(matrices.long) > matrices.width)
+                parts.add(len(matrices.long) > LANES)
+                columns.add(len(matrices.short) % COLUMNS == 0)
                 simulate_on_tree(run)
     assert forms == {False, True}
     assert len(lengths) >= 3
-    assert (True in parts) == (packed == 64)
+    assert parts == columns == {False, True}
 
 
 def test_floats_through_matrices_are_within_rounding():

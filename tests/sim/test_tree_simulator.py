@@ -153,6 +153,39 @@ def test_steps_that_are_counted_at_once_take_the_same_cycles(cycles, monkeypatch
     assert run_on_tree(one).cycles == found.cycles
 
 
+def test_periods_that_are_counted_at_once_move_their_own_values(monkeypatch):
+    """Of 4,096 steps few are simulated one by one, in tiles of 4, 32 and 256 steps; the result is held against numpy's.
+
+    Whatever moves with a step, with four or with 32 would need more events than there are looks at the keyboard.
+    """
+    inside = memory("inside", [port("all", 8, "AW")], operands="AW")
+    middle = memory("middle", [port("all", 16)], operands="AWO", buffers=2)
+    outside = memory("dram", [port("all", 8)])
+    loops = ((0, 4), (1, 8), (0, 8), (1, 4), (2, 4))
+    line = "O[x,y] += A[k,x] * W[k,y]; x=32 y=32 k=4"
+    one = run_of(tree(inside, middle, outside), line, loops, ((1, 3, 5), (1, 3, 5), (3, 5)))
+    monkeypatch.setattr(simulated, "EVENTS_AT_ONCE", 100)
+    looks = []
+    found = simulate_on_tree(one, progress=lambda *steps: looks.append(steps))
+    assert found.cycles == cycles_of(one)
+    assert 100 * len(looks) < found.events / 3
+
+
+def test_neighbours_share_windows_whatever_they_are_spread_by():
+    """Two steps of x over each of two units, and a filter of two over as many: three windows of two values, not four.
+
+    Each of the units of one x takes every other index, so that the windows of a filter begin one after another.
+    """
+    registers = memory("registers", [port("all", 8, "A")], operands="A")
+    outside = memory("dram", [port("A", 8, "A"), port("WO", 64, "WO")], serves=("units",))
+    machine = tree(registers, outside, axes=(Axis("units", 4),))
+    spread = (("units", 0, 2), ("units", 1, 2))
+    one = run_of(machine, "O[x] += I[x+f] * W[f]; x=4 f=2", ((0, 2),), ((1, 1), (1,), (1,)), spread)
+    found = simulate_on_tree(one)
+    assert [flow.accesses for flow in found.flows if (flow.memory, flow.operand) == ("dram", "I")] == [6]
+    assert found.cycles_by_cause["first_load"] == 6
+
+
 @pytest.mark.parametrize(
     "change, said",
     [

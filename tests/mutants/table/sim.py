@@ -191,8 +191,8 @@ SIM = (
     Mutant(
         "tree: a product of matrices reads the wrong row",
         "sim/tree/move.py",
-        "three[place] * c",
-        "three[place] * d",
+        "u * a + v * e + w * i + x * n",
+        "u * a + v * e + w * n + x * n",
         ("test_tree_products::test_products_of_matrices_are_those_of_numpy",),
     ),
     Mutant(
@@ -212,16 +212,30 @@ SIM = (
     Mutant(
         "tree: steps are counted at once beyond the end of a loop",
         "sim/tree/steady.py",
-        "            most = min(most, alike_from(plan, stream, last.done[stream], streams.total) - 4)\n",
-        "            pass\n",
+        "    if most > 0 and plan.ends.shape[1] > 0:\n",
+        "    if most < 0:\n",
         ("test_tree_ends::test_steps_that_are_counted_at_once_stop_before_the_end_of_a_loop",),
     ),
     Mutant(
         "tree: steps are counted at once beyond the end of a tile",
         "sim/tree/steady.py",
-        "most = min(most, streams.left[stream, at] // less - 2)",
-        "pass",
+        "            most = min(most, (left - 1) // less)\n",
+        "            pass\n",
         ("test_tree_simulator::test_steps_that_are_counted_at_once_take_the_same_cycles",),
+    ),
+    Mutant(
+        "tree: values of a period that is counted at once are those of the one before",
+        "sim/tree/steady.py",
+        "                move(values, memory, stream, streams.done[stream])\n",
+        "                move(values, memory, stream, streams.done[stream] - 1)\n",
+        ("test_tree_simulator::test_periods_that_are_counted_at_once_move_their_own_values",),
+    ),
+    Mutant(
+        "tree: neighbours whose windows begin one after another share none",
+        "sim/tree/tiles.py",
+        "                if not self._meets(number, level, loop, place):\n",
+        "                if True:\n",
+        ("test_tree_simulator::test_neighbours_share_windows_whatever_they_are_spread_by",),
     ),
     Mutant(
         "array: results go before the pipeline is empty",

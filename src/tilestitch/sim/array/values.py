@@ -1,17 +1,19 @@
 """Numbers to simulate with, and what a nest makes of them by numpy: computed another way than the array does."""
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from threadpoolctl import ThreadpoolController
 
 from tilestitch.ir.choices import Values
 from tilestitch.ir.loop_nest import LoopNest, LoopOperand
 
 INT_BITS = 32  # of what the array computes in
-_EXACT = 2**53  # float64 holds all whole numbers up to here
+EXACT = {np.float32: 2**24, np.float64: 2**53}  # whole numbers up to here are held
 _MOST_WORDS = 2**25  # of an operand that is written out for all iterations at a time
 _ROUNDING = float(np.finfo(np.float32).eps) / 2
 
@@ -36,23 +38,35 @@ def additions(nest: LoopNest) -> int:
     return prod(loop.extent for at, loop in enumerate(nest.loops) if at not in nest.write.indexed_by)
 
 
+def largest_sum(nest: LoopNest, operands: Sequence[np.ndarray]) -> int:
+    """What no sum of products of these integers is larger than, nor any part of one."""
+    return additions(nest) * prod(int(max(one.max(), -int(one.min()))) for one in operands)
+
+
 def computed(nest: LoopNest, operands: Sequence[np.ndarray]) -> np.ndarray:
     """What is written, by numpy: in int64 for integers, which is exact, and in float64 for floats.
 
-    Every operand is seen as an array with an axis for each loop that moves it. Integers go through float64 as well,
-    whose products are fast, where no sum can be beyond what it holds.
+    Every operand is seen as an array with an axis for each loop that moves it. Integers go through floats as well,
+    whose products are fast, where no sum can be beyond what these hold.
     """
     whole = all(np.issubdtype(one.dtype, np.integer) for one in operands)
     dtype = np.dtype(np.float64)
-    if whole and additions(nest) * prod(int(np.abs(one.astype(np.int64)).max()) for one in operands) > _EXACT:
-        dtype = np.dtype(np.int64)
+    if whole:
+        most = largest_sum(nest, operands)
+        dtype = np.dtype(next((one for one, exact in EXACT.items() if most <= exact), np.int64))
     result = np.zeros(nest.write.shape, dtype)
     loops = sorted(nest.write.indexed_by)
     largest = max(loops, key=lambda loop: nest.extents[loop], default=None)
-    for begin, end in _parts(nest, largest):
-        part = _product(nest, operands, dtype, largest, begin, end)
-        _view(nest.write, nest, result, largest, begin, end)[...] = part
+    with _threads().limit(limits=1):  # so that products take as long on any number of cores, and sums are the same
+        for begin, end in _parts(nest, largest):
+            part = _product(nest, operands, dtype, largest, begin, end)
+            _view(nest.write, nest, result, largest, begin, end)[...] = part
     return result.astype(np.int64) if whole else result
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def rounding_bound(nest: LoopNest, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -87,6 +87,9 @@ def joined(run: ChainRun, every: Sequence[Streams], passes: Sequence[Pass]) -> t
         for place, (name, cycles) in enumerate(one.cycles):
             port[count + at, place], work[rows[-1] + at, place] = ports.index(name), cycles
     turns, turn, begins = _turns(run)
+    periods = np.zeros((nests + 1, max(plan.periods.shape[1] for plan in plans)), np.int64)
+    for at, plan in enumerate(plans):
+        periods[at, : plan.periods.shape[1]] = plan.periods[0]
     table = dict[str, np.ndarray](
         up=column("up", 0),
         tile=column("tile", 0),
@@ -121,6 +124,7 @@ def joined(run: ChainRun, every: Sequence[Streams], passes: Sequence[Pass]) -> t
         turns=turns,
         first_turn=np.concatenate([[0], np.cumsum(turns)[:-1]]),
         begins=begins,
+        periods=periods,
     )
     return Plan(**table), ports
 

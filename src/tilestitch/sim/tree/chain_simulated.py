@@ -225,11 +225,22 @@ def _memories(run: ChainRun, every: Sequence[Streams], operands: Operands, passe
     return _Memories(_in_turn(moves, passes), memory, tuple(homes), placed[-1][last.written][-1], last.nest.write.shape)
 
 
-_EACH = ("moves", "up", "clears", "outer", "outer_size", "outer_buffers", "inner", "inner_size", "inner_buffers")
+_EACH = (
+    "moves",
+    "up",
+    "clears",
+    "outer",
+    "outer_size",
+    "outer_buffers",
+    "inner",
+    "inner_size",
+    "inner_buffers",
+    "leads",
+)
 _RAGGED = {
     "pairs": ("pair_inner", "pair_outer"),
     "jumps": ("jump",),
-    "copies": ("copy_inner", "copy_outer", "leads"),
+    "copies": ("copy_inner", "copy_outer"),
 }
 
 

@@ -9,8 +9,8 @@ read is there, and the sums of the step before the last one have left.
 Several nests may take turns, with streams of all of them: what may start is then `opened` turn by turn, and a turn ends
 when the units have done its steps and as many tiles have ended as are `wanted` by then.
 
-Time goes from one event to the next, so a wait costs nothing to simulate. Steps that are like the one before are
-counted in `steady`.
+Time goes from one event to the next, so a wait costs nothing to simulate. Steps that are like those before are counted
+in `steady`.
 """
 
 from typing import Any
@@ -20,11 +20,11 @@ import numpy as np
 from tilestitch.base.jit import compiled, lending
 from tilestitch.sim.tree.ends import kind_of
 from tilestitch.sim.tree.move import compute, move
-from tilestitch.sim.tree.steady import like_the_last, remember, repeat
+from tilestitch.sim.tree.steady import STEP, log, remember, skip
 from tilestitch.sim.tree.waits import blocker, is_first, may_end, may_start, needed_at
 
 # numbers of the clock, kept from call to call
-NOW, STEPS, STEPPING, EVENTS, NEST, STATE_NUMBERS = range(6)
+NOW, STEPS, STEPPING, EVENTS, NEST, LOGGED, STATE_NUMBERS = range(7)
 # what a cycle was spent on: all operands have a cause of their own, in their order, behind these
 COMPUTE, FIRST_LOAD, LAST_STORE, BETWEEN, PASSES, WAITS = range(6)
 RUNNING, ENDED, STUCK = range(3)
@@ -49,6 +49,7 @@ def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
                         break
                 if waiting or not may_end(plan, stream, done):
                     continue
+                log(plan, values, state, streams, stream)
                 move(values, memory, stream, done[stream])
                 active[stream] = False
                 done[stream] += 1
@@ -63,6 +64,7 @@ def change(plan: Any, values: Any, memory: np.ndarray, state: np.ndarray, stream
         if state[STEPPING] == 0 and steps[nest] < streams.total:
             waits_for = blocker(plan, done, active, steps[nest], nest)
             if waits_for < 0:
+                log(plan, values, state, streams, STEP)
                 compute(values, memory, steps[nest])
                 state[STEPPING] = 1
                 changed = True
@@ -111,10 +113,8 @@ def advance(
         if state[STEPPING] == 0 and _is_over(streams, nest):
             return ENDED
         if state[STEPPING] > was_stepping:
-            again = like_the_last(plan, values, state, streams, tally)
-            if again > 0:
-                repeat(plan, values, memory, state, streams, tally, again)
-            remember(state, streams, tally)
+            skip(plan, values, memory, state, streams, tally)
+            remember(plan, state, streams, tally)
         cycles = serve(plan, streams, serving, deadline)
         if state[STEPPING] > 0:
             cycles = 1

@@ -1,14 +1,17 @@
 """Values: what a tile that has arrived leaves in the memory where it goes, and what the units make of theirs.
 
-All memories stand in one array. Of results the inner tile is added to what others brought, where a fan-out adds up; the
-first of those that add brings the sum so far.
+All memories stand in one array. Of those results that a fan-out adds up the first brings the sum so far, and the others
+begin at zero; on their way out they are added to the first.
 """
 
 from typing import Any
 
 import numpy as np
 
-from tilestitch.base.jit import lending
+from tilestitch.base.jit import contracting, lending
+
+LANES = 32  # rows of the one operand that are multiplied at once
+COLUMNS = 4  # and rows of the other; so many products of a sum are added at once, too
 
 
 @lending
@@ -23,31 +26,28 @@ def move(values: Any, memory: np.ndarray, stream: int, tile: int) -> None:
     if values.clears[stream] and part == 0:
         memory[source : source + values.outer_size[stream]] = 0
     source += values.jump[values.jumps[stream] + part]
-    up, first, last = values.up[stream], values.pairs[stream], values.pairs[stream + 1]
     begin, end = values.copies[stream], values.copies[stream + 1]
-    if last - first < end - begin:
-        for at in range(first, last):
-            here, there = target + values.pair_inner[at], source + values.pair_outer[at]
-            for copy in range(begin, end):
-                inner, outer = here + values.copy_inner[copy], there + values.copy_outer[copy]
-                _carry(memory, inner, outer, up, values.leads[copy])
+    lead = begin + values.leads[stream]
+    if end - begin == 1:
+        target, source = target + values.copy_inner[begin], source + values.copy_outer[begin]
+        for at in range(values.pairs[stream], values.pairs[stream + 1]):
+            if values.up[stream]:
+                memory[source + values.pair_outer[at]] = memory[target + values.pair_inner[at]]
+            else:
+                memory[target + values.pair_inner[at]] = memory[source + values.pair_outer[at]]
         return
-    for copy in range(begin, end):
-        here, there = target + values.copy_inner[copy], source + values.copy_outer[copy]
-        for at in range(first, last):
-            inner, outer = here + values.pair_inner[at], there + values.pair_outer[at]
-            _carry(memory, inner, outer, up, values.leads[copy])
-
-
-@lending
-def _carry(memory: np.ndarray, inner: int, outer: int, up: bool, leads: bool) -> None:
-    """Move one value; of those that add to the same the first brings the sum so far, the others begin at zero."""
-    if not up:
-        memory[inner] = memory[outer] if leads else 0
-    elif leads:
-        memory[outer] = memory[inner]
-    else:
-        memory[outer] += memory[inner]
+    for at in range(values.pairs[stream], values.pairs[stream + 1]):
+        here, there = target + values.pair_inner[at], source + values.pair_outer[at]
+        if values.up[stream]:
+            for copy in range(begin, lead):
+                memory[there + values.copy_outer[copy]] = memory[here + values.copy_inner[copy]]
+            for copy in range(lead, end):
+                memory[there + values.copy_outer[copy]] += memory[here + values.copy_inner[copy]]
+        else:
+            for copy in range(begin, lead):
+                memory[here + values.copy_inner[copy]] = memory[there + values.copy_outer[copy]]
+            for copy in range(lead, end):
+                memory[here + values.copy_inner[copy]] = 0
 
 
 @lending
@@ -72,6 +72,12 @@ def compute(values: Any, memory: np.ndarray, step: int) -> None:
                 else:
                     _multiply(values.matrices, memory, first, second, target)
         return
+    _multiply_rows(values, memory, left_first, right_first, result_first)
+
+
+@lending
+def _multiply_rows(values: Any, memory: np.ndarray, left_first: int, right_first: int, result_first: int) -> None:
+    """Rows of products, one after another."""
     left, right, result = values.run_strides
     for row in range(len(values.rows)):
         a = left_first + values.rows[row, 0]
@@ -82,14 +88,19 @@ def compute(values: Any, memory: np.ndarray, step: int) -> None:
             for at in range(values.run):
                 total += memory[a + at * left] * memory[b + at * right]
             memory[c] = total
-        elif result == 1 and left == 0 and right == 1:
-            factor = memory[a]
-            for at in range(values.run):
-                memory[c + at] += factor * memory[b + at]
-        elif result == 1 and left == 1 and right == 0:
-            factor = memory[b]
-            for at in range(values.run):
-                memory[c + at] += memory[a + at] * factor
+        elif result == 1 and left + right > 0 and left <= 1 and right <= 1:
+            totals, lefts, rights = memory[c : c + values.run], memory[a : a + values.run], memory[b : b + values.run]
+            if left == 0:
+                factor = memory[a]
+                for at in range(values.run):
+                    totals[at] += factor * rights[at]
+            elif right == 0:
+                factor = memory[b]
+                for at in range(values.run):
+                    totals[at] += lefts[at] * factor
+            else:
+                for at in range(values.run):
+                    totals[at] += lefts[at] * rights[at]
         else:
             for at in range(values.run):
                 memory[c + at * result] += memory[a + at * left] * memory[b + at * right]
@@ -102,27 +113,68 @@ def _multiply(matrices: Any, memory: np.ndarray, first: int, second: int, result
     Addresses are those of the long operand, of the other one, and of the result.
     """
     long, short, sums = matrices.long, matrices.short, matrices.sums
-    width, packed, total = matrices.width, matrices.packed, matrices.total
-    last = len(sums) - 1
-    for begin in range(0, len(long), width):
-        count = min(width, len(long) - begin)
-        for at in range(last + 1):
-            row, source = packed[at * width : (at + 1) * width], first + sums[at, 0]
-            for place in range(count):
-                row[place] = memory[source + long[begin + place, 0]]
-        for column in range(len(short)):
-            other, target = second + short[column, 0], result + short[column, 1]
-            for place in range(count):
-                total[place] = memory[target + long[begin + place, 1]]
-            for at in range(0, last + 1, 4):  # behind the last of the sums there are zeros
-                one, two = packed[at * width : (at + 1) * width], packed[(at + 1) * width : (at + 2) * width]
-                three, four = packed[(at + 2) * width : (at + 3) * width], packed[(at + 3) * width : (at + 4) * width]
-                a, b = memory[other + sums[at, 1]], memory[other + sums[min(at + 1, last), 1]]
-                c, d = memory[other + sums[min(at + 2, last), 1]], memory[other + sums[min(at + 3, last), 1]]
-                for place in range(width):
-                    total[place] += one[place] * a + two[place] * b + three[place] * c + four[place] * d
-            for place in range(count):
-                memory[target + long[begin + place, 1]] = total[place]
+    packed, total = matrices.packed, matrices.total
+    for begin in range(0, len(long), LANES):
+        count = min(LANES, len(long) - begin)
+        for at in range(len(sums)):
+            _gather(memory, first + sums[at, 0], long, 0, begin, packed[at * LANES : at * LANES + count])
+        for column in range(0, len(short), COLUMNS):
+            columns = min(COLUMNS, len(short) - column)
+            for at in range(columns):
+                _gather(memory, result + short[column + at, 1], long, 1, begin, total[at * LANES : at * LANES + count])
+            _add_products(packed, memory, second, sums, short[column:, 0], total)
+            for at in range(columns):
+                _scatter(memory, result + short[column + at, 1], long, begin, total[at * LANES : at * LANES + count])
+
+
+@lending
+def _gather(memory: np.ndarray, first: int, long: np.ndarray, side: int, begin: int, found: np.ndarray) -> None:
+    """Bring some elements next to one another; as a whole where they stand so."""
+    last = begin + len(found) - 1
+    if long[last, side] - long[begin, side] == len(found) - 1:  # as each is there once, and they ascend
+        source = memory[first + long[begin, side] : first + long[last, side] + 1]
+        for place in range(len(found)):
+            found[place] = source[place]
+        return
+    for place in range(len(found)):
+        found[place] = memory[first + long[begin + place, side]]
+
+
+@lending
+def _scatter(memory: np.ndarray, first: int, long: np.ndarray, begin: int, found: np.ndarray) -> None:
+    """Put some results back where they stand."""
+    last = begin + len(found) - 1
+    if long[last, 1] - long[begin, 1] == len(found) - 1:
+        target = memory[first + long[begin, 1] : first + long[last, 1] + 1]
+        for place in range(len(found)):
+            target[place] = found[place]
+        return
+    for place in range(len(found)):
+        memory[first + long[begin + place, 1]] = found[place]
+
+
+@contracting
+def _add_products(
+    packed: np.ndarray, memory: np.ndarray, second: int, sums: np.ndarray, columns: np.ndarray, total: np.ndarray
+) -> None:
+    """So many rows of one operand times so many of the other, added up; behind the last of the sums there are zeros."""
+    last, most = len(sums) - 1, len(columns) - 1
+    first, third = columns[0], columns[min(2, most)]
+    other, fourth = columns[min(1, most)], columns[min(3, most)]
+    for begin in range(0, len(sums), 4):
+        rows = packed[begin * LANES : (begin + 4) * LANES]
+        one, two = second + sums[begin, 1], second + sums[min(begin + 1, last), 1]
+        a, b, c, d = memory[one + first], memory[one + other], memory[one + third], memory[one + fourth]
+        e, f, g, h = memory[two + first], memory[two + other], memory[two + third], memory[two + fourth]
+        one, two = second + sums[min(begin + 2, last), 1], second + sums[min(begin + 3, last), 1]
+        i, j, k, m = memory[one + first], memory[one + other], memory[one + third], memory[one + fourth]
+        n, p, q, r = memory[two + first], memory[two + other], memory[two + third], memory[two + fourth]
+        for at in range(LANES):
+            u, v, w, x = rows[at], rows[LANES + at], rows[2 * LANES + at], rows[3 * LANES + at]
+            total[at] = total[at] + u * a + v * e + w * i + x * n
+            total[LANES + at] = total[LANES + at] + u * b + v * f + w * j + x * p
+            total[2 * LANES + at] = total[2 * LANES + at] + u * c + v * g + w * k + x * q
+            total[3 * LANES + at] = total[3 * LANES + at] + u * d + v * h + w * m + x * r
 
 
 @lending

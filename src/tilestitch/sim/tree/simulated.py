@@ -29,10 +29,11 @@ from tilestitch.sim.tree.streams import Plan, Streams, plan_of, streams_of
 from tilestitch.sim.tree.values import nothing, values_of
 
 EVENTS_AT_ONCE = 2**17  # between two looks at the keyboard
+_MOST_LOGGED = 2**20  # tiles and steps of the longest period whose values are moved again in the same order
 
 
 class LastStep(NamedTuple):
-    """All numbers as they were when the units began their last step."""
+    """Of each period all numbers as they were when the units last began one."""
 
     state: np.ndarray
     done: np.ndarray
@@ -54,6 +55,7 @@ class StreamState(NamedTuple):
     total: int  # steps of the nest whose turn it is, until the turn ends
     ending: int  # what cycles after them are spent on
     last: LastStep
+    log: np.ndarray  # in which order values moved, since the first of those
 
 
 class TreeTally(NamedTuple):
@@ -170,11 +172,12 @@ def run_on_tree(
 def beginning(plan: Plan, tally: TreeTally) -> StreamState:
     """Nothing has moved, and nothing may."""
     done, active, left = np.zeros(len(plan.up), np.int64), np.zeros(len(plan.up), np.bool_), np.zeros_like(plan.port)
-    last = LastStep(
-        np.full(STATE_NUMBERS, -2), done.copy(), active.copy(), left.copy(), tally.busy.copy(), tally.causes.copy()
-    )
+    count = plan.periods.shape[1]
+    kept = [np.repeat(one[None], count, axis=0) for one in (done, active, left, tally.busy, tally.causes)]
+    last = LastStep(np.full((count, STATE_NUMBERS), -plan.periods.max() - 2), *kept)
     steps = np.zeros(len(plan.turn), np.int64)
-    return StreamState(done, active, left, done.copy(), done.copy(), steps, 0, LAST_STORE, last)
+    log = np.zeros(_MOST_LOGGED, np.int16)
+    return StreamState(done, active, left, done.copy(), done.copy(), steps, 0, LAST_STORE, last, log)
 
 
 def kind_of_values(operands: Sequence[np.ndarray] | None) -> Values:
@@ -205,9 +208,11 @@ def network_pj(streams: Streams) -> float:
 def _expect_right(run: TreeRun, result: np.ndarray, operands: Sequence[np.ndarray]) -> None:
     """Raises `InvalidIR` where a result is not numpy's; of floats where it is further from it than rounding goes."""
     expected = computed(run.nest, operands)
-    is_float = np.issubdtype(result.dtype, np.floating)
-    allowed = rounding_bound(run.nest, operands) if is_float else np.zeros(expected.shape)
-    wrong = np.argwhere(~(np.abs(result.astype(expected.dtype) - expected) <= allowed))
+    if np.issubdtype(result.dtype, np.floating):
+        allowed = rounding_bound(run.nest, operands)
+        wrong = np.argwhere(~(np.abs(result.astype(expected.dtype) - expected) <= allowed))
+    else:
+        wrong = np.argwhere(result != expected)
     if len(wrong) > 0:
         at = tuple(int(one) for one in wrong[0])
         raise InvalidIR(

@@ -92,6 +92,7 @@ class Plan(NamedTuple):
     turns: np.ndarray
     first_turn: np.ndarray
     begins: np.ndarray  # of each turn the step at which it begins, of all steps of the units
+    periods: np.ndarray  # of each nest the steps of its tiles, each once and the fewest first; behind them 0
 
 
 @dataclass(frozen=True)
@@ -340,6 +341,7 @@ def plan_of(streams: Streams) -> Plan:
         turns=np.ones(1, np.int64),
         first_turn=np.zeros(1, np.int64),
         begins=np.zeros(1, np.int64),
+        periods=np.unique([1, *(one.tile for one in every)]).astype(np.int64)[None],
     )
 
 

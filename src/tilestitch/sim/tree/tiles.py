@@ -30,7 +30,8 @@ class Digits:
     """Every loop as digits, those of the nest in its order, then those that are spread.
 
     What is spread between two memories counts directly outside the tile of the inner one, where that makes windows of
-    neighbours follow one another: an index of two loops decides, as tiles of one loop are as large in any order.
+    neighbours follow one another, or inside it where they are the same then: an index of two loops decides, as tiles of
+    one loop are as large in any order.
     """
 
     run: TreeRun
@@ -58,8 +59,23 @@ class Digits:
             windows = {one for terms in array.axes if len(terms) > 1 for one, _ in terms}
             level = next((at for at, axes in enumerate(self.run.fan_outs[number]) if axis in axes), 0)
             if loop in windows and level > 0:
-                found = max(found, self.run.places[number][min(level, len(self.run.places[number]) - 1)])
+                place = self.run.places[number][min(level, len(self.run.places[number]) - 1)]
+                if not self._meets(number, level, loop, place):
+                    found = max(found, place)
         return found
+
+    def _meets(self, number: int, level: int, loop: int, place: int) -> bool:
+        """Whether tiles of neighbours are the same ones where a spread loop counts inside them.
+
+        So it is if the other loop of the index is spread beside it, and has no steps in a tile: then its elements lie
+        as far apart as the loop is spread, and tiles begin one element after another.
+        """
+        run = self.run
+        others = {one for terms in run.operands[number].axes for one, _ in terms if loop in dict(terms)} - {loop}
+        is_exact = run.padded[loop] == run.nest.extents[loop] and not run.tree.moves_boxes
+        has_steps = any(one in others for one, _ in run.loops[:place])
+        beside = {one for axis, one, _ in run.spread if axis in run.fan_outs[number][level]}
+        return is_exact and not has_steps and bool(others & beside)
 
     def inside(self, number: int, level: int) -> tuple[Digit, ...]:
         """The digits of a tile of an operand in one memory of a level; -1 is that at a unit."""

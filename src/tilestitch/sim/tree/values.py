@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilestitch.sim.array.values import EXACT, largest_sum
+from tilestitch.sim.tree.move import COLUMNS, LANES
 from tilestitch.sim.tree.run import TreeRun
 from tilestitch.sim.tree.streams import Stream, Streams
 from tilestitch.sim.tree.tiles import Digit, Digits, Indices, TileShape, addresses
 
 MOST_ROWS = 2**20  # of products that are listed for a block of steps
-_MOST_PACKED = 2**17  # elements of an operand that are brought together at a time
-_LANES = 32  # elements that are multiplied at once
-_LEAST_FILLED = 0.4  # of them, and so many rows of the short operand, where matrices are faster than rows
-_LEAST_REUSED = 4
-_AT_ONCE = 4  # products of a sum that are added at once
+_LEAST_FILLED = 0.4  # of what is multiplied at once, and so many rows of the short operand, where matrices are faster
+_LEAST_REUSED = 4  # than rows
 
 
 class Matrices(NamedTuple):
@@ -27,9 +26,8 @@ class Matrices(NamedTuple):
     long: np.ndarray  # of each row of the long operand: where it stands there, and in the result
     short: np.ndarray  # likewise of the other operand; nothing where products are not those of matrices
     sums: np.ndarray  # of each product of a sum: where it stands in the long operand, and in the other one
-    width: int  # rows of the long operand that are multiplied at a time
-    packed: np.ndarray  # room for those rows, and for their results
-    total: np.ndarray
+    packed: np.ndarray  # room for rows of the long operand that are multiplied at a time
+    total: np.ndarray  # and for results
 
 
 class Moves(NamedTuple):
@@ -55,7 +53,7 @@ class Moves(NamedTuple):
     copies: np.ndarray
     copy_inner: np.ndarray  # of each memory inside: where it stands, and its part outside
     copy_outer: np.ndarray
-    leads: np.ndarray  # whether it brings the sum so far, of those that add to the same
+    leads: np.ndarray  # of each stream how many bring the sum so far; behind them are those that add to theirs
     block: int  # steps of which products are computed together
     held: np.ndarray  # of each operand: steps for which the innermost memory keeps a tile
     kept: np.ndarray
@@ -87,12 +85,15 @@ class Store:
 
     @property
     def strides(self) -> dict[Digit, int]:
-        """By how much an address grows with each digit, of the tile or of the copies."""
-        found, done = dict(self.shape.strides), self.shape.size
+        """By how much an address grows with each digit, of the tile or of the copies.
+
+        All copies of an element stand next to one another: so they move together, and units multiply together.
+        """
+        found, done = {}, 1
         for one in self.copies:
             found[one] = done
             done *= one.factor
-        return found
+        return found | {one: stride * done for one, stride in self.shape.strides.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +104,25 @@ class Values:
     memory: np.ndarray
     result: slice
     result_shape: tuple[int, ...]
+    dtype: np.dtype  # of what was given
 
     def written(self, shape: Sequence[int]) -> np.ndarray:
         """The result, as it stands in its outermost memory."""
-        found = self.memory[self.result].reshape(self.result_shape)
+        found = self.memory[self.result].reshape(self.result_shape).astype(self.dtype, copy=False)
         return found[tuple(slice(0, size) for size in shape)]
 
 
 def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
-    """All tables, and memories in which nothing but the operands stand."""
+    """All tables, and memories in which nothing but the operands stand.
+
+    Integers stand there as float32 where that is exact, because it is multiplied faster.
+    """
     run, digits = streams.run, streams.digits
     stores, size = stores_of(run, digits)
-    memory = np.zeros(size, operands[0].dtype)
+    dtype = operands[0].dtype
+    if np.issubdtype(dtype, np.integer) and largest_sum(run.nest, operands) <= EXACT[np.float32]:
+        dtype = np.dtype(np.float32)
+    memory = np.zeros(size, dtype)
     for array, levels in zip(operands, stores, strict=False):
         fill(memory, levels[-1], array)
     last = stores[run.written][-1]
@@ -123,6 +131,7 @@ def values_of(streams: Streams, operands: Sequence[np.ndarray]) -> Values:
         memory,
         slice(last.first, last.first + last.size),
         tuple(last.shape.sizes or ()),
+        operands[0].dtype,
     )
 
 
@@ -140,7 +149,7 @@ def nothing(streams: Streams) -> tuple[Moves, np.ndarray]:
     moves = Moves(
         *(no, no, no),
         *(table, table, table, table, table, table),
-        *(ends, none, none, ends, none, ends, none, none, np.zeros(1, np.bool_)),
+        *(ends, none, none, ends, none, ends, none, none, table),
         *(0, three, three, three, three, False, none, three, np.zeros((1, 3), np.int64), 0, (0, 0, 0)),
         _no_matrices(np.dtype(np.int32)),
     )
@@ -155,6 +164,9 @@ def stores_of(
     `kept` says where operands are that are kept in a memory for others, and their extents there.
     """
     found: list[list[Store]] = []
+    moved = run.operands[run.written].indexed_by
+    spread = (one for one in digits.every if one.place is None)
+    copies = sorted(spread, key=lambda one: one.loop not in moved)  # those of results next to one another
     for number, array in enumerate(run.operands):
         levels: list[Store] = []
         count = len(run.chains[number]) if run.moves(number) else 1
@@ -170,7 +182,7 @@ def stores_of(
             store = Store(
                 at,
                 TileShape(inside, array.axes, sizes),
-                () if is_outermost else tuple(one for one in digits.every if one.place is None and one not in inside),
+                () if is_outermost else tuple(one for one in copies if one not in inside),
                 1 if is_outermost else run.buffers(number, level + 1),
                 run.steps_inside(run.loops_of(number) if is_outermost else run.places[number][level + 1]),
             )
@@ -219,7 +231,7 @@ def moves_of(streams: Streams, stores: list[list[Store]], dtype: np.dtype) -> Mo
         copies=ends("copy_inner"),
         copy_inner=flat("copy_inner"),
         copy_outer=flat("copy_outer"),
-        leads=flat("leads"),
+        leads=column("leads"),
         block=block,
         held=held,
         kept=np.array([one.first for one in innermost], np.int64),
@@ -244,7 +256,7 @@ class _StreamTables:
     jump: Indices
     copy_inner: Indices
     copy_outer: Indices
-    leads: np.ndarray
+    leads: int = 1
     moves: bool = False
     clears: bool = False
     outer: int = 0
@@ -258,7 +270,7 @@ class _StreamTables:
 def _stream_tables(streams: Streams, stream: Stream, stores: list[Store]) -> _StreamTables:
     if stream.crossing == 0:
         zero = np.zeros(1, np.int64)
-        return _StreamTables(zero, zero, zero, zero, zero, np.ones(1, np.bool_))
+        return _StreamTables(zero, zero, zero, zero, zero)
     small, large = stores[stream.crossing - 1], stores[stream.crossing]
     inside = small.shape.digits
     inner, outer = _pairs(streams.run.operands[stream.operand].axes, small, large)
@@ -266,15 +278,16 @@ def _stream_tables(streams: Streams, stream: Stream, stores: list[Store]) -> _St
     moved = streams.run.operands[stream.operand].indexed_by
     adding = [one for one in small.copies if one in large.shape.digits and one.loop not in moved]
     is_write = stream.operand == streams.run.written
-    follows = addresses(small.copies, dict.fromkeys(adding, 1)) > 0
+    follows = addresses(small.copies, dict.fromkeys(adding, 1 if is_write else 0)) > 0
+    order = np.argsort(follows, kind="stable")
     is_filled = streams.find(stream.operand, stream.crossing + 1, is_up=False) >= 0
     return _StreamTables(
         inner,
         outer,
         addresses(temporal, large.strides),
-        addresses(small.copies, small.strides),
-        addresses(small.copies, large.strides),
-        ~follows if is_write else np.ones(len(follows), np.bool_),
+        addresses(small.copies, small.strides)[order],
+        addresses(small.copies, large.strides)[order],
+        len(follows) - int(follows.sum()),
         True,
         is_write and not stream.is_up and not is_filled and stream.crossing < len(stores) - 1,
         large.first,
@@ -320,17 +333,41 @@ def _blocks(streams: Streams, stores: list[list[Store]]) -> tuple[int, np.ndarra
 def _rows(
     together: Sequence[Digit], strides: Sequence[dict[Digit, int]]
 ) -> tuple[np.ndarray, int, tuple[int, int, int]]:
-    """Where rows of products begin, how many there are in each, and how far they are apart in each operand."""
-    along = max(together, key=lambda one: _speed(one, strides), default=None)
-    others = [one for one in together if one is not along]
+    """Where rows of products begin, how many there are in each, and how far they are apart in each operand.
+
+    A row goes on along the next digit where that goes on in all operands as the row does.
+    """
+    found = [_row_along(one, together, strides) for one in together] or [([], (0, 0, 0))]
+    along, steps = max(found, key=lambda one: _speed(*one))
+    others = [one for one in together if one not in along]
     rows = np.stack([addresses(others, one) for one in strides], axis=1)
-    first, second, third = (0 if along is None else one.get(along, 0) for one in strides)
-    return rows, 1 if along is None else along.factor, (first, second, third)
+    return rows, prod(one.factor for one in along), steps
+
+
+def _row_along(
+    first: Digit, together: Sequence[Digit], strides: Sequence[dict[Digit, int]]
+) -> tuple[list[Digit], tuple[int, int, int]]:
+    """The digits of a row that begins along one of them, and its steps in each operand."""
+    one, other, third = (each.get(first, 0) for each in strides)
+    steps = (one, other, third)
+    found: list[Digit] = []
+    following: Digit | None = first
+    while following is not None:
+        found.append(following)
+        done = prod(digit.factor for digit in found)
+        goes_on = (
+            digit
+            for digit in together
+            if digit not in found
+            and all(each.get(digit, 0) == done * step for each, step in zip(strides, steps, strict=True))
+        )
+        following = next(goes_on, None)
+    return found, steps
 
 
 def _no_matrices(dtype: np.dtype) -> Matrices:
     pairs, room = np.zeros((0, 2), np.int64), np.zeros(1, dtype)
-    return Matrices(is_swapped=False, long=pairs, short=pairs, sums=pairs, width=0, packed=room, total=room)
+    return Matrices(is_swapped=False, long=pairs, short=pairs, sums=pairs, packed=room, total=room)
 
 
 def _matrices(
@@ -350,32 +387,40 @@ def _matrices(
             parts[right and result, result].append(one)
     left, right, sums = parts[False, True], parts[True, True], parts[False, False]
     rows, columns = (prod(one.factor for one in digits) for digits in (left, right))
-    is_swapped = _filled(columns) > _filled(rows)
+    is_swapped = _filled(columns) * _together(right, strides[2]) > _filled(rows) * _together(left, strides[2])
     long, short = (right, left) if is_swapped else (left, right)
     if min(rows, columns) < _LEAST_REUSED or max(_filled(rows), _filled(columns)) < _LEAST_FILLED:
         return tuple(together), _no_matrices(dtype)
     own, other = (strides[1], strides[0]) if is_swapped else (strides[0], strides[1])
-    products = -(-prod(one.factor for one in sums) // _AT_ONCE) * _AT_ONCE
-    count = prod(one.factor for one in long)
-    width = min(-(-count // _LANES), max(1, _MOST_PACKED // products // _LANES)) * _LANES
+    products = _up_to(COLUMNS, prod(one.factor for one in sums))
     in_order = sorted(long, key=lambda one: strides[2].get(one, 0))
     return tuple(apart), Matrices(
         is_swapped,
         np.stack([addresses(in_order, one) for one in (own, strides[2])], axis=1),
         np.stack([addresses(short, one) for one in (other, strides[2])], axis=1),
         np.stack([addresses(sums, one) for one in (own, other)], axis=1),
-        width,
-        np.zeros(products * width, dtype),
-        np.zeros(width, dtype),
+        np.zeros(products * LANES, dtype),
+        np.zeros(COLUMNS * LANES, dtype),
     )
+
+
+def _together(digits: Sequence[Digit], strides: Mapping[Digit, int]) -> int:
+    """How much faster rows of results are brought and put back where they stand next to one another."""
+    found = np.sort(addresses(digits, strides))
+    return 2 if found[-1] - found[0] == len(found) - 1 else 1
+
+
+def _up_to(width: int, count: int) -> int:
+    """So many, and as many more as are missing to a whole number of widths."""
+    return -(-count // width) * width
 
 
 def _filled(count: int) -> float:
     """The part of all lanes that have work."""
-    return count / (-(-count // _LANES) * _LANES)
+    return count / _up_to(LANES, count)
 
 
-def _speed(digit: Digit, strides: Sequence[dict[Digit, int]]) -> tuple[float, int]:
-    """How well products along a digit go: many of them, next to one another."""
-    steps = [one.get(digit, 0) for one in strides]
-    return min(digit.factor, 64) * (1.0 if max(steps) <= 1 else 0.5), -digit.loop
+def _speed(digits: Sequence[Digit], steps: Sequence[int]) -> float:
+    """How well products along a row go: many of them, next to one another, each of a result of its own."""
+    is_alike = max(steps) <= 1 and steps[2] == 1
+    return min(prod(one.factor for one in digits), 256) * (1.0 if is_alike else 0.1)

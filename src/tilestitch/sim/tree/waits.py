@@ -109,6 +109,27 @@ def is_first(plan: Any, stream: int, tile: int) -> bool:
 
 
 @lending
+def first_until(plan: Any, stream: int, number: int, tiles: int) -> int:
+    """The last group of so many tiles, from one on, of which the same are first in their sums; of groups by number."""
+    at, inside = plan.place[stream], 1
+    while inside < tiles:
+        inside *= plan.factors[at]
+        at += 1
+    inside, left, found = 1, number, -1
+    while at < plan.outer[stream]:
+        if plan.reduces[at] and found < 0:
+            found = inside  # until here nothing changes that first tiles are first
+        if plan.reduces[at] and left % plan.factors[at] != 0:
+            found = inside * plan.factors[at]  # until here a loop that reduces is beyond its start
+        inside *= plan.factors[at]
+        left //= plan.factors[at]
+        at += 1
+    if found < 0:
+        found = inside
+    return (number // found + 1) * found - 1
+
+
+@lending
 def blocker(plan: Any, done: np.ndarray, active: np.ndarray, steps: int, nest: int) -> int:
     """The first stream at the units that keeps them from the next step of a nest; below 0 where none does."""
     for stream in range(len(done)):
